@@ -1,0 +1,260 @@
+"""The words of the project as frozen data: what is planned, what was measured, what is stored.
+
+Everything here is parsed once and never changed (unknown keys are errors). Units are in the names.
+No function of this module touches a file, a clock or a process.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+type_level = int | float | str
+
+
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of everything that is parsed from outside: immutable, unknown keys are errors."""
+
+
+# --- contestants -------------------------------------------------------------------------------------------------
+
+
+class Manifest(Frozen):
+    """server.json of one contestant, as CMake reads it too. The folder's name is the identity and not repeated here."""
+
+    kind: Literal["cmake", "command"]
+    model: str
+    summary: str
+    workloads: tuple[str, ...]
+    transports: tuple[str, ...] = ("tcp",)
+    needs: tuple[str, ...] = ()
+    threads: Literal["any", "one", "per-connection"] = "one"
+    asynchronous: bool = True
+    caveats: tuple[str, ...] = ()
+    build: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+
+class Contestant(Frozen):
+    """One discovered folder: its manifest, and either the command that starts it or the reason why it cannot start."""
+
+    name: str
+    manifest: Manifest
+    command: tuple[str, ...]
+    available: bool
+    why_not: str = ""
+
+
+# --- what netdyno-load prints (protocol/load-result.md) ----------------------------------------------------------
+
+
+class Distribution(Frozen):
+    """One HDR histogram with the figures read most often. Empty histograms have count 0 and zeros."""
+
+    count: int
+    mean: float
+    p50: int
+    p90: int
+    p99: int
+    p999: int
+    max: int
+    histogram: str
+
+
+class Latency(Frozen):
+    response_ns: Distribution
+    service_ns: Distribution
+
+
+class Requests(Frozen):
+    sent: int
+    completed: int
+    per_second: float
+
+
+class Connections(Frozen):
+    attempted: int
+    established: int
+    refused: int
+    timed_out: int
+    reset: int
+    other: int
+
+
+class Messages(Frozen):
+    """Over the whole life of the generator, warm-up and drain included."""
+
+    sent: int
+    expected: int
+    received: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupt: int
+
+
+class Bytes(Frozen):
+    sent: int
+    received: int
+    expected: int
+
+
+class GeneratorThread(Frozen):
+    cpu_user_s: float
+    cpu_system_s: float
+
+
+class Generator(Frozen):
+    cpu_user_s: float
+    cpu_system_s: float
+    cores_used: float
+    max_rss_bytes: int
+    threads: tuple[GeneratorThread, ...]
+
+
+class TimeSeries(Frozen):
+    """One value per interval of the measured window; a percentile is 0 where the interval completed nothing."""
+
+    interval_ns: int
+    completed: tuple[int, ...]
+    p50_ns: tuple[int, ...]
+    p99_ns: tuple[int, ...]
+    errors: tuple[int, ...]
+
+
+class Audit(Frozen):
+    """One check of one trial. `passed` false strikes the trial out; `detail` says with which figures."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+class Plan(Frozen):
+    """What the generator was asked for."""
+
+    url: str
+    workload: str
+    arrivals: Literal["closed", "constant", "poisson"]
+    depth: int
+    rate_hz: float | None
+    connections: int
+    size: int
+    threads: int
+    audience: Literal["others", "all"]
+    seed: int
+    warmup_s: float
+    duration_s: float
+    timeout_s: float
+
+
+class LoadResult(Frozen):
+    version: int
+    plan: Plan
+    requests: Requests
+    latency: Latency
+    send_lag_ns: Distribution
+    connections: Connections
+    connect_ns: Distribution
+    messages: Messages
+    bytes: Bytes
+    generator: Generator
+    errors: dict[str, int]
+    timeseries: TimeSeries
+    audits: tuple[Audit, ...]
+
+
+# --- what the harness observes -----------------------------------------------------------------------------------
+
+
+class ServerObservation(Frozen):
+    """The server process over the measured window: differences between two readings of /proc (proc(5))."""
+
+    cpu_user_s: float
+    cpu_system_s: float
+    rss_peak_bytes: int
+    threads: int
+    voluntary_switches: int
+    involuntary_switches: int
+    run_queue_wait_s: float
+    window_s: float
+    harness_cpu_s: float
+    totals: dict[str, int]
+
+
+class Pinning(Frozen):
+    """Which cores each side was bound to; empty means not pinned, and `note` says why."""
+
+    server: tuple[int, ...]
+    generator: tuple[int, ...]
+    note: str
+
+
+Status = Literal["valid", "struck_out", "skipped", "failed"]
+
+
+class Trial(Frozen):
+    """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason."""
+
+    block: int
+    position: int
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+    status: Status
+    reason: str
+    started_at: str
+    seconds: float
+    pinning: Pinning | None = None
+    load: LoadResult | None = None
+    server: ServerObservation | None = None
+    kernel: dict[str, int] = {}
+    audits: tuple[Audit, ...] = ()
+    log: str = ""
+
+
+# --- experiments -------------------------------------------------------------------------------------------------
+
+
+class Scenario(Frozen):
+    """One workload under one load; `factors` maps a load option to the levels it takes."""
+
+    name: str
+    workload: str
+    factors: dict[str, tuple[type_level, ...]] = {}
+    arrivals: Literal["closed", "constant", "poisson"] = "closed"
+    metric: Literal["throughput", "p50", "p99", "mean"] = "throughput"
+    connections: int = 100
+    depth: int = 1
+    rate: float | None = None
+    size: int = 31
+    generator_threads: int = 1
+    connect_rate: float | Literal["burst"] = "burst"
+    server: dict[str, type_level] = {}
+
+
+class Experiment(Frozen):
+    """A question as data (experiments/<name>.toml)."""
+
+    name: str
+    question: str
+    contestants: tuple[str, ...]
+    scenarios: tuple[Scenario, ...]
+    blocks: int
+    warmup_s: float
+    duration_s: float
+    timeout_s: float = 10.0
+    link: Literal["loopback"] = "loopback"
+    seed: int = 1
+
+
+class Run(Frozen):
+    """One execution of an experiment: what was asked, where, and everything that came of it."""
+
+    run_id: str
+    experiment: Experiment
+    started_at: str
+    finished_at: str | None
+    environment: dict[str, str | int | float | bool | list[str]]
+    trials: tuple[Trial, ...]
