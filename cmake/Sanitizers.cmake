@@ -1,0 +1,11 @@
+# NETDYNO_SANITIZE=address|thread (presets asan and tsan) instruments every program of the tree.
+set(NETDYNO_SANITIZE "" CACHE STRING "address, thread or empty")
+if(NETDYNO_SANITIZE STREQUAL "address")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+elseif(NETDYNO_SANITIZE STREQUAL "thread")
+  add_compile_options(-fsanitize=thread -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=thread)
+elseif(NETDYNO_SANITIZE)
+  message(FATAL_ERROR "NETDYNO_SANITIZE is '${NETDYNO_SANITIZE}': want address, thread or empty")
+endif()

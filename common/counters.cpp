@@ -1,0 +1,24 @@
+#include "common/counters.hpp"
+
+namespace netdyno {
+
+std::size_t Counters::shard_of_this_thread() {
+  static std::atomic<std::size_t> next{0};
+  thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed) % shard_count;
+  return mine;
+}
+
+Totals Counters::totals() const {
+  Totals sum;
+  for (const Shard& shard : shards_) {
+    sum.requests += shard.requests;
+    sum.bytes_in += shard.bytes_in;
+    sum.bytes_out += shard.bytes_out;
+    sum.connections += shard.connections;
+    sum.protocol_errors += shard.protocol_errors;
+    sum.slow_closed += shard.slow_closed;
+  }
+  return sum;
+}
+
+}  // namespace netdyno

@@ -1,0 +1,43 @@
+#include "common/effects.hpp"
+
+#include <ctime>
+
+namespace netdyno {
+namespace {
+
+std::chrono::nanoseconds thread_cpu_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds{now.tv_sec} + std::chrono::nanoseconds{now.tv_nsec};
+}
+
+}  // namespace
+
+void Effects::write(std::string_view bytes) {
+  if (bytes.empty()) return;
+  const bool joins = mode_ == WriteMode::gathered && !list_.empty() && list_.back().kind == Effect::Kind::write;
+  if (joins) {
+    list_.back().size += bytes.size();
+  } else {
+    list_.push_back({.kind = Effect::Kind::write, .offset = storage_.size(), .size = bytes.size()});
+  }
+  storage_.append(bytes);
+}
+
+void Effects::reply(std::string_view header, std::string_view body) {
+  write(header);
+  write(body);
+}
+
+void Effects::serve(ServiceKind kind, std::chrono::nanoseconds duration) {
+  if (duration.count() == 0) return;
+  list_.push_back({.kind = kind == ServiceKind::wait ? Effect::Kind::wait : Effect::Kind::burn, .duration = duration});
+}
+
+void burn_cpu(std::chrono::nanoseconds duration) {
+  const auto end = thread_cpu_time() + duration;
+  while (thread_cpu_time() < end) {
+  }
+}
+
+}  // namespace netdyno

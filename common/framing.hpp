@@ -1,0 +1,69 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace netdyno {
+
+inline constexpr std::size_t frame_header_size = 4;
+
+/// A body's length as 4 bytes in network byte order.
+std::array<char, frame_header_size> encode_frame_header(std::size_t body_size);
+std::uint32_t decode_frame_header(const char* header);
+
+/// Cuts a byte stream into frames, whatever the slicing. Bytes are copied only while a frame is incomplete.
+class FrameReader {
+ public:
+  explicit FrameReader(std::size_t max_frame) : max_frame_(max_frame) {}
+
+  /// Calls `frame(body)` for each complete frame; stops early when it returns false. Returns false when a length is 0
+  /// or above the limit: the stream is broken from there on.
+  template <typename OnFrame>
+  bool receive(std::string_view bytes, OnFrame&& frame) {
+    if (pending_.empty()) {
+      const bool good = consume(bytes, frame);
+      pending_.assign(bytes);
+      return good;
+    }
+    pending_.append(bytes);
+    std::string_view rest{pending_};
+    if (rest.size() < wanted(rest)) return valid_header(rest);
+    const bool good = consume(rest, frame);
+    pending_.erase(0, pending_.size() - rest.size());
+    return good;
+  }
+
+  /// True when the stream stands between two frames.
+  bool at_boundary() const { return pending_.empty(); }
+
+ private:
+  bool valid_header(std::string_view bytes) const {
+    if (bytes.size() < frame_header_size) return true;
+    const auto length = decode_frame_header(bytes.data());
+    return length > 0 && length <= max_frame_;
+  }
+  static std::size_t wanted(std::string_view bytes) {
+    return bytes.size() < frame_header_size ? frame_header_size : frame_header_size + decode_frame_header(bytes.data());
+  }
+  /// Takes complete frames off the front of `bytes`.
+  template <typename OnFrame>
+  bool consume(std::string_view& bytes, OnFrame& frame) {
+    while (bytes.size() >= frame_header_size) {
+      if (!valid_header(bytes)) return false;
+      const std::size_t size = wanted(bytes);
+      if (bytes.size() < size) return true;
+      const bool more = frame(bytes.substr(frame_header_size, size - frame_header_size));
+      bytes.remove_prefix(size);
+      if (!more) return true;
+    }
+    return true;
+  }
+
+  std::size_t max_frame_;
+  std::string pending_;
+};
+
+}  // namespace netdyno

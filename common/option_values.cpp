@@ -1,0 +1,77 @@
+#include "common/option_values.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "common/units.hpp"
+
+namespace netdyno {
+
+std::string program_name(const char* argv0) {
+  const std::string path = argv0;
+  return path.substr(path.rfind('/') + 1);
+}
+
+void usage_error(const std::string& program, const std::string& message) {
+  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), message.c_str());
+  std::exit(2);
+}
+
+void parse_or_exit(CLI::App& app, const std::string& program, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app.help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::ParseError& error) {
+    usage_error(program, error.what());
+  }
+}
+
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
+                          const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const auto parsed = parse_duration(text);
+            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no duration; want e.g. 250us, 5ms, 1s");
+            value = *parsed;
+          },
+          help)
+      ->type_name("DUR");
+}
+
+CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& value, ByteRange range,
+                       const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name, range](const std::string& text) {
+            const auto parsed = parse_bytes(text);
+            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no size; want e.g. 512, 16KiB, 1MiB");
+            if (*parsed < range.low || *parsed > range.high)
+              throw CLI::ValidationError(name, "'" + text + "' is out of range");
+            value = static_cast<std::size_t>(*parsed);
+          },
+          help)
+      ->type_name("BYTES");
+}
+
+CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,
+                     const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name, transports](const std::string& text) {
+            const auto parsed = parse_url(text);
+            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no URL; want e.g. tcp://127.0.0.1:7000");
+            if (!transports.contains(parsed->transport))
+              throw CLI::ValidationError(name, "transport '" + parsed->transport + "' is not spoken here");
+            value = *parsed;
+          },
+          help)
+      ->type_name("URL");
+}
+
+}  // namespace netdyno

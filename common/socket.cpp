@@ -1,0 +1,158 @@
+#include "common/socket.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "common/counters.hpp"
+
+namespace netdyno {
+namespace {
+
+[[noreturn]] void die_errno(const std::string& what, int error) {
+  die(fmt::format("{}: {}", what, std::strerror(error)));
+}
+
+std::string hint(int error) {
+  if (error == EADDRINUSE) return "; another program listens there: choose another port, or port 0 for a free one";
+  if (error == EACCES) return "; ports below 1024 need rights: choose a higher one";
+  if (error == EADDRNOTAVAIL) return "; that address is not one of this machine's";
+  return {};
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const Url& url) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
+  if (error != 0) die(fmt::format("cannot resolve '{}': {}", url.host, gai_strerror(error)));
+  return {found, freeaddrinfo};
+}
+
+void print_line(const nlohmann::ordered_json& json) {
+  std::printf("%s\n", json.dump().c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+void UniqueFd::reset(int fd) {
+  if (fd_ >= 0) close(fd_);
+  fd_ = fd;
+}
+
+void die(const std::string& message) {
+  std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, message.c_str());
+  std::exit(1);
+}
+
+UniqueFd listen_tcp(const ServerOptions& options, bool nonblocking) {
+  const auto addresses = resolve(options.listen);
+  const int flags = SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
+  UniqueFd fd{socket(addresses->ai_family, SOCK_STREAM | flags, 0)};
+  if (!fd) die_errno("socket", errno);
+  const int on = 1;
+  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (bind(fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 || listen(fd.get(), options.backlog) != 0) {
+    const int error = errno;
+    die_errno(fmt::format("cannot listen on {}{}", format_url(options.listen), hint(error)), error);
+  }
+  return fd;
+}
+
+Url local_endpoint(int fd) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) die_errno("getsockname", errno);
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int error = getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
+                                NI_NUMERICHOST | NI_NUMERICSERV);
+  if (error != 0) die(fmt::format("getnameinfo: {}", gai_strerror(error)));
+  return {"tcp", host, static_cast<std::uint16_t>(std::atoi(port)), ""};
+}
+
+void set_nodelay(int fd, bool on) {
+  const int value = on ? 1 : 0;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
+}
+
+void set_send_timeout(int fd, std::chrono::seconds timeout) {
+  const timeval value{timeout.count(), 0};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
+}
+
+Accepted accept_one(int listener, bool nonblocking) {
+  UniqueFd fd{accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0))};
+  if (fd) return {AcceptStatus::accepted, std::move(fd)};
+  switch (errno) {
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+      return {AcceptStatus::exhausted, {}};
+    case EINVAL:
+    case EBADF:
+      return {AcceptStatus::not_listening, {}};
+    // accept(2): Linux passes pending network errors of the new socket through accept; they concern that peer alone.
+    default:
+      return {AcceptStatus::try_again, {}};
+  }
+}
+
+SendResult send_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    } else if (sent < 0 && errno == EAGAIN) {
+      return SendResult::timed_out;
+    } else if (sent < 0 && errno != EINTR) {
+      return SendResult::peer_gone;
+    }
+  }
+  return SendResult::sent;
+}
+
+UniqueFd termination_signals() {
+  std::signal(SIGPIPE, SIG_IGN);
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  UniqueFd fd{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
+  if (!fd) die_errno("signalfd", errno);
+  return fd;
+}
+
+void announce_ready(const Url& endpoint) {
+  print_line({{"ready", true}, {"endpoint", format_url(endpoint)}, {"pid", getpid()}});
+}
+
+void print_totals(const Totals& totals) {
+  print_line({{"requests", totals.requests},
+              {"bytes_in", totals.bytes_in},
+              {"bytes_out", totals.bytes_out},
+              {"connections", totals.connections},
+              {"protocol_errors", totals.protocol_errors},
+              {"slow_closed", totals.slow_closed}});
+}
+
+}  // namespace netdyno

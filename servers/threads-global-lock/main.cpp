@@ -1,0 +1,155 @@
+// A thread per connection with blocking I/O, and one mutex held across the whole broadcast.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "common/session.hpp"
+#include "common/socket.hpp"
+
+namespace netdyno {
+namespace {
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options) : options_(options) {}
+
+  /// Main thread only. Returns when the program is told to end.
+  void accept_until(int stop, int listener) {
+    pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
+    while (true) {
+      Accepted next = accept_one(listener, false);
+      if (next.status == AcceptStatus::accepted) {
+        start(std::move(next.fd));
+        continue;
+      }
+      // Out of descriptors: the queue stays readable, so look again only after a while.
+      const bool exhausted = next.status == AcceptStatus::exhausted;
+      poll(watched, exhausted ? 1 : 2, exhausted ? 10 : -1);
+      if (watched[0].revents != 0) return;
+    }
+  }
+
+  /// Main thread only. Ends every stream at what has arrived, and waits for the threads; false when the grace ran out.
+  bool finish() {
+    std::unique_lock lock{mutex_};
+    for (const int fd : clients_) shutdown(fd, SHUT_RD);
+    return all_gone_.wait_for(lock, shutdown_grace, [this] { return running_ == 0; });
+  }
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void start(UniqueFd fd) {
+    set_nodelay(fd.get(), options_.nodelay);
+    set_send_timeout(fd.get(), blocking_send_timeout);
+    counters_.add_connection();
+    const std::lock_guard lock{mutex_};
+    try {
+      std::thread{[this, fd = fd.get()] { serve(UniqueFd{fd}); }}.detach();
+    } catch (const std::system_error&) {
+      return;  // no more threads to be had: this client is closed, the others go on
+    }
+    clients_.insert(fd.release());
+    ++running_;
+  }
+
+  /// The connection's own thread.
+  void serve(UniqueFd fd) {
+    const auto session = make_session(options_, counters_);
+    Effects effects{options_.write_mode};
+    std::vector<char> buffer(options_.read_buffer);
+    bool open = true;
+    while (open) {
+      const ssize_t n = recv(fd.get(), buffer.data(), buffer.size(), 0);
+      if (n < 0) break;
+      effects.clear();
+      if (n > 0) {
+        session->receive({buffer.data(), static_cast<std::size_t>(n)}, effects);
+      } else {
+        session->end(effects);
+      }
+      open = carry_out(effects, fd.get());
+    }
+    const std::lock_guard lock{mutex_};
+    clients_.erase(fd.get());
+    fd.reset();
+    if (--running_ == 0) all_gone_.notify_all();
+  }
+
+  bool carry_out(const Effects& effects, int fd) {
+    for (const Effect& effect : effects) {
+      switch (effect.kind) {
+        case Effect::Kind::write:
+          if (!send_counted(fd, effects.bytes(effect))) return false;
+          break;
+        case Effect::Kind::broadcast:
+          broadcast(*effect.frame, fd);
+          break;
+        case Effect::Kind::wait:
+          std::this_thread::sleep_for(effect.duration);
+          break;
+        case Effect::Kind::burn:
+          burn_cpu(effect.duration);
+          break;
+        case Effect::Kind::close:
+          return false;
+      }
+    }
+    return true;
+  }
+
+  void broadcast(const Frame& frame, int sender) {
+    const std::lock_guard lock{mutex_};  // held while sending: this is the model
+    std::erase_if(clients_, [&](int client) {
+      if (client == sender && options_.audience == Audience::others) return false;
+      bool sent = true;
+      for_each_part(frame, options_.write_mode,
+                    [&](std::string_view part) { sent = sent && send_counted(client, part); });
+      return !sent;
+    });
+  }
+
+  /// False when the client cannot be sent to any more; its own thread sees the end of its stream and closes it.
+  bool send_counted(int fd, std::string_view bytes) {
+    const SendResult result = send_all(fd, bytes);
+    if (result == SendResult::sent) {
+      counters_.add_bytes_out(bytes.size());
+      return true;
+    }
+    if (result == SendResult::timed_out) counters_.add_slow_closed();
+    shutdown(fd, SHUT_RDWR);
+    return false;
+  }
+
+  const ServerOptions& options_;
+  Counters counters_;
+  std::mutex mutex_;
+  std::condition_variable all_gone_;
+  std::set<int> clients_;  // guarded by mutex_: whom a broadcast reaches
+  int running_ = 0;        // guarded by mutex_: threads not yet done
+};
+
+}  // namespace
+}  // namespace netdyno
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  const UniqueFd stop = termination_signals();
+  UniqueFd listener = listen_tcp(options, true);
+  Server server{options};
+  announce_ready(local_endpoint(listener.get()));
+
+  server.accept_until(stop.get(), listener.get());
+  listener.reset();
+  const bool all_gone = server.finish();
+  print_totals(server.counters().totals());
+  if (!all_gone) std::_Exit(0);  // threads are still blocked in their clients; the totals are out
+}
