@@ -1,0 +1,1 @@
+"""netdyno: a dynamometer for network servers. The harness plans, runs, stores, judges and reports."""

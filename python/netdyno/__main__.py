@@ -1,0 +1,7 @@
+"""`python -m netdyno` is the command line (cli.py)."""
+
+import sys
+
+from netdyno.cli import main
+
+sys.exit(main())
