@@ -6,13 +6,14 @@ No function of this module touches a file, a clock or a process.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, dataclass_transform
 
 import msgspec
 
 type_level = int | float | str
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True)
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Base of everything that is parsed from outside: immutable, unknown keys are errors."""
 
