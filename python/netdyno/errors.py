@@ -1,0 +1,27 @@
+"""Errors of the user: one clear line with the nearest valid name, never a traceback."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something that the user can put right. The text is the whole line that is shown; the exit code is 2."""
+
+
+def did_you_mean(word: str, valid: Iterable[str]) -> str:
+    """A half-sentence that names the nearest valid word, or all of them when none is near. Starts with a space."""
+    names = sorted(valid)
+    if not names:
+        return ""
+    near = difflib.get_close_matches(word.lower(), names, n=1, cutoff=0.5)
+    return f" (did you mean {near[0]!r}?)" if near else f" (there are: {', '.join(names)})"
+
+
+def check_keys(where: str, keys: Iterable[str], valid: Iterable[str]) -> None:
+    """Raise UserError for the first key that is not valid. `where` names the file and the table in it."""
+    names = list(valid)
+    for key in keys:
+        if key not in names:
+            raise UserError(f"{where}: unknown key {key!r}{did_you_mean(key, names)}")

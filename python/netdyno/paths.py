@@ -1,0 +1,18 @@
+"""Where things are: the repository is found from the package's own place, the build directory may be moved."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def build_dir() -> Path:
+    """The build that is measured: $NETDYNO_BUILD, else build/release of the repository."""
+    return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / "release")
+
+
+def generator_path(build: Path) -> Path:
+    """The load generator inside a build directory (it need not exist)."""
+    return build / "loadgen" / "netdyno-load"

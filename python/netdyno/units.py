@@ -1,0 +1,33 @@
+"""Durations as people write them ("250ms") and as the programs take them. Inside the harness a time is in seconds."""
+
+from __future__ import annotations
+
+import re
+
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min)")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as "250ms" or "1.5s". Raises ValueError with the accepted form."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a duration: write a number and a unit, such as '250ms', '1s' or '2min'")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def format_duration(seconds: float) -> str:
+    """A duration as the programs take it: whole units only, the largest that loses nothing down to 1 ns."""
+    nanoseconds = round(seconds * 1e9)
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if nanoseconds % size == 0:
+            return f"{nanoseconds // size}{unit}"
+    return f"{nanoseconds}ns"
+
+
+def format_clock(seconds: float) -> str:
+    """A span for people: 4:05 or 1:02:33."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
