@@ -1,0 +1,186 @@
+"""An experiment is a question as data: experiments/<name>.toml, parsed once into frozen values.
+
+Whatever is not understood is an error that names the file, the key and the nearest valid key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from netdyno.errors import UserError, check_keys, did_you_mean
+from netdyno.model import Experiment, Scenario, type_level
+from netdyno.options import LOAD, SERVER, check_value
+from netdyno.paths import ROOT
+from netdyno.units import parse_duration
+
+_TOP = {
+    "question": "question",
+    "contestants": "contestants",
+    "blocks": "blocks",
+    "warmup": "warmup_s",
+    "duration": "duration_s",
+    "timeout": "timeout_s",
+    "link": "link",
+    "seed": "seed",
+}
+_SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
+_DURATIONS = ("warmup", "duration", "timeout")
+_REQUIRED = ("question", "contestants", "blocks", "warmup", "duration", "scenario")
+
+T = TypeVar("T")
+
+
+def experiments_dir(root: Path = ROOT) -> Path:
+    """Where the experiments of the repository are."""
+    return root / "experiments"
+
+
+def names(folder: Path) -> list[str]:
+    """Every experiment in a folder, by name."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def find(name_or_path: str, folder: Path) -> Path:
+    """The file of an experiment given by name or by the path of a .toml. Raises UserError with the nearest name."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise UserError(f"no such experiment file: {name_or_path}")
+        return path
+    path = folder / f"{name_or_path}.toml"
+    if not path.is_file():
+        raise UserError(f"unknown experiment {name_or_path!r}{did_you_mean(name_or_path, names(folder))}")
+    return path
+
+
+def load(path: Path) -> Experiment:
+    """Read an experiment. Raises UserError with one clear line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    return parse(text, path.stem, str(path))
+
+
+def parse(text: str, name: str, where: str) -> Experiment:
+    """Parse the text of an experiment; `where` is what errors call it. Pure."""
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: not valid TOML: {error}") from error
+    check_keys(where, raw, (*_TOP, "scenario"))
+    for key in _REQUIRED:
+        if key not in raw:
+            raise UserError(f"{where}: the key {key!r} is missing")
+    tables = raw.pop("scenario")
+    if not isinstance(tables, list) or not tables:
+        raise UserError(f"{where}: 'scenario' must be one or more [[scenario]] tables")
+    scenarios = tuple(_scenario(table, f"{where}: scenario {number}") for number, table in enumerate(tables, 1))
+    _check_unique(where, scenarios)
+    values = {_TOP[key]: _seconds(where, key, value) if key in _DURATIONS else value for key, value in raw.items()}
+    experiment = _convert(where, {"name": name, **values, "scenarios": scenarios}, Experiment)
+    _check_amounts(where, experiment)
+    return experiment
+
+
+def _scenario(table: object, where: str) -> Scenario:
+    if not isinstance(table, dict):
+        raise UserError(f"{where}: must be a table")
+    if isinstance(table.get("name"), str):
+        where = f"{where} ({table['name']!r})"
+    check_keys(where, table, (*_SCENARIO, "factors", "server"))
+    for key in ("name", "workload"):
+        if key not in table:
+            raise UserError(f"{where}: the key {key!r} is missing")
+    values: dict[str, object] = {}
+    for key, value in table.items():
+        if key in _SCENARIO:
+            values[_SCENARIO[key]] = check_value(where, key, value) if key in LOAD else value
+    server = _table(where, table, "server")
+    check_keys(f"{where}: server", server, SERVER)
+    values["server"] = {key: check_value(f"{where}: server", key, value) for key, value in server.items()}
+    values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
+    scenario = _convert(where, values, Scenario)
+    _check_rate(where, scenario)
+    return scenario
+
+
+def _table(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
+    value = parent.get(key, {})
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: {key!r} must be a table")
+    return value
+
+
+def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
+    check_keys(where, table, (*LOAD, *SERVER))
+    factors: dict[str, tuple[type_level, ...]] = {}
+    for key, levels in table.items():
+        if not isinstance(levels, list) or not levels:
+            raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
+        factors[key] = tuple(check_value(where, key, level) for level in levels)
+        if len(set(factors[key])) != len(levels):
+            raise UserError(f"{where}: key {key!r} names a level twice")
+    return factors
+
+
+def _check_rate(where: str, scenario: Scenario) -> None:
+    """An open loop needs a rate and a closed loop has none: the one would not run, the other would mislead."""
+    has_rate = scenario.rate is not None or "rate" in scenario.factors
+    if scenario.arrivals == "closed" and has_rate:
+        raise UserError(
+            f"{where}: 'rate' needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
+        )
+    if scenario.arrivals != "closed" and not has_rate:
+        raise UserError(f"{where}: arrivals = {scenario.arrivals!r} needs a 'rate' (messages per second in all)")
+
+
+def _seconds(where: str, key: str, value: object) -> float:
+    if not isinstance(value, str):
+        raise UserError(f"{where}: key {key!r}: {value!r} is not a duration: write a text with a unit, such as '250ms'")
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise UserError(f"{where}: key {key!r}: {error}") from error
+
+
+def _convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
+    """msgspec checks the types; its message is turned round so that the key stands first."""
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        message, _, key = str(error).partition(" - at `$.")
+        shown = key.rstrip("`").removesuffix("_s").replace("_", "-")
+        hint = _choices(key.rstrip("`"), values)
+        raise UserError(f"{where}: {f'key {shown!r}: ' if shown else ''}{message}{hint}") from error
+
+
+def _choices(field: str, values: Mapping[str, object]) -> str:
+    """The nearest valid word for a key that takes one of a few words."""
+    words = {
+        "arrivals": ("closed", "constant", "poisson"),
+        "metric": ("throughput", "p50", "p99", "mean"),
+        "link": ("loopback",),
+    }.get(field)
+    return did_you_mean(str(values.get(field)), words) if words else ""
+
+
+def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
+    seen: set[str] = set()
+    for scenario in scenarios:
+        if scenario.name in seen:
+            raise UserError(f"{where}: two scenarios are called {scenario.name!r}")
+        seen.add(scenario.name)
+
+
+def _check_amounts(where: str, experiment: Experiment) -> None:
+    if experiment.blocks < 1:
+        raise UserError(f"{where}: key 'blocks': {experiment.blocks} is not a whole number of at least 1")
+    if experiment.duration_s <= 0:
+        raise UserError(f"{where}: key 'duration': must be above 0")
+    if not experiment.contestants:
+        raise UserError(f"{where}: key 'contestants': names nobody; write [\"*\"] for all")

@@ -1,0 +1,91 @@
+"""What is run, in which order. Pure: the same experiment, contestants and seed give the same plan.
+
+Every block holds every cell once, in an order of its own drawn from the seed, so that drift of the machine falls on all
+contestants alike and comparisons can be paired within blocks."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+
+from netdyno.model import Contestant, Experiment, Frozen, Scenario, type_level
+from netdyno.options import settings
+
+TRIAL_OVERHEAD_S = 0.3
+"""What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check."""
+
+
+class Cell(Frozen):
+    """One planned trial: `position` counts from 0 within its block, blocks count from 1."""
+
+    block: int
+    position: int
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+
+
+def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
+    """Every combination of the levels of a scenario's factors."""
+    for levels in itertools.product(*scenario.factors.values()):
+        yield dict(zip(scenario.factors, levels, strict=True))
+
+
+def plan(experiment: Experiment, contestants: Sequence[Contestant]) -> tuple[Cell, ...]:
+    """All cells of all blocks, in the order in which they are to run."""
+    randomness = random.Random(experiment.seed)
+    cells: list[Cell] = []
+    for block in range(1, experiment.blocks + 1):
+        order = [
+            (scenario.name, contestant.name, levels)
+            for scenario in experiment.scenarios
+            for levels in combinations(scenario)
+            for contestant in contestants
+        ]
+        randomness.shuffle(order)
+        cells += (
+            Cell(block=block, position=position, scenario=scenario, contestant=contestant, levels=levels)
+            for position, (scenario, contestant, levels) in enumerate(order)
+        )
+    return tuple(cells)
+
+
+def why_skip(contestant: Contestant, scenario: Scenario, levels: dict[str, type_level]) -> str:
+    """Why a contestant cannot have this cell; empty when it can. A thread count that a model cannot have is refused by
+    the server itself (docs/adr/0002), so here it becomes a stated skip."""
+    manifest = contestant.manifest
+    if not contestant.available:
+        return contestant.why_not
+    if scenario.workload not in manifest.workloads:
+        return f"{contestant.name} does not speak the workload {scenario.workload!r}"
+    if "tcp" not in manifest.transports:
+        return f"{contestant.name} does not speak the transport 'tcp'"
+    threads = settings(scenario, levels).server.get("threads", 1)
+    if manifest.threads != "any" and threads != 1:
+        model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
+        return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
+    return ""
+
+
+def trial_seconds(experiment: Experiment) -> float:
+    """The expected length of one trial, in seconds."""
+    return experiment.warmup_s + experiment.duration_s + TRIAL_OVERHEAD_S
+
+
+def estimate_seconds(experiment: Experiment, contestants: Sequence[Contestant]) -> float:
+    """The expected length of the whole run, in seconds; cells that will be skipped cost nothing."""
+    per_block = sum(
+        not why_skip(contestant, scenario, levels)
+        for scenario in experiment.scenarios
+        for levels in combinations(scenario)
+        for contestant in contestants
+    )
+    return experiment.blocks * per_block * trial_seconds(experiment)
+
+
+def most_connections(experiment: Experiment) -> int:
+    """The largest number of connections that any cell opens."""
+    return max(
+        settings(scenario, levels).connections for scenario in experiment.scenarios for levels in combinations(scenario)
+    )
