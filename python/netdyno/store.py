@@ -1,0 +1,207 @@
+"""results/<run-id>/run.sqlite: the run, its plan, and every trial, each on disk before the next one starts.
+
+The file is readable whenever the harness dies: a transaction is either whole or absent (https://sqlite.org/atomiccommit.html)."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from netdyno.errors import UserError, did_you_mean
+from netdyno.model import Experiment, Run, Trial
+from netdyno.plan import Cell
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
+FILE_NAME = "run.sqlite"
+
+_SCHEMA = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE run (
+    run_id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL,   -- JSON, model.Experiment
+    environment TEXT NOT NULL,  -- JSON object
+    argv TEXT NOT NULL,         -- JSON array
+    seed INTEGER NOT NULL,
+    started_at TEXT NOT NULL,
+    finished_at TEXT            -- NULL: the run did not come to its end
+);
+CREATE TABLE cell (
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    scenario TEXT NOT NULL,
+    contestant TEXT NOT NULL,
+    levels TEXT NOT NULL,       -- JSON object
+    PRIMARY KEY (block, position)
+);
+CREATE TABLE trial (
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    trial TEXT NOT NULL,        -- JSON, model.Trial
+    PRIMARY KEY (block, position),
+    FOREIGN KEY (block, position) REFERENCES cell (block, position)
+);
+"""
+
+Environment = dict[str, str | int | float | bool | list[str]]
+
+
+class Store:
+    """The open file of a run that is being made. Use as a context manager."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def create(cls, folder: Path, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> Store:
+        """Begin a run in an existing folder. Raises UserError when the file cannot be written."""
+        path = folder / FILE_NAME
+        try:
+            connection = sqlite3.connect(path, isolation_level=None)
+            # A single file at every moment, and on the disk before commit returns (power loss included).
+            connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.executescript(f"BEGIN; {_SCHEMA}")
+            _insert_run(connection, run, argv, cells)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise UserError(f"{path}: cannot be written: {error}") from error
+        return cls(connection)
+
+    def add(self, trial: Trial) -> None:
+        """Store one trial; it is on the disk when this returns."""
+        row = (trial.block, trial.position, trial.status, trial.reason, _json(trial))
+        self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?)", row)
+
+    def finish(self, finished_at: str) -> None:
+        """Note that the run came to its end."""
+        self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> None:
+    seed = run.experiment.seed
+    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
+    connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels)) for c in cells)
+    connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?)", rows)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def load(path: Path) -> Run:
+    """Read a run back, whole or as far as it came. Raises UserError: missing, not one of ours, or from the future."""
+    with _open(path) as connection:
+        try:
+            row = connection.execute(
+                "SELECT run_id, experiment, started_at, finished_at, environment FROM run"
+            ).fetchone()
+            trials = connection.execute("SELECT trial FROM trial ORDER BY block, position").fetchall()
+            if row is None:
+                raise UserError(f"{path}: holds no run")
+            return Run(
+                run_id=row[0],
+                experiment=msgspec.json.decode(row[1], type=Experiment),
+                started_at=row[2],
+                finished_at=row[3],
+                environment=msgspec.json.decode(row[4], type=Environment),
+                trials=tuple(msgspec.json.decode(text, type=Trial) for (text,) in trials),
+            )
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+            raise UserError(f"{path}: is damaged: {error}") from error
+
+
+def load_cells(path: Path) -> tuple[Cell, ...]:
+    """The plan of a stored run, in its order."""
+    with _open(path) as connection:
+        rows = connection.execute("SELECT block, position, scenario, contestant, levels FROM cell ORDER BY 1, 2")
+        return tuple(
+            Cell(block=b, position=p, scenario=s, contestant=c, levels=msgspec.json.decode(text))
+            for b, p, s, c, text in rows
+        )
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that has been found to be a run of this version; it is not written to."""
+    if not path.is_file():
+        raise UserError(f"no such run: {path} does not exist")
+    # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
+    uri = f"{path.resolve().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        try:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise UserError(f"{path}: not a netdyno run ({error})") from error
+        if application != APPLICATION_ID:
+            raise UserError(f"{path}: not a netdyno run")
+        if version > SCHEMA_VERSION:
+            raise UserError(
+                f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
+            )
+        yield connection
+
+
+def run_ids(results: Path) -> list[str]:
+    """Every stored run in a results folder, oldest first (a run id begins with its time)."""
+    return sorted(path.parent.name for path in results.glob(f"*/{FILE_NAME}"))
+
+
+def find(results: Path, run: str) -> Path:
+    """The file of a run given by id, or by the path of its folder or file. Raises UserError with the nearest id."""
+    for candidate in (results / run / FILE_NAME, Path(run) / FILE_NAME, Path(run)):
+        if candidate.is_file():
+            return candidate
+    raise UserError(f"no such run {run!r} in {results}{did_you_mean(run, run_ids(results))}")
+
+
+def summary(path: Path) -> Mapping[str, object]:
+    """One line about a stored run, without decoding its trials."""
+    with _open(path) as connection:
+        run_id, experiment, started_at, finished_at = connection.execute(
+            "SELECT run_id, experiment, started_at, finished_at FROM run"
+        ).fetchone()
+        counts = dict(connection.execute("SELECT status, count(*) FROM trial GROUP BY status").fetchall())
+        planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
+    return {
+        "id": run_id,
+        "experiment": msgspec.json.decode(experiment, type=Experiment).name,
+        "started_at": started_at,
+        "finished_at": finished_at,
+        "planned": planned,
+        "trials": count_trials(counts),
+    }
+
+
+def count_trials(counts: Mapping[str, int]) -> dict[str, int]:
+    """All four outcomes, those that did not occur as 0."""
+    return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed")}
+
+
+def utc_now() -> str:
+    """The time, as it is stored: ISO 8601, UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
