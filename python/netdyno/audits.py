@@ -1,0 +1,62 @@
+"""Checks that can strike out a trial, beside those the generator makes on its own figures. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netdyno.model import Audit, LoadResult, ServerObservation, Status
+
+HARNESS_CORE_SHARE = 0.02
+HARNESS_FLOOR_S = 0.01
+"""What two readings and a redraw may cost in all, however short the window: the 2% of half a second."""
+
+
+def server_alive(ended: str, check: LoadResult | None, check_error: str) -> Audit:
+    """At the end the server still runs and a fresh connection gets true answers. `ended` says how it ended, or is
+    empty; `check` is the closing check's result, or None with `check_error` saying why there is none."""
+    if ended:
+        return Audit(name="server_alive", passed=False, detail=f"the server had ended: {ended}")
+    if check is None:
+        return Audit(name="server_alive", passed=False, detail=f"the closing check failed: {check_error}")
+    untrue = [
+        audit.detail for audit in check.audits if audit.name in ("verification", "connections") and not audit.passed
+    ]
+    passed = check.messages.received > 0 and not untrue
+    detail = f"a fresh connection got {check.messages.received} true answers" if passed else "; ".join(untrue)
+    return Audit(name="server_alive", passed=passed, detail=detail or "a fresh connection got no answer")
+
+
+def server_totals(totals: Mapping[str, int], loads: Sequence[LoadResult], ended: str) -> Audit:
+    """The server's own count, printed as it ends, agrees with what the generators sent, received and opened.
+
+    Bytes are compared only where no generator gave up on a message: bytes under way at a close count on one side."""
+    problems: list[str] = [] if not ended else [f"it ended with {ended}"]
+    if not totals:
+        problems.append("no line of totals after SIGTERM")
+    complete = all(load.messages.lost == 0 and not load.errors for load in loads)
+    expected = {"protocol_errors": 0, "connections": sum(load.connections.established for load in loads)}
+    if complete:
+        expected["bytes_in"] = sum(load.bytes.sent for load in loads)
+        expected["bytes_out"] = sum(load.bytes.received for load in loads)
+    problems += [
+        f"{name}: server {totals[name]}, expected {value}"
+        for name, value in expected.items()
+        if name in totals and totals[name] != value
+    ]
+    agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
+    return Audit(name="server_totals", passed=not problems, detail="; ".join(problems) or f"as counted: {agreed}")
+
+
+def harness_quiet(server: ServerObservation) -> Audit:
+    """The harness itself stayed out of the way: below 2% of a core over the window, the live display included."""
+    limit_s = max(HARNESS_CORE_SHARE * server.window_s, HARNESS_FLOOR_S)
+    detail = (
+        f"the harness used {server.harness_cpu_s * 1e3:.1f} ms of CPU over the window (limit {limit_s * 1e3:.1f} ms)"
+    )
+    return Audit(name="harness_quiet", passed=server.harness_cpu_s < limit_s, detail=detail)
+
+
+def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
+    """Valid, or struck out with every reason."""
+    reasons = [f"{audit.name}: {audit.detail}" for audit in audits if not audit.passed]
+    return ("struck_out", "; ".join(reasons)) if reasons else ("valid", "")

@@ -1,0 +1,23 @@
+"""What all trials of a run have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.model import Experiment, Pinning
+
+
+class Bench(NamedTuple):
+    """`folder` is the run's; `progress` takes the completions of the window so far and its seconds so far. The times
+    are what is waited for beyond what the plan and the contracts foresee."""
+
+    experiment: Experiment
+    generator: tuple[str, ...]
+    pinning: Pinning
+    folder: Path
+    progress: Callable[[int, float], None] = lambda _completed, _seconds: None
+    ready_timeout_s: float = 10.0
+    shutdown_timeout_s: float = 5.0
+    slack_s: float = 10.0

@@ -1,0 +1,167 @@
+"""What the kernel says about a server over the measured window: differences between readings of /proc (proc(5)).
+
+A reading costs microseconds for a server of one thread and about 50 us for each further thread, so the harness stays
+below 2% of a core (its own CPU is recorded with the rest)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.model import ServerObservation
+
+_PROC = Path("/proc")
+_CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: the clock of a process that counts nanoseconds on a CPU
+
+KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "TcpExt": (
+        "ListenOverflows",
+        "ListenDrops",
+        "TCPSynRetrans",
+        "TCPTimeouts",
+        "TCPLossProbes",
+        "TCPLostRetransmit",
+        "DelayedACKs",
+        "TCPReqQFullDrop",
+        "TCPReqQFullDoCookies",
+        "TCPBacklogDrop",
+        "TCPAbortOnMemory",
+    ),
+    "Tcp": ("RetransSegs", "AttemptFails", "EstabResets", "InErrs", "OutRsts"),
+    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts"),
+}
+"""Counters of /proc/net/netstat and /proc/net/snmp that explain a slow or lossy trial. Udp's are stored as "Udp…"."""
+
+
+class Task(NamedTuple):
+    """One thread's counters since it began."""
+
+    voluntary: int
+    involuntary: int
+    wait_ns: int
+
+
+class Reading(NamedTuple):
+    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides."""
+
+    at_s: float
+    cpu_s: float
+    user_ticks: int
+    system_ticks: int
+    rss_peak_bytes: int
+    threads: int
+    tasks: dict[int, Task]
+    harness_cpu_s: float
+
+
+def read(pid: int) -> Reading:
+    """Read a process now. Raises OSError when it is gone."""
+    harness_cpu_s = time.process_time()
+    proc = _PROC / str(pid)
+    # comm, the second field, may hold blanks and brackets: count from the last one (proc(5))
+    stat = (proc / "stat").read_text().rpartition(")")[2].split()
+    return Reading(
+        at_s=time.monotonic(),
+        cpu_s=time.clock_gettime(cpu_clock(pid)),
+        user_ticks=int(stat[11]),
+        system_ticks=int(stat[12]),
+        rss_peak_bytes=1024 * status_number((proc / "status").read_text(), "VmHWM"),
+        threads=int(stat[17]),
+        tasks=read_tasks(proc / "task"),
+        harness_cpu_s=harness_cpu_s,
+    )
+
+
+def cpu_clock(pid: int) -> int:
+    """The id of a process's CPU clock, threads that have ended included: clock_getcpuclockid(3) in arithmetic, which
+    Python does not offer. Nanoseconds, where utime and stime of /proc/PID/stat count ticks of 10 ms."""
+    return (~pid << 3) | _CPUCLOCK_SCHED
+
+
+def status_number(status: str, key: str) -> int:
+    """A number of /proc/PID/status, in the unit it has there; 0 where the kernel does not tell it."""
+    for line in status.splitlines():
+        if line.startswith(key + ":"):
+            return int(line.split()[1])
+    return 0
+
+
+def read_tasks(folder: Path) -> dict[int, Task]:
+    """The counters of every thread. /proc/PID/schedstat and the switches of /proc/PID/status are those of the main
+    thread alone, so each thread has to be asked."""
+    tasks: dict[int, Task] = {}
+    for thread in folder.iterdir():
+        try:
+            status = (thread / "status").read_text()
+            schedstat = (thread / "schedstat").read_text().split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # this thread has just ended
+        tasks[int(thread.name)] = Task(
+            voluntary=status_number(status, "voluntary_ctxt_switches"),
+            involuntary=status_number(status, "nonvoluntary_ctxt_switches"),
+            wait_ns=int(schedstat[1]) if len(schedstat) > 1 else 0,
+        )
+    return tasks
+
+
+def observation(before: Reading, late: Reading | None, after: Reading, totals: dict[str, int]) -> ServerObservation:
+    """The window between `before` and `after`. Pure.
+
+    A thread that ended before `after` took its counters along; its last values are those of `late`, a reading made
+    shortly before the window's end (a thread per connection ends with its connection, right after the window)."""
+    tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
+    used = [_difference(before.tasks.get(tid), last) for tid, last in tasks.items()]
+    cpu_s = after.cpu_s - before.cpu_s
+    user_share = _user_share(before, after)
+    return ServerObservation(
+        cpu_user_s=cpu_s * user_share,
+        cpu_system_s=cpu_s * (1 - user_share),
+        rss_peak_bytes=after.rss_peak_bytes,
+        threads=max(before.threads, after.threads),
+        voluntary_switches=sum(task.voluntary for task in used),
+        involuntary_switches=sum(task.involuntary for task in used),
+        run_queue_wait_s=sum(task.wait_ns for task in used) / 1e9,
+        window_s=after.at_s - before.at_s,
+        harness_cpu_s=after.harness_cpu_s - before.harness_cpu_s,
+        totals=totals,
+    )
+
+
+def _difference(first: Task | None, last: Task) -> Task:
+    if first is None:
+        return last
+    return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
+
+
+def _user_share(before: Reading, after: Reading) -> float:
+    """How much of the CPU time was spent in user mode: by the window's ticks, or the whole life's if it had none."""
+    user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks
+    if user + system == 0:
+        user, system = after.user_ticks, after.system_ticks
+    return user / (user + system) if user + system else 0.0
+
+
+def read_kernel(net: Path = _PROC / "net") -> dict[str, int]:
+    """The network counters of this namespace since it began."""
+    return parse_counters((net / "netstat").read_text() + (net / "snmp").read_text())
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """Pick KERNEL_COUNTERS out of pairs of lines: names, then values, both led by the group. Pure.
+
+    A counter that this kernel does not have is left out rather than shown as 0."""
+    lines = text.splitlines()
+    counters: dict[str, int] = {}
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        group, _, rest = names.partition(":")
+        found = dict(zip(rest.split(), values.partition(":")[2].split(), strict=False))
+        prefix = "Udp" if group == "Udp" else ""
+        counters.update({prefix + name: int(found[name]) for name in KERNEL_COUNTERS.get(group, ()) if name in found})
+    return counters
+
+
+def increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """By how much each counter grew."""
+    return {name: value - before.get(name, 0) for name, value in after.items()}

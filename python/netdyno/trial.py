@@ -1,0 +1,135 @@
+"""One trial: a fresh server, a generator against it, what the kernel saw meanwhile, and a verdict.
+
+Whatever goes wrong is a result with its reason and its log; only an interruption by the user gets out of here."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno import audits, generate, observe
+from netdyno.bench import Bench
+from netdyno.command import check_command, load_command, server_command
+from netdyno.model import Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
+from netdyno.options import Settings, settings
+from netdyno.plan import Cell, why_skip
+from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.store import utc_now
+from netdyno.triallog import TrialLog
+from netdyno.watch import Watch
+
+
+class _Measured(NamedTuple):
+    load: LoadResult
+    server: ServerObservation
+    kernel: dict[str, int]
+    audits: tuple[Audit, ...]
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The ready line; a server may say more than the contract asks."""
+
+    ready: bool
+    endpoint: str
+    pid: int
+
+
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
+    started = time.monotonic()
+    base = Trial(
+        block=cell.block,
+        position=cell.position,
+        scenario=cell.scenario,
+        contestant=cell.contestant,
+        levels=cell.levels,
+        status="skipped",
+        reason=why_skip(contestant, scenario, cell.levels),
+        started_at=utc_now(),
+        seconds=0.0,
+    )
+    if base.reason:
+        return base
+    path = log_path(cell)
+    base = msgspec.structs.replace(base, pinning=bench.pinning, log=str(path))
+    log = TrialLog(bench.folder / path)
+    try:
+        measured = _measure(cell, settings(scenario, cell.levels), contestant, bench, log)
+    except TrialError as failure:
+        log.note(f"failed: {failure}")
+        seconds = time.monotonic() - started
+        return msgspec.structs.replace(base, status="failed", reason=str(failure), seconds=seconds)
+    status, reason = audits.verdict(measured.audits)
+    if reason:
+        log.note(f"struck out: {reason}")
+    return msgspec.structs.replace(
+        base, status=status, reason=reason, seconds=time.monotonic() - started, **measured._asdict()
+    )
+
+
+def log_path(cell: Cell) -> Path:
+    """The log of a trial, relative to the folder of its run."""
+    levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
+    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}.log"
+    return Path("logs") / name.replace("/", "_").replace(" ", "_")
+
+
+def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog) -> _Measured:
+    command = server_command(contestant, wanted)
+    kernel_at_start = observe.read_kernel()
+    with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
+        lines = server.lines()
+        ready = _wait_ready(server, lines, bench)
+        watch = Watch(ready.pid, kernel_at_start, bench.experiment.duration_s)
+        load = generate.measure(_load_command(cell, wanted, ready, bench), server, watch, bench, log)
+        closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
+        check, check_error = generate.check(closing, bench, log)
+        ended = describe_exit(server.exit_code()) if server.has_ended() else ""
+        totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
+    observed = watch.observation(totals)
+    judged = [*load.audits, audits.server_alive(ended, check, check_error), audits.harness_quiet(observed)]
+    if not ended:
+        judged.append(audits.server_totals(totals, [load, *([check] if check else [])], shutdown))
+    return _Measured(load=load, server=observed, kernel=watch.kernel(), audits=tuple(judged))
+
+
+def _load_command(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> list[str]:
+    # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
+    seed = bench.experiment.seed * 1_000_003 + cell.block
+    return load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+
+
+def _wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
+    line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
+    if line is None:
+        if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
+            how = describe_exit(server.exit_code())
+            raise TrialError(f"the server ended with {how} before it was ready{server.last_words()}")
+        raise TrialError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
+    try:
+        return msgspec.json.decode(line, type=Ready)
+    except msgspec.DecodeError as error:
+        raise TrialError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+
+
+def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[dict[str, int], str]:
+    """SIGTERM: the totals the server prints, and how it ended where that was not exit code 0."""
+    deadline = time.monotonic() + bench.shutdown_timeout_s
+    server.terminate()
+    line = lines.wait_line(deadline)
+    if not server.wait(deadline):
+        return {}, f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM"
+    code = server.exit_code()
+    return read_totals(line or ""), describe_exit(code) if code != 0 else ""
+
+
+def read_totals(line: str) -> dict[str, int]:
+    """The whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
+    try:
+        said = msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {}
+    return {name: value for name, value in said.items() if isinstance(value, int) and not isinstance(value, bool)}

@@ -1,0 +1,65 @@
+"""Fixtures: fake programs that obey the contracts or break them, contestants and experiments made of them."""
+
+from __future__ import annotations
+
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from netdyno.bench import Bench
+from netdyno.model import Contestant, Experiment, Manifest, Pinning, Scenario
+
+FAKES = Path(__file__).parent / "fakes"
+PYTHON = (sys.executable, "-I", "-S")
+
+
+@pytest.fixture
+def contestant() -> Contestant:
+    """The fake server; FAKE_SERVER in the environment makes it misbehave."""
+    command = (*PYTHON, str(FAKES / "server.py"))
+    manifest = Manifest(kind="command", model="fake", summary="a fake", workloads=("echo",), run=command)
+    return Contestant(name="fake", manifest=manifest, command=command, available=True)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    """Two blocks of one scenario with two levels."""
+    scenario = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)})
+    return Experiment(
+        name="tiny",
+        question="Does it work?",
+        contestants=("*",),
+        scenarios=(scenario,),
+        blocks=2,
+        warmup_s=0.0,
+        duration_s=0.1,
+        timeout_s=1.0,
+    )
+
+
+@pytest.fixture
+def bench(experiment: Experiment, tmp_path: Path) -> Bench:
+    """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty."""
+    return Bench(
+        experiment=experiment,
+        generator=(*PYTHON, str(FAKES / "load.py")),
+        pinning=Pinning(server=(), generator=(), note="not pinned: a test"),
+        folder=tmp_path,
+    )
+
+
+def write_program(path: Path, fake: str) -> None:
+    """An executable that runs a fake, for tests that need a build directory."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'#!/bin/sh\nexec {" ".join(PYTHON)} {FAKES / fake} "$@"\n')
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.fixture
+def fake_build(tmp_path: Path) -> Path:
+    """A build directory whose only program is the fake generator."""
+    build = tmp_path / "build"
+    write_program(build / "loadgen" / "netdyno-load", "load.py")
+    return build

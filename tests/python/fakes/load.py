@@ -1,0 +1,104 @@
+"""A small generator that obeys the contract of netdyno-load, or breaks it in the way FAKE_LOAD names.
+
+It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own."""
+
+import argparse
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+MODE = os.environ.get("FAKE_LOAD", "good")
+MESSAGES = 3
+
+parser = argparse.ArgumentParser()
+parser.add_argument("url")
+for name in ("workload", "arrivals", "connect-rate", "warmup", "duration", "timeout", "audience", "json"):
+    parser.add_argument(f"--{name}")
+parser.add_argument("-c", dest="connections", type=int, default=1)
+for name, default in (("depth", 1), ("size", 31), ("threads", 1), ("seed", 1), ("events-fd", -1)):
+    parser.add_argument(f"--{name}", type=int, default=default)
+parser.add_argument("--rate", type=float)
+options = parser.parse_args()
+IS_CHECK = options.events_fd < 0
+
+
+def say(**event: object) -> None:
+    if not IS_CHECK and MODE != "no_events":
+        os.write(options.events_fd, json.dumps(event).encode() + b"\n")
+
+
+def converse() -> int:
+    host, port = options.url.removeprefix("tcp://").rsplit(":", 1)
+    connections = [socket.create_connection((host, int(port))) for _ in range(options.connections)]
+    say(event="connected", established=len(connections))
+    say(event="window_start")
+    message = b"x" * options.size
+    for connection in connections:
+        for _ in range(MESSAGES):
+            connection.sendall(message)
+            left = len(message)
+            while left:
+                data = connection.recv(left)
+                if not data:
+                    sys.exit("the server closed the connection")
+                left -= len(data)
+    say(event="progress", completed=MESSAGES * len(connections), seconds=0.5)
+    say(event="window_end")
+    for connection in connections:
+        connection.close()
+    return MESSAGES * len(connections)
+
+
+def distribution(count: int) -> dict[str, object]:
+    value = 1000 if count else 0
+    return dict.fromkeys(("mean", "p50", "p90", "p99", "p999", "max"), value) | {"count": count, "histogram": ""}
+
+
+def result(count: int) -> dict[str, object]:
+    corrupt = 1 if MODE == "corrupt" and not IS_CHECK else 0
+    size = count * options.size
+    plan = {"url": options.url, "workload": options.workload, "arrivals": options.arrivals, "depth": options.depth}
+    plan |= {"rate_hz": options.rate, "connections": options.connections, "size": options.size, "seed": options.seed}
+    plan |= {"threads": options.threads, "audience": options.audience or "others"}
+    plan |= {"warmup_s": 0.0, "duration_s": 0.1, "timeout_s": 1.0}
+    connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
+    connections |= {"attempted": options.connections, "established": options.connections}
+    messages = {"sent": count, "expected": count, "received": count, "lost": 0}
+    messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt}
+    cpu = {"cpu_user_s": 0.01, "cpu_system_s": 0.02}
+    audits = [
+        {"name": "verification", "passed": corrupt == 0, "detail": f"{corrupt} of {count} answers corrupt"},
+        {"name": "connections", "passed": True, "detail": f"{options.connections} of {options.connections}"},
+    ]
+    return {
+        "version": 1,
+        "plan": plan,
+        "requests": {"sent": count, "completed": count, "per_second": count / 0.1},
+        "latency": {"response_ns": distribution(count), "service_ns": distribution(count)},
+        "send_lag_ns": distribution(count),
+        "connections": connections,
+        "connect_ns": distribution(options.connections),
+        "messages": messages,
+        "bytes": {"sent": size, "received": size, "expected": size},
+        "generator": cpu | {"cores_used": 0.3, "max_rss_bytes": 1 << 20, "threads": [cpu]},
+        "errors": {},
+        "timeseries": {"interval_ns": 10**8, "completed": [count], "p50_ns": [1000], "p99_ns": [1000], "errors": [0]},
+        "audits": audits,
+    }
+
+
+if MODE == "hangs" and not IS_CHECK:
+    say(event="window_start")
+    signal.pause()
+if MODE == "fails" and not IS_CHECK:
+    sys.exit("netdyno-load: something is wrong here")
+if MODE == "check_fails" and IS_CHECK:
+    sys.exit("netdyno-load: nobody answers")
+done = converse()
+if MODE == "no_result" and not IS_CHECK:
+    sys.exit(0)
+text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done))
+Path(options.json).write_text(text)

@@ -1,0 +1,72 @@
+"""A small server that obeys the program contract, or breaks it in the way FAKE_SERVER names. It echoes bytes."""
+
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+
+MODE = os.environ.get("FAKE_SERVER", "good")
+totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
+
+
+def listen() -> socket.socket:
+    if MODE == "port_in_use":
+        taken = socket.create_server(("127.0.0.1", 0))
+        try:
+            return socket.create_server(taken.getsockname())
+        except OSError as error:
+            sys.exit(f"cannot listen on {taken.getsockname()[1]}: {error.strerror}")
+    if MODE == "dies_at_start":
+        sys.exit(3)
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def announce(listener: socket.socket) -> None:
+    if MODE == "never_ready":
+        signal.pause()
+    if MODE == "babbles":
+        print("Listening, I think", flush=True)
+    ready = {"ready": True, "endpoint": f"tcp://127.0.0.1:{listener.getsockname()[1]}", "pid": os.getpid()}
+    print(json.dumps(ready), flush=True)
+
+
+def end(*_: object) -> None:
+    if MODE == "crashes_at_end":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if MODE == "miscounts":
+        totals["bytes_in"] += 1
+    print(json.dumps(totals), flush=True)
+    os._exit(0)
+
+
+def serve(listener: socket.socket) -> None:
+    selector = selectors.DefaultSelector()
+    selector.register(listener, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select():
+            if key.fileobj is listener:
+                connection, _ = listener.accept()
+                totals["connections"] += 1
+                selector.register(connection, selectors.EVENT_READ, connection)
+                continue
+            connection = key.data
+            data = connection.recv(65536)
+            if not data:
+                selector.unregister(connection)
+                connection.close()
+                continue
+            if MODE == "dies_under_load":
+                print("out of luck", file=sys.stderr, flush=True)
+                os.kill(os.getpid(), signal.SIGKILL)
+            totals["requests"] += 1
+            totals["bytes_in"] += len(data)
+            connection.sendall(data)
+            totals["bytes_out"] += len(data)
+
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN if MODE == "ignores_sigterm" else end)
+with listen() as the_listener:
+    announce(the_listener)
+    serve(the_listener)

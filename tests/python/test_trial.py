@@ -1,0 +1,156 @@
+"""One trial with programs that keep the contract, and with every way of breaking it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.bench import Bench
+from netdyno.model import Contestant, Trial
+from netdyno.plan import Cell
+from netdyno.trial import run_trial
+
+CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
+
+
+def run(contestant: Contestant, bench: Bench, cell: Cell = CELL) -> Trial:
+    return run_trial(cell, bench.experiment.scenarios[0], contestant, bench)
+
+
+def impatient(bench: Bench) -> Bench:
+    """For programs that would be waited for in vain."""
+    return bench._replace(ready_timeout_s=0.2, shutdown_timeout_s=0.2, slack_s=-11.0)
+
+
+def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, bench: Bench) -> None:
+    seen: list[tuple[int, float]] = []
+    trial = run(contestant, bench._replace(progress=lambda *progress: seen.append(progress)))
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert trial.load is not None
+    assert trial.load.plan.connections == 2
+    assert trial.load.requests.completed == 6
+    assert trial.server is not None
+    assert trial.server.totals["connections"] == 3  # two, and that of the closing check
+    assert trial.server.totals["bytes_in"] == 31 * (6 + 3)
+    assert trial.server.rss_peak_bytes > 1 << 20
+    assert trial.server.threads == 1
+    assert trial.server.window_s > 0
+    assert "ListenOverflows" in trial.kernel
+    assert "setup.ListenOverflows" in trial.kernel
+    assert {audit.name for audit in trial.audits} >= {"verification", "server_alive", "server_totals", "harness_quiet"}
+    assert trial.pinning == bench.pinning
+    assert trial.seconds > 0
+    assert seen == [(6, 0.5)]
+
+
+def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None:
+    trial = run(contestant, bench)
+    log = (bench.folder / trial.log).read_text()
+    assert "--listen tcp://127.0.0.1:0 --workload echo" in log
+    assert " -c 2 " in log
+    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(trial.log).name]
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("dies_at_start", "the server ended with exit code 3 before it was ready"),
+        ("port_in_use", "before it was ready: cannot listen on"),
+        ("never_ready", "no ready line from the server within 0.2 s"),
+        ("babbles", "the server's first line is not a ready line: 'Listening, I think'"),
+        ("dies_under_load", "the server ended with signal SIGKILL under load: out of luck"),
+    ],
+)
+def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
+    mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", mode)
+    trial = run(contestant, impatient(bench) if mode == "never_ready" else bench)
+    assert trial.status == "failed"
+    assert reason in trial.reason
+    assert trial.load is None
+    assert (bench.folder / trial.log).is_file()
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("fails", "the generator ended with exit code 1: netdyno-load: something is wrong here"),
+        ("no_result", "the generator ended without a result"),
+        ("unreadable", "the generator's result cannot be read"),
+        ("no_events", "the generator did not announce its window"),
+        ("hangs", "the generator did not finish within"),
+    ],
+)
+def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
+    mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", mode)
+    trial = run(contestant, impatient(bench) if mode == "hangs" else bench)
+    assert trial.status == "failed"
+    assert reason in trial.reason
+
+
+@pytest.mark.parametrize(
+    ("variable", "mode", "reason"),
+    [
+        ("FAKE_LOAD", "corrupt", "verification: 1 of 6 answers corrupt"),
+        ("FAKE_LOAD", "check_fails", "server_alive: the closing check failed: the generator ended with exit code 1"),
+        ("FAKE_SERVER", "miscounts", "server_totals: bytes_in: server 280, expected 279"),
+        ("FAKE_SERVER", "crashes_at_end", "server_totals: it ended with signal SIGSEGV"),
+    ],
+)
+def test_an_audit_that_fails_strikes_the_trial_out(
+    variable: str, mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, mode)
+    trial = run(contestant, bench)
+    assert trial.status == "struck_out"
+    assert reason in trial.reason
+    assert trial.load is not None
+
+
+def test_a_server_that_ignores_sigterm_is_struck_out_and_killed(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "ignores_sigterm")
+    trial = run(contestant, bench._replace(shutdown_timeout_s=0.2))
+    assert trial.status == "struck_out"
+    assert "server_totals: it ended with nothing within 0.2 s of SIGTERM" in trial.reason
+
+
+def test_a_program_that_is_missing_is_a_failure(contestant: Contestant, bench: Bench) -> None:
+    missing = msgspec.structs.replace(contestant, command=("/nowhere/server",))
+    assert "/nowhere/server cannot be started: No such file or directory" in run(missing, bench).reason
+
+
+def test_what_a_contestant_cannot_have_is_skipped_without_starting_it(contestant: Contestant, bench: Bench) -> None:
+    cell = msgspec.structs.replace(CELL, levels={"threads": 2})
+    trial = run(contestant, bench, cell)
+    assert trial.status == "skipped"
+    assert "runs on exactly one thread" in trial.reason
+    assert list(bench.folder.iterdir()) == []
+
+
+def test_both_programs_are_bound_to_their_cores(contestant: Contestant, bench: Bench, tmp_path: Path) -> None:
+    core = min(os.sched_getaffinity(0))
+    seen = tmp_path / "seen"
+    script = 'taskset -cp $$ | sed "s/.*: //" > "$0"; exec "$@"'
+    spied = msgspec.structs.replace(contestant, command=("/bin/sh", "-c", script, str(seen), *contestant.command))
+    trial = run(spied, bench._replace(pinning=msgspec.structs.replace(bench.pinning, server=(core,))))
+    assert trial.status == "valid"
+    assert seen.read_text().strip() == str(core)
+
+
+def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench: Bench) -> None:
+    def interrupt(_completed: int, _seconds: float) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        run(contestant, bench._replace(progress=interrupt))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
