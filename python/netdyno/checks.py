@@ -1,0 +1,68 @@
+"""`netdyno test` and `netdyno check`: every runner with its own output, then what each one concluded."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.errors import UserError
+from netdyno.paths import ROOT
+
+_CPP_FOLDERS = ("bench", "common", "clients", "link", "loadgen", "servers", "tests/cpp")
+_CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
+
+
+class Step(NamedTuple):
+    """One runner: what it is called here and the command."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def steps(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Step]:
+    """Everything that `netdyno test` runs, in order."""
+    python = sys.executable
+    sources = cpp_sources(root)
+    found = [
+        Step("C++ tests", ("ctest", "--test-dir", str(build), "--output-on-failure")),
+        Step("Python, conformance and browser tests", (python, "-m", "pytest", "tests", *pytest_arguments)),
+        Step("ruff check", (python, "-m", "ruff", "check", ".")),
+        Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
+        Step("mypy", (python, "-m", "mypy")),
+    ]
+    if sources:
+        found.append(Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)))
+    return found
+
+
+def cpp_sources(root: Path = ROOT) -> list[str]:
+    """Every C++ file of the project, relative to the repository."""
+    files = (path for folder in _CPP_FOLDERS for path in (root / folder).rglob("*") if path.suffix in _CPP_SUFFIXES)
+    return sorted(str(path.relative_to(root)) for path in files)
+
+
+def run_tests(build: Path, pytest_arguments: Sequence[str]) -> int:
+    """Run every step, also after one has failed. 0 when all passed, else 1."""
+    results = [(step, _run(step)) for step in steps(build, pytest_arguments)]
+    print("\n== summary", flush=True)
+    for step, code in results:
+        print(f"{'passed' if code == 0 else 'FAILED'}  {step.name}{'' if code == 0 else f' (exit code {code})'}")
+    return 1 if any(code != 0 for _, code in results) else 0
+
+
+def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
+    """The conformance suite, for the named contestants or for all. Returns pytest's exit code."""
+    chosen = [argument for name in names for argument in ("--contestant", name)]
+    command = (sys.executable, "-m", "pytest", "tests/conformance", *chosen, *pytest_arguments)
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def _run(step: Step) -> int:
+    print(f"\n== {step.name}: {' '.join(step.command)[:200]}", flush=True)
+    if shutil.which(step.command[0]) is None:
+        raise UserError(f"{step.command[0]} is not installed (run ./netdyno, which installs it)")
+    return subprocess.run(step.command, cwd=ROOT, check=False).returncode

@@ -1,0 +1,170 @@
+"""The command line. Everything heavy is imported where it is used, so that `netdyno run` starts within a moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from netdyno.errors import UserError, did_you_mean
+from netdyno.paths import ROOT, build_dir, generator_path
+
+app = typer.Typer(
+    name="netdyno",
+    help="A dynamometer for network servers: which concurrency model should my server use, and how much better is it?",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+new_app = typer.Typer(help="Begin something new from something that works.", no_args_is_help=True)
+app.add_typer(new_app, name="new")
+
+# The rest of the line belongs to the program that is started, its --help included.
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Results = Annotated[Path, typer.Option("--results", help="Where runs are stored.")]
+RESULTS = ROOT / "results"
+
+
+@app.command()
+def run(
+    experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
+    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, instead of the experiment's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
+    contestant: Annotated[
+        list[str] | None, typer.Option(help="Only these: a name or a pattern such as 'asio-*'; may be repeated.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the random order and arrivals.")] = None,
+    results: Results = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+) -> int:
+    """Run an experiment, print its table and write its report."""
+    from netdyno import run_command
+
+    wishes = run_command.Wishes(experiment, blocks, duration, tuple(contestant or ()), seed, results, as_json)
+    return run_command.run(wishes, sys.argv)
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="servers, clients, workloads, experiments, claims or runs.")],
+    as_json: Json = False,
+    results: Results = RESULTS,
+) -> int:
+    """Show what there is, and what is missing and why."""
+    from netdyno import listing
+
+    if what == "runs":
+        rows = listing.runs(results)
+    elif what in listing.LISTS:
+        rows = listing.LISTS[what]()
+    else:
+        raise UserError(f"cannot list {what!r}{did_you_mean(what, [*listing.LISTS, 'runs'])}")
+    print(json.dumps(rows) if as_json else listing.as_text(what, rows))
+    return 0
+
+
+@app.command(context_settings=_PASS_ON)
+def serve(ctx: typer.Context) -> int:
+    """NAME [server options]: start a contestant by hand, to point wrk, nc or a browser at it."""
+    from netdyno import contestants
+
+    if not ctx.args or ctx.args[0] in ("--help", "-h"):
+        print("usage: netdyno serve NAME [server options]   (netdyno list servers; netdyno serve NAME --help)")
+        return 0 if ctx.args else 2
+    chosen = contestants.prepare(contestants.by_name(contestants.discover(), ctx.args[0]))
+    if not chosen.available:
+        raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
+    return _become([*chosen.command, *ctx.args[1:]])
+
+
+@app.command(context_settings=_PASS_ON)
+def load(ctx: typer.Context) -> int:
+    """URL [options]: the load generator alone (netdyno load --help)."""
+    generator = generator_path(build_dir())
+    if not generator.is_file():
+        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
+    return _become([str(generator), *ctx.args])
+
+
+def _become(command: Sequence[str]) -> NoReturn:
+    """Become the program: its output, signals and exit code are then its own."""
+    sys.stdout.flush()
+    try:
+        os.execvp(command[0], list(command))
+    except OSError as error:
+        raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+
+@app.command()
+def report(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    results: Results = RESULTS,
+) -> int:
+    """Write the report of a stored run again."""
+    from netdyno import run_command
+
+    print(run_command.write_report(run_id, results))
+    return 0
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def check(
+    ctx: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(help="Contestants; all when none is named.")] = None,
+) -> int:
+    """Run the conformance suite over contestants (further options go to pytest)."""
+    from netdyno import checks, contestants
+
+    chosen = [name for name in names or () if not name.startswith("-")]
+    options = [*(name for name in names or () if name.startswith("-")), *ctx.args]
+    everyone = contestants.discover()
+    for name in chosen:
+        contestants.by_name(everyone, name)
+    return checks.run_conformance(chosen, options)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def test(ctx: typer.Context) -> int:
+    """Run every test and check of the project (further arguments go to pytest)."""
+    from netdyno import checks
+
+    return checks.run_tests(build_dir(), ctx.args)
+
+
+@new_app.command("server")
+def new_server(
+    name: Annotated[str, typer.Argument(help="The new server's name: its folder in servers/.")],
+    model: Annotated[str, typer.Option("--from", help="The server to begin from (see: list servers).")],
+) -> int:
+    """Copy a server under a new name; nothing else has to be edited."""
+    from netdyno import scaffold
+
+    target = scaffold.new_server(name, model).relative_to(ROOT)
+    print(f"{target} is a copy of servers/{model}: edit its main, summary and README, then ./netdyno check {name}")
+    return 0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The whole program: returns the exit code. A mistake of the user's is one line on stderr and exit code 2."""
+    try:
+        code = app(args=arguments, prog_name="netdyno", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except UserError as error:
+        return _complain(str(error), 2)
+    except typer.TyperException as error:
+        return _complain(error.format_message(), 2)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _complain(text: str, code: int) -> int:
+    print(f"netdyno: {' '.join(text.split())}", file=sys.stderr)
+    return code

@@ -1,0 +1,153 @@
+"""What a person sees while a run goes on: a live block on a terminal, one clean line per trial on a pipe.
+
+Drawing happens only when the runner calls, at most twice a second inside a window, so no thread of its own runs and the
+machine stays quiet (DESIGN, rule 9)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import IO, TYPE_CHECKING, Protocol
+
+from netdyno.model import Trial
+from netdyno.plan import Cell
+from netdyno.units import format_clock
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_REDRAW_S = 0.45
+
+
+class Progress:
+    """How far a run is, and how long the rest will take."""
+
+    def __init__(self, cells: tuple[Cell, ...], trial_s: float) -> None:
+        self.total = len(cells)
+        self.blocks = max((cell.block for cell in cells), default=0)
+        self.counts: Counter[str] = Counter()
+        self._planned_trial_s = trial_s
+        self._spent_s = 0.0
+
+    def add(self, trial: Trial) -> None:
+        self.counts[trial.status] += 1
+        self._spent_s += trial.seconds
+
+    @property
+    def done(self) -> int:
+        return self.counts.total()
+
+    def left_s(self) -> float:
+        """Seconds left: what the trials took so far, skips included, else the plan's figure."""
+        per_trial = self._spent_s / self.done if self.done else self._planned_trial_s
+        return (self.total - self.done) * per_trial
+
+
+class Display(Protocol):
+    """What the runner tells whoever watches."""
+
+    def begin(self, text: str) -> None: ...
+    def trial_started(self, cell: Cell, progress: Progress) -> None: ...
+    def throughput(self, completed: int, seconds: float) -> None: ...
+    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+    def close(self) -> None: ...
+
+
+def describe_cell(cell: Cell | Trial) -> str:
+    """A cell in a few words: "echo connections=10 asio-callbacks"."""
+    levels = "".join(f" {name}={level}" for name, level in cell.levels.items())
+    return f"{cell.scenario}{levels} {cell.contestant}"
+
+
+def describe_result(trial: Trial) -> str:
+    """What came of a trial, with the reason where it does not count."""
+    if trial.status != "valid" or trial.load is None:
+        return f"{trial.status.replace('_', ' ')}: {trial.reason}"
+    p99_us = trial.load.latency.response_ns.p99 / 1000
+    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us"
+
+
+class PlainDisplay:
+    """For pipes and logs: one line per trial, no control codes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def begin(self, text: str) -> None:
+        self._line(text)
+
+    def trial_started(self, cell: Cell, progress: Progress) -> None:
+        """Nothing: the line comes with the result."""
+
+    def throughput(self, completed: int, seconds: float) -> None:
+        """Nothing: a pipe gets whole lines only."""
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
+        left = f"{format_clock(progress.left_s())} left"
+        self._line(f"{where} ({left}) {describe_cell(trial)}: {describe_result(trial)}")
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def _line(self, text: str) -> None:
+        print(" ".join(text.split()), file=self._stream, flush=True)
+
+
+class LiveDisplay:
+    """For terminals: a few lines that are drawn anew in place; what does not count scrolls by above them."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live
+
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._cell: Cell | None = None
+        self._progress: Progress | None = None
+        self._per_second = 0.0
+        self._drawn_at = 0.0
+
+    def begin(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+        self._live.start()
+
+    def trial_started(self, cell: Cell, progress: Progress) -> None:
+        self._cell, self._progress, self._per_second = cell, progress, 0.0
+        self._draw()
+
+    def throughput(self, completed: int, seconds: float) -> None:
+        self._per_second = completed / seconds if seconds > 0 else 0.0
+        if time.monotonic() - self._drawn_at >= _REDRAW_S:
+            self._draw()
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        if trial.status in ("struck_out", "failed"):
+            text = f"{describe_cell(trial)}: {describe_result(trial)}"
+            self._console.print(text, style="yellow", highlight=False, markup=False)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self) -> None:
+        from rich.text import Text
+
+        if self._cell is None or self._progress is None:
+            return
+        self._drawn_at = time.monotonic()
+        lines = render(self._cell, self._progress, self._per_second, self._console.width)
+        self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def render(cell: Cell, progress: Progress, per_second: float, width: int) -> list[str]:
+    """The live block: how far, how long, what runs now, and how fast. Pure."""
+    share = progress.done / progress.total if progress.total else 1.0
+    bar_width = max(10, min(40, width - 50))
+    filled = round(share * bar_width)
+    bar = "━" * filled + "─" * (bar_width - filled)
+    counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(progress.counts.items()))
+    speed = f"{per_second:,.0f} messages/s" if per_second else "starting"
+    return [
+        f"{bar} {share:4.0%}  {format_clock(progress.left_s())} left",
+        f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
+        f"{speed}{f'   ({counts})' if counts else ''}",
+    ]

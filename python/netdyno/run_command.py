@@ -1,0 +1,100 @@
+"""`netdyno run` and `netdyno report`: from the words of the command line to a table, a report and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from netdyno import contestants, experiment, runner, store
+from netdyno.display import Display, LiveDisplay, PlainDisplay
+from netdyno.errors import UserError
+from netdyno.model import Contestant, Experiment, Run
+from netdyno.paths import build_dir
+from netdyno.units import parse_duration
+
+REPORT_NAME = "report.html"
+
+
+class Wishes(NamedTuple):
+    """The options of `netdyno run`."""
+
+    experiment: str
+    blocks: int | None
+    duration: str | None
+    contestants: tuple[str, ...]
+    seed: int | None
+    results: Path
+    as_json: bool
+
+
+def run(wishes: Wishes, argv: Sequence[str]) -> int:
+    """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
+    build = build_dir()
+    asked = _experiment(wishes)
+    chosen = _contestants(asked, wishes.contestants, build)
+    # with --json, stdout is for the one line at the end
+    console = Console(stderr=wishes.as_json)
+    display: Display = LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
+    outcome = runner.execute(asked, chosen, results=wishes.results, build=build, argv=argv, display=display)
+    stored = store.load(outcome.folder / store.FILE_NAME)
+    counts = runner.counts(stored.trials)
+    if outcome.interrupted:
+        print(f"interrupted: {len(stored.trials)} trials are stored in {outcome.folder}", file=sys.stderr)
+    report = _present(stored, outcome.folder, console) if stored.trials else None
+    if wishes.as_json:
+        line = {"run_id": outcome.run_id, "report": str(report) if report else None, "trials": counts}
+        print(json.dumps(line), flush=True)
+    if outcome.interrupted:
+        return outcome.interrupted
+    return 0 if counts["valid"] else 1
+
+
+def _experiment(wishes: Wishes) -> Experiment:
+    """The experiment with the command line's wishes in place."""
+    asked = experiment.load(experiment.find(wishes.experiment, experiment.experiments_dir()))
+    try:
+        duration_s = parse_duration(wishes.duration) if wishes.duration is not None else None
+    except ValueError as error:
+        raise UserError(f"--duration: {error}") from error
+    if duration_s is not None and duration_s <= 0:
+        raise UserError("--duration: must be above 0")
+    return runner.with_overrides(asked, wishes.blocks, duration_s, wishes.seed)
+
+
+def _contestants(asked: Experiment, patterns: Sequence[str], build: Path) -> tuple[Contestant, ...]:
+    """Those of the experiment, narrowed by --contestant, with the build steps that CMake does not know done."""
+    everyone = contestants.discover(build=build)
+    chosen = contestants.select(everyone, asked.contestants)
+    if patterns:
+        chosen = contestants.select(chosen, patterns)
+    return tuple(contestants.prepare(contestant, build=build) for contestant in chosen)
+
+
+def _present(stored: Run, folder: Path, console: Console) -> Path:
+    """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
+    from netdyno import analysis, report, table
+
+    console.print(table.render(analysis.analyse(stored)))
+    path = (folder / REPORT_NAME).resolve()
+    report.write(stored, path)
+    console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
+    return path
+
+
+def write_report(run: str, results: Path) -> Path:
+    """Write the report of a stored run again, beside it, and return its path."""
+    path = store.find(results, run)
+    target = path.parent.resolve() / REPORT_NAME
+    stored = store.load(path)
+    if not os.access(target.parent, os.W_OK):
+        raise UserError(f"{target.parent} cannot be written")
+    from netdyno import report
+
+    report.write(stored, target)
+    return target

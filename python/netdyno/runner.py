@@ -1,0 +1,193 @@
+"""Execute an experiment: plan it, run every trial, store each before the next, and say what came of it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno import environment, pinning, plan, store
+from netdyno.bench import Bench
+from netdyno.display import Display, Progress
+from netdyno.errors import UserError, did_you_mean
+from netdyno.model import Contestant, Experiment, Run, Trial
+from netdyno.paths import generator_path
+from netdyno.trial import run_trial
+from netdyno.units import format_clock
+
+SPARE_DESCRIPTORS = 64
+"""What a server or a generator opens beside its connections: listener, loops, timers, files, libraries."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user (SIGINT) or the system (SIGTERM) ends the run; the exit code is 128 + the signal."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + signal_number
+
+
+class Outcome(NamedTuple):
+    """What is left of a run: its folder, and the signal's exit code where it was interrupted."""
+
+    run_id: str
+    folder: Path
+    interrupted: int
+
+
+def execute(
+    experiment: Experiment,
+    contestants: Sequence[Contestant],
+    *,
+    results: Path,
+    build: Path,
+    argv: Sequence[str],
+    display: Display,
+) -> Outcome:
+    """Run it. Raises UserError before the first trial where something cannot work."""
+    generator = generator_path(build)
+    if not generator.is_file():
+        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
+    check_workloads(experiment, contestants)
+    ensure_descriptors(plan.most_connections(experiment) + SPARE_DESCRIPTORS, experiment.name)
+    cores = pinning.choose()
+    run_id, folder = create_folder(results, experiment.name)
+    cells = plan.plan(experiment, contestants)
+    found = environment.collect(experiment, cores, build)
+    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    run = Run(
+        run_id=run_id,
+        experiment=experiment,
+        started_at=store.utc_now(),
+        finished_at=None,
+        environment=found,
+        trials=(),
+    )
+    bench = Bench(
+        experiment=experiment,
+        generator=(str(generator),),
+        pinning=cores,
+        folder=folder,
+        progress=display.throughput,
+    )
+    with store.Store.create(folder, run, argv, cells) as stored:
+        interrupted = _run_cells(cells, contestants, bench, stored, display)
+        if not interrupted:
+            stored.finish(store.utc_now())
+    return Outcome(run_id, folder, interrupted)
+
+
+def _run_cells(
+    cells: tuple[plan.Cell, ...],
+    contestants: Sequence[Contestant],
+    bench: Bench,
+    stored: store.Store,
+    display: Display,
+) -> int:
+    """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
+    dropped, because half a window is no result."""
+    experiment = bench.experiment
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    named = {contestant.name: contestant for contestant in contestants}
+    progress = Progress(cells, plan.trial_seconds(experiment))
+    display.begin(announcement(experiment, contestants))
+    try:
+        with _signals_raise():
+            for cell in cells:
+                display.trial_started(cell, progress)
+                trial = run_trial(cell, scenarios[cell.scenario], named[cell.contestant], bench)
+                stored.add(trial)
+                progress.add(trial)
+                display.trial_done(trial, progress)
+    except Interrupted as signalled:
+        return signalled.exit_code
+    finally:
+        display.close()
+    return 0
+
+
+def announcement(experiment: Experiment, contestants: Sequence[Contestant]) -> str:
+    """What is about to happen and how long it will take."""
+    cells = sum(1 for scenario in experiment.scenarios for _ in plan.combinations(scenario)) * len(contestants)
+    seconds = plan.estimate_seconds(experiment, contestants)
+    return (
+        f"{experiment.name}: {experiment.question} {experiment.blocks} blocks of {cells} trials "
+        f"({len(contestants)} contestants), about {format_clock(seconds)} minutes"
+    )
+
+
+def check_workloads(experiment: Experiment, contestants: Sequence[Contestant]) -> None:
+    """A workload that nobody speaks is a slip of the pen, not a result."""
+    known = {workload for contestant in contestants for workload in contestant.manifest.workloads}
+    for scenario in experiment.scenarios:
+        if scenario.workload not in known:
+            where = f"experiment {experiment.name!r}, scenario {scenario.name!r}"
+            raise UserError(f"{where}: unknown workload {scenario.workload!r}{did_you_mean(scenario.workload, known)}")
+
+
+def ensure_descriptors(needed: int, experiment: str) -> None:
+    """Raise the soft limit on open files for the programs to inherit. Raises UserError when the hard limit forbids."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UserError(
+            f"too few file descriptors: experiment {experiment!r} needs {needed} per program and the limit is {hard}; "
+            f"raise it with: ulimit -n {needed} (as root, or by LimitNOFILE or limits.conf, where that is refused)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def create_folder(results: Path, name: str) -> tuple[str, Path]:
+    """A fresh results/<run-id>; ids sort by time. Raises UserError when it cannot be written."""
+    stem = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{name}"
+    for run_id in (stem, *(f"{stem}-{number}" for number in range(2, 100))):
+        try:
+            (results / run_id / "logs").mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"the results folder {results} cannot be written: {error.strerror}") from error
+        return run_id, results / run_id
+    raise UserError(f"the results folder {results} has 99 runs of this very second")
+
+
+@contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def with_overrides(
+    experiment: Experiment, blocks: int | None, duration_s: float | None, seed: int | None
+) -> Experiment:
+    """The experiment with the command line's wishes in place; None leaves what the file says."""
+    wishes = {"blocks": blocks, "duration_s": duration_s, "seed": seed}
+    return msgspec.structs.replace(experiment, **{key: value for key, value in wishes.items() if value is not None})
+
+
+def counts(trials: Sequence[Trial]) -> dict[str, int]:
+    """How many trials came out how."""
+    found: dict[str, int] = {}
+    for trial in trials:
+        found[trial.status] = found.get(trial.status, 0) + 1
+    return store.count_trials(found)
