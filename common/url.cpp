@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 
 namespace netdyno {
@@ -23,6 +24,23 @@ std::string_view cut(std::string_view& text, char mark) {
   return rest;
 }
 
+/// Letters, digits and `others`: all that a host can be made of, so that a typing error is not left to the resolver.
+bool made_of(std::string_view text, std::string_view others) {
+  return !text.empty() && std::ranges::all_of(text, [others](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           others.find(c) != std::string_view::npos;
+  });
+}
+
+/// The host without its brackets, which an IPv6 address (RFC 3986, 3.2.2; with a zone, RFC 4007) has and nothing else.
+std::optional<std::string_view> parse_host(std::string_view text) {
+  const bool bracketed = text.size() >= 2 && text.front() == '[' && text.back() == ']';
+  if (!bracketed) return made_of(text, "._-") ? std::optional{text} : std::nullopt;
+  text = text.substr(1, text.size() - 2);
+  const bool good = text.find(':') != std::string_view::npos && made_of(text, ":.%_-");
+  return good ? std::optional{text} : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Url> parse_url(std::string_view text) {
@@ -36,14 +54,9 @@ std::optional<Url> parse_url(std::string_view text) {
   const auto colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
   const auto port = parse_port(text.substr(colon + 1));
-  auto host = text.substr(0, colon);
-  if (host.size() >= 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return std::nullopt;
-  }
-  if (!port || host.empty()) return std::nullopt;
-  url.host = host;
+  const auto host = parse_host(text.substr(0, colon));
+  if (!port || !host) return std::nullopt;
+  url.host = *host;
   url.port = *port;
   return url;
 }

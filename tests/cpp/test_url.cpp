@@ -33,6 +33,12 @@ TEST(Url, RefusesWhatIsNone) {
     EXPECT_FALSE(parse_url(text)) << '\'' << text << '\'';
 }
 
+TEST(Url, RefusesHostsThatNoResolverCanKnow) {
+  for (const char* text : {"tcp://[a:1", "tcp://a]:1", "tcp://[localhost]:1", "tcp://a b:1", "tcp:// :1", "tcp://a/b:1",
+                           "tcp://user@h:1", "tcp://a\nb:1", "tcp://[::1]x:1"})
+    EXPECT_FALSE(parse_url(text)) << '\'' << text << '\'';
+}
+
 RC_GTEST_PROP(Url, AnyTextIsRefusedOrSurvivesFormatting, ()) {
   const auto text = *rc::gen::container<std::string>(rc::gen::elementOf(std::string{"ab019.:[]?/%=-"}));
   const auto url = parse_url("tcp://" + text);
