@@ -1,0 +1,77 @@
+"""The commands in the documents work: every fenced block marked `sh` is executed, in order, from the repository's root.
+
+A block is run by a shell with `set -e`; what a person would have to wait for or cannot undo is marked in its info string:
+`sh slow` is not run here (another test runs its commands: the marker says so in `SLOW`), `text` blocks are not commands.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+# What a block may call itself. An unknown word is an error, so that no block drops out unseen.
+RUN, SLOW, OTHER = "sh", "sh slow", {"text", "json", "toml", "cpp", ""}
+
+
+@dataclass(frozen=True)
+class Block:
+    page: Path
+    line: int
+    info: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks() -> list[Block]:
+    found = []
+    for page in PAGES:
+        text = page.read_text()
+        for match in FENCE.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Block(page, line, match["info"].strip(), match["body"]))
+    return found
+
+
+BLOCKS = blocks()
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=str)
+def test_every_block_says_what_it_is(block: Block) -> None:
+    assert block.info in {RUN, SLOW} | OTHER
+
+
+def test_the_documents_have_commands() -> None:
+    assert sum(block.info == RUN for block in BLOCKS) >= 5
+
+
+@pytest.mark.needs_build
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("block", [b for b in BLOCKS if b.info == RUN], ids=str)
+def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
+    environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results")}
+    try:
+        done = subprocess.run(
+            ["bash", "-c", f"set -euo pipefail\n{block.body}"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=570,
+            check=False,
+        )
+    finally:
+        shutil.rmtree(ROOT / "servers" / "my-server", ignore_errors=True)
+    assert done.returncode == 0, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "Traceback" not in done.stderr
