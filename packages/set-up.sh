@@ -144,7 +144,7 @@ link_source() {
 set_up_python() {
     want=$({ cat "$root/requirements.lock"; echo "$root"; readlink -f "$python"; } | hash_of)
     mark=$venv/netdyno.stamp
-    if stamped "$mark" "$want"; then return 0; fi
+    if [ -x "$venv/bin/python" ] && stamped "$mark" "$want"; then return 0; fi
     say "set-up 2/3: installing the Python packages of requirements.lock into $venv"
     if ! [ -f "$mark" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then make_venv; fi
     rm -f "$mark"

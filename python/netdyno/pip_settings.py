@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 # pip's own order, weakest first: [global], then the section of the command, then the PIP_* variables.
 SECTIONS = ("global", "install", ":env:")
@@ -46,7 +47,15 @@ def parse_pip_config(listing: str) -> dict[str, str]:
         section, _, option = key.strip().rpartition(".")
         if section in found:
             found[section][option] = str(ast.literal_eval(value))
-    return {option: value for section in SECTIONS for option, value in found[section].items()}
+    options = {option: value for section in SECTIONS for option, value in found[section].items()}
+    if "find-links" in options:
+        options["find-links"] = " ".join(filter(is_a_place, options["find-links"].split()))
+    return {option: value for option, value in options.items() if value}
+
+
+def is_a_place(link: str) -> bool:
+    """Whether pip would look there: it passes over a folder that does not exist, where uv would stop."""
+    return "://" in link or link.startswith("file:") or Path(link).exists()
 
 
 def uv_environment(options: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,126 @@
+"""A small tree with the real entry script in it, and a system made of fakes around it (entry_fakes/README.md)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKES = Path(__file__).with_name("entry_fakes")
+# What every Debian has (essential packages), and all that the script may use of it.
+REAL_TOOLS = """
+awk cat cp cut dirname env flock grep kill mkdir mv printf readlink rm sed sh sha256sum sleep tail touch tr
+"""
+
+PACKAGES = """
+# build
+cmake
+g++  # a compiler
+
+libboost1.81-dev | libboost1.83-dev
+test: browser | none
+test: linter
+"""
+LOCK = """# made by a command
+numpy==2.0.0 \\
+    --hash=sha256:aa
+uv==1.0.0 \\
+    --hash=sha256:bb \\
+    --hash=sha256:cc
+    # via netdyno (pyproject.toml:setup)
+"""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The tree under `root`; the fakes' state under `fakes`; `bin` is the whole PATH."""
+
+    root: Path
+    fakes: Path
+    bin: Path
+
+    def start(self, *arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
+        """Starts ./netdyno in a session of its own, without a terminal."""
+        environment = {"PATH": str(self.bin), "FAKES": str(self.fakes), "NETDYNO_PYTHON": str(self.bin / "python3")}
+        return subprocess.Popen(
+            [str(self.root / "netdyno"), *arguments],
+            cwd=cwd or self.root,
+            env=environment | variables,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs ./netdyno to its end. The fake command line ends with status 3, so that its status is seen to arrive."""
+        process = self.start(*arguments, cwd=cwd, **variables)
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def calls(self) -> list[str]:
+        """What was called since the last time this was asked."""
+        path = self.fakes / "calls"
+        lines = path.read_text().splitlines() if path.exists() else []
+        path.unlink(missing_ok=True)
+        return lines
+
+    def have(self, *names: str) -> None:
+        self._write("installed", names)
+
+    def offer(self, *names: str) -> None:
+        self._write("offered", names)
+
+    def be_user(self, uid: int) -> None:
+        self._write("uid", (str(uid),))
+
+    def without(self, tool: str) -> None:
+        (self.bin / tool).unlink()
+
+    def break_(self, name: str) -> None:
+        (self.fakes / "fail" / name).touch()
+
+    def repair(self, name: str) -> None:
+        (self.fakes / "fail" / name).unlink()
+
+    def edit(self, name: str, text: str) -> None:
+        """Appends to a file of the tree."""
+        path = self.root / name
+        path.write_text(path.read_text() + text)
+
+    def make_pipes(self) -> tuple[Path, Path]:
+        """Makes the fake uv wait: it writes to the first when it is reached, and goes on when the second is written."""
+        pipes = (self.fakes / "reached", self.fakes / "go")
+        for pipe in pipes:
+            os.mkfifo(pipe)
+        return pipes
+
+    def _write(self, name: str, lines: tuple[str, ...]) -> None:
+        (self.fakes / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def make_tree(folder: Path) -> Tree:
+    """A fresh clone on a Debian where all but the test packages is installed, used by root."""
+    tree = Tree(folder / "clone", folder / "fakes", folder / "bin")
+    for path in (tree.root / "packages", tree.fakes / "fail", tree.bin):
+        path.mkdir(parents=True)
+    shutil.copy(ROOT / "netdyno", tree.root)
+    shutil.copy(ROOT / "packages" / "set-up.sh", tree.root / "packages")
+    (tree.root / "packages" / "debian.txt").write_text(PACKAGES)
+    (tree.root / "requirements.lock").write_text(LOCK)
+    (tree.root / "CMakePresets.json").write_text("{}\n")
+    for name in REAL_TOOLS.split():
+        real = shutil.which(name)
+        assert real is not None, f"this system has no {name}"
+        (tree.bin / name).symlink_to(real)
+    for fake in FAKES.iterdir():
+        if os.access(fake, os.X_OK):
+            shutil.copy(fake, tree.bin)
+    tree.have("cmake", "g++", "libboost1.81-dev")
+    tree.offer("cmake", "g++", "libboost1.81-dev", "browser", "linter")
+    tree.be_user(0)
+    return tree
