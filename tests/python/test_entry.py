@@ -56,6 +56,24 @@ def test_help_on_a_fresh_clone_installs_nothing(tree: Tree, arguments: list[str]
     assert tree.calls() == []
 
 
+@pytest.mark.parametrize("command", ["load", "serve"])
+def test_the_help_of_a_program_needs_the_program(tree: Tree, command: str) -> None:
+    assert "./netdyno run" in tree.run(command, "--help").stdout
+    tree.run("report")
+    tree.calls()
+    tree.run(command, "--help")
+    tree.run(command, "--help")
+    assert tree.calls() == [CONFIGURE, BUILD, f"cli {command} --help", f"cli {command} --help"]
+
+
+def test_help_is_there_also_when_something_has_changed_since(tree: Tree) -> None:
+    tree.run("run")
+    tree.edit("packages/debian.txt", "# changed\n")
+    tree.calls()
+    tree.run("--help")
+    assert tree.calls() == ["cli --help"]
+
+
 def test_list_on_a_fresh_clone_builds_once_so_that_it_can_say_what_there_is(tree: Tree) -> None:
     tree.run("list")
     assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli list"]
