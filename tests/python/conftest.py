@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from netdyno.bench import Bench
+from netdyno.contestants import discover
 from netdyno.model import Contestant, Experiment, Manifest, Pinning, Scenario
 
 FAKES = Path(__file__).parent / "fakes"
+WriteProgram = Callable[[Path, str], None]
 PYTHON = (sys.executable, "-I", "-S")
 
 
@@ -50,16 +53,24 @@ def bench(experiment: Experiment, tmp_path: Path) -> Bench:
     )
 
 
-def write_program(path: Path, fake: str) -> None:
-    """An executable that runs a fake, for tests that need a build directory."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f'#!/bin/sh\nexec {" ".join(PYTHON)} {FAKES / fake} "$@"\n')
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+@pytest.fixture
+def write_program() -> WriteProgram:
+    """Make an executable that runs a fake, for tests that need a build directory."""
+
+    def write(path: Path, fake: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\nexec {" ".join(PYTHON)} {FAKES / fake} "$@"\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    return write
 
 
 @pytest.fixture
-def fake_build(tmp_path: Path) -> Path:
-    """A build directory whose only program is the fake generator."""
+def fake_build(tmp_path: Path, write_program: WriteProgram) -> Path:
+    """A build directory with the fake generator, and the fake server under the name of every CMake contestant."""
     build = tmp_path / "build"
     write_program(build / "loadgen" / "netdyno-load", "load.py")
+    for found in discover():
+        if found.manifest.kind == "cmake":
+            write_program(build / "servers" / found.name, "server.py")
     return build

@@ -1,0 +1,140 @@
+"""Each audit strikes out what it should and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from netdyno.audits import harness_quiet, server_alive, server_totals, verdict
+from netdyno.model import (
+    Audit,
+    Bytes,
+    Connections,
+    Distribution,
+    Generator,
+    Latency,
+    LoadResult,
+    Messages,
+    Plan,
+    Requests,
+    ServerObservation,
+    TimeSeries,
+)
+
+NONE = Distribution(count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0, histogram="")
+LOAD = LoadResult(
+    version=1,
+    plan=Plan(
+        url="tcp://h:1",
+        workload="echo",
+        arrivals="closed",
+        depth=1,
+        rate_hz=None,
+        connections=2,
+        size=31,
+        threads=1,
+        audience="others",
+        seed=1,
+        warmup_s=0.0,
+        duration_s=1.0,
+        timeout_s=1.0,
+    ),
+    requests=Requests(sent=10, completed=10, per_second=10.0),
+    latency=Latency(response_ns=NONE, service_ns=NONE),
+    send_lag_ns=NONE,
+    connections=Connections(attempted=2, established=2, refused=0, timed_out=0, reset=0, other=0),
+    connect_ns=NONE,
+    messages=Messages(sent=10, expected=10, received=10, lost=0, duplicated=0, reordered=0, corrupt=0),
+    bytes=Bytes(sent=310, received=310, expected=310),
+    generator=Generator(cpu_user_s=0.0, cpu_system_s=0.0, cores_used=0.0, max_rss_bytes=0, threads=()),
+    errors={},
+    timeseries=TimeSeries(interval_ns=1, completed=(), p50_ns=(), p99_ns=(), errors=()),
+    audits=(Audit(name="verification", passed=True, detail="all true"),),
+)
+TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
+
+
+def test_a_server_that_answers_is_alive() -> None:
+    audit = server_alive("", LOAD, "")
+    assert (audit.passed, audit.detail) == (True, "a fresh connection got 10 true answers")
+
+
+def test_a_server_that_is_gone_is_not_alive() -> None:
+    audit = server_alive("signal SIGSEGV", LOAD, "")
+    assert (audit.passed, audit.detail) == (False, "the server had ended: signal SIGSEGV")
+
+
+def test_a_check_that_failed_is_not_alive() -> None:
+    audit = server_alive("", None, "no answer within 3 s")
+    assert (audit.passed, audit.detail) == (False, "the closing check failed: no answer within 3 s")
+
+
+def test_a_false_or_missing_answer_is_not_alive() -> None:
+    false = msgspec.structs.replace(LOAD, audits=(Audit(name="verification", passed=False, detail="1 corrupt"),))
+    assert (server_alive("", false, "").passed, server_alive("", false, "").detail) == (False, "1 corrupt")
+    silent = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, received=0))
+    assert server_alive("", silent, "").detail == "a fresh connection got no answer"
+    assert not server_alive("", silent, "").passed
+
+
+def test_speed_says_nothing_about_being_alive() -> None:
+    slow = msgspec.structs.replace(LOAD, audits=(Audit(name="little", passed=False, detail="N is not X*R"),))
+    assert server_alive("", slow, "").passed
+
+
+def test_totals_that_agree_pass() -> None:
+    assert server_totals(TOTALS, [LOAD], "").passed
+
+
+@pytest.mark.parametrize("name", ["bytes_in", "bytes_out", "connections", "protocol_errors"])
+def test_a_total_that_differs_strikes_out(name: str) -> None:
+    audit = server_totals(TOTALS | {name: TOTALS[name] + 1}, [LOAD], "")
+    assert not audit.passed
+    assert audit.detail == f"{name}: server {TOTALS[name] + 1}, expected {TOTALS[name]}"
+
+
+def test_the_closing_check_counts_too() -> None:
+    both = {**TOTALS, "bytes_in": 620, "bytes_out": 620, "connections": 4}
+    assert server_totals(both, [LOAD, LOAD], "").passed
+    assert not server_totals(TOTALS, [LOAD, LOAD], "").passed
+
+
+def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:
+    lost = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, lost=1), errors={"timeout": 1})
+    assert server_totals(TOTALS | {"bytes_out": 400}, [lost], "").passed
+    assert not server_totals(TOTALS | {"connections": 9}, [lost], "").passed
+
+
+def test_no_totals_or_a_bad_end_strikes_out() -> None:
+    assert server_totals({}, [LOAD], "").detail == "no line of totals after SIGTERM"
+    assert server_totals(TOTALS, [LOAD], "exit code 1").detail == "it ended with exit code 1"
+    assert not server_totals(TOTALS, [LOAD], "exit code 1").passed
+
+
+def observed(harness_cpu_s: float, window_s: float) -> ServerObservation:
+    return ServerObservation(
+        cpu_user_s=0.0,
+        cpu_system_s=0.0,
+        rss_peak_bytes=0,
+        threads=1,
+        voluntary_switches=0,
+        involuntary_switches=0,
+        run_queue_wait_s=0.0,
+        window_s=window_s,
+        harness_cpu_s=harness_cpu_s,
+        totals={},
+    )
+
+
+def test_a_loud_harness_strikes_out() -> None:
+    assert harness_quiet(observed(0.019, 1.0)).passed
+    assert not harness_quiet(observed(0.021, 1.0)).passed
+    assert harness_quiet(observed(0.009, 0.1)).passed  # two readings are not held against a short window
+    assert not harness_quiet(observed(0.011, 0.1)).passed
+
+
+def test_the_verdict_gives_every_reason() -> None:
+    good, bad = Audit(name="a", passed=True, detail="fine"), Audit(name="b", passed=False, detail="1 of 2")
+    worse = Audit(name="c", passed=False, detail="gone")
+    assert verdict([good]) == ("valid", "")
+    assert verdict([good, bad, worse]) == ("struck_out", "b: 1 of 2; c: gone")

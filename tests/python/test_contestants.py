@@ -1,0 +1,114 @@
+"""Contestants are found by their folders; a broken manifest names the file, the key and the nearest valid key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from netdyno.contestants import by_name, discover, parse_manifest, prepare, select
+from netdyno.errors import UserError
+from netdyno.paths import ROOT
+
+WriteProgram = Callable[[Path, str], None]
+
+GOOD: dict[str, object] = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
+COMMAND = GOOD | {"kind": "command", "run": ["python3", "{folder}/main.py", "{build}"]}
+
+
+def add(root: Path, name: str, manifest: object = GOOD) -> Path:
+    folder = root / "servers" / name
+    folder.mkdir(parents=True)
+    text = manifest if isinstance(manifest, str) else json.dumps(manifest)
+    (folder / "server.json").write_text(text)
+    return folder
+
+
+def test_every_folder_is_found_and_says_whether_it_can_start(tmp_path: Path, write_program: WriteProgram) -> None:
+    build = tmp_path / "build"
+    for name in ("built", "missing", "skipped"):
+        add(tmp_path, name)
+    write_program(build / "servers" / "built", "server.py")
+    (build / "skipped").mkdir()
+    (build / "skipped" / "skipped.txt").write_text("Folly not found:\nhow to get it\n")
+    built, missing, skipped = discover(tmp_path, build)
+    assert (built.name, built.available, built.why_not) == ("built", True, "")
+    assert built.command == (str(build / "servers" / "built"),)
+    assert not missing.available
+    assert "not built" in missing.why_not
+    assert (skipped.available, skipped.why_not) == (False, "Folly not found: how to get it")
+
+
+def test_a_command_gets_its_folders(tmp_path: Path) -> None:
+    folder = add(tmp_path, "other", COMMAND)
+    (other,) = discover(tmp_path, tmp_path / "build")
+    assert other.available
+    assert other.command == ("python3", f"{folder}/main.py", str(tmp_path / "build"))
+
+
+def test_a_command_that_is_not_installed_is_unavailable(tmp_path: Path) -> None:
+    add(tmp_path, "other", COMMAND | {"run": ["no-such-program-anywhere"]})
+    (other,) = discover(tmp_path, tmp_path)
+    assert (other.available, other.why_not) == (False, "no-such-program-anywhere not found")
+
+
+def test_clients_are_found_in_their_own_folder(tmp_path: Path) -> None:
+    add(tmp_path, "server-only")
+    assert discover(tmp_path, tmp_path, "client") == ()
+
+
+@pytest.mark.parametrize(
+    ("manifest", "message"),
+    [
+        (GOOD | {"worklods": []}, "unknown key 'worklods' (did you mean 'workloads'?)"),
+        (GOOD | {"kind": "cmaek"}, "key 'kind': Invalid enum value 'cmaek' (did you mean 'cmake'?)"),
+        (GOOD | {"threads": "many"}, "key 'threads'"),
+        (GOOD | {"workloads": "echo"}, "key 'workloads': Expected `array`, got `str`"),
+        (GOOD | {"kind": "command"}, "needs the key 'run'"),
+        ({"kind": "cmake"}, "missing required field `model`"),
+        ("{", "not valid JSON"),
+        ("[]", "must hold one JSON object"),
+    ],
+)
+def test_a_broken_manifest_is_one_clear_line(manifest: object, message: str, tmp_path: Path) -> None:
+    folder = add(tmp_path, "broken", manifest)
+    with pytest.raises(UserError) as error:
+        parse_manifest(folder / "server.json")
+    assert str(folder / "server.json") in str(error.value)
+    assert message in str(error.value)
+
+
+def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "servers" / "empty").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"empty/server.json: cannot be read: No such file"):
+        discover(tmp_path, tmp_path)
+
+
+def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
+    for name in ("asio-callbacks", "asio-coroutines", "epoll"):
+        add(tmp_path, name)
+    everyone = discover(tmp_path, tmp_path)
+    assert [c.name for c in select(everyone, ["epoll", "asio-*", "*-callbacks"])] == [c.name for c in everyone]
+    with pytest.raises(UserError, match=r"no server is called 'epol' \(did you mean 'epoll'\?\)"):
+        select(everyone, ["epol"])
+    with pytest.raises(UserError, match=r"unknown server 'asio-calbacks' \(did you mean 'asio-callbacks'\?\)"):
+        by_name(everyone, "asio-calbacks")
+
+
+def test_a_build_step_runs_in_its_folder_and_its_failure_is_the_reason(tmp_path: Path) -> None:
+    folder = add(tmp_path, "good", COMMAND | {"build": ["sh", "-c", "touch made"]})
+    add(tmp_path, "bad", COMMAND | {"build": ["sh", "-c", "echo no compiler >&2; exit 4"]})
+    add(tmp_path, "ugly", COMMAND | {"build": ["no-such-program-anywhere"]})
+    bad, good, ugly = (prepare(contestant, tmp_path, tmp_path) for contestant in discover(tmp_path, tmp_path))
+    assert good.available
+    assert (folder / "made").exists()
+    assert (bad.available, bad.why_not) == (False, "its build step failed (exit code 4): no compiler")
+    assert "its build step cannot be started" in ugly.why_not
+
+
+def test_every_folder_of_this_repository_is_a_contestant() -> None:
+    found = {contestant.name for contestant in discover()}
+    assert found == {path.name for path in (ROOT / "servers").iterdir() if path.is_dir()}
+    assert found

@@ -1,0 +1,121 @@
+"""Readings of /proc: the arithmetic on made-up readings, the reading itself on a process of known behaviour."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from netdyno import observe
+from netdyno.observe import Reading, Task, observation
+
+
+def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, Task]) -> Reading:
+    return Reading(
+        at_s, cpu_s, *ticks, rss_peak_bytes=1 << 20, threads=len(tasks), tasks=tasks, harness_cpu_s=at_s / 100
+    )
+
+
+def test_a_window_is_the_difference_of_two_readings() -> None:
+    before = reading(10.0, 5.0, (100, 100), {1: Task(10, 1, 1000)})
+    after = reading(11.0, 5.8, (120, 160), {1: Task(30, 4, 5000), 2: Task(7, 0, 10**9)})
+    seen = observation(before, None, after, {"requests": 3})
+    assert seen.cpu_user_s == pytest.approx(0.2)
+    assert seen.cpu_system_s == pytest.approx(0.6)
+    assert (seen.voluntary_switches, seen.involuntary_switches) == (27, 3)
+    assert seen.run_queue_wait_s == pytest.approx(1.000004)
+    assert (seen.window_s, seen.threads, seen.totals) == (1.0, 2, {"requests": 3})
+    assert seen.harness_cpu_s == pytest.approx(0.01)
+
+
+def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_reading() -> None:
+    before = reading(0.0, 0.0, (0, 0), {1: Task(0, 0, 0), 2: Task(5, 0, 0)})
+    late = reading(0.98, 0.9, (1, 1), {1: Task(1, 0, 0), 2: Task(95, 2, 0)})
+    after = reading(1.0, 1.0, (1, 1), {1: Task(2, 0, 0)})
+    assert observation(before, late, after, {}).voluntary_switches == 2 + 90
+    assert observation(before, None, after, {}).voluntary_switches == 2  # what would be lost without it
+
+
+def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
+    before = reading(0.0, 0.0, (3, 1), {})
+    after = reading(1.0, 0.004, (3, 1), {})
+    assert observation(before, None, after, {}).cpu_user_s == pytest.approx(0.003)
+    nothing = reading(0.0, 0.0, (0, 0), {})
+    assert observation(nothing, None, nothing, {}).cpu_user_s == 0.0
+
+
+def test_our_own_process_is_read_truly() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        seen = observe.read(os.getpid())
+    finally:
+        stop.set()
+        thread.join()
+    assert seen.threads >= 2
+    assert len(seen.tasks) == seen.threads
+    assert seen.rss_peak_bytes > 10 << 20
+    assert 0 < seen.cpu_s <= time.process_time()
+    assert sum(task.voluntary for task in seen.tasks.values()) > 0
+
+
+def test_the_clock_of_a_process_counts_what_it_uses() -> None:
+    before = time.clock_gettime(observe.cpu_clock(os.getpid()))
+    used = time.process_time()
+    while time.process_time() - used < 0.01:
+        pass
+    assert time.clock_gettime(observe.cpu_clock(os.getpid())) - before >= 0.01
+
+
+def test_a_process_that_is_gone_is_an_error() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+    with pytest.raises(OSError, match="No such"):
+        observe.read(pid)
+
+
+def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path: Path) -> None:
+    name = Path("/proc/self/comm")
+    old = name.read_text()
+    name.write_text("a) b (c")
+    try:
+        assert observe.read(os.getpid()).threads >= 1
+    finally:
+        name.write_text(old)
+
+
+NETSTAT = """TcpExt: SyncookiesSent ListenOverflows ListenDrops
+TcpExt: 1 22 23
+IpExt: InNoRoutes
+IpExt: 9
+"""
+SNMP = """Tcp: ActiveOpens RetransSegs
+Tcp: 5 6
+Udp: InDatagrams NoPorts RcvbufErrors
+Udp: 1 2 3
+"""
+
+
+def test_counters_are_picked_by_group_and_name() -> None:
+    counters = observe.parse_counters(NETSTAT + SNMP)
+    assert counters == {
+        "ListenOverflows": 22,
+        "ListenDrops": 23,
+        "RetransSegs": 6,
+        "UdpNoPorts": 2,
+        "UdpRcvbufErrors": 3,
+    }
+
+
+def test_an_increase_is_per_counter() -> None:
+    assert observe.increase({"a": 1}, {"a": 4, "b": 2}) == {"a": 3, "b": 2}
+
+
+def test_this_kernel_has_the_counters_that_explain_a_failed_connect() -> None:
+    assert {"ListenOverflows", "ListenDrops", "TCPSynRetrans", "RetransSegs"} <= observe.read_kernel().keys()

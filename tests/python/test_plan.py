@@ -1,0 +1,87 @@
+"""The plan is pure: the same seed gives the same order, and every block holds every cell once."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netdyno import experiment
+from netdyno.model import Contestant, Experiment, Manifest, Scenario
+from netdyno.paths import ROOT
+from netdyno.plan import combinations, estimate_seconds, most_connections, plan, why_skip
+
+QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
+
+
+def contestant(name: str, threads: str = "any", workloads: tuple[str, ...] = ("echo",)) -> Contestant:
+    raw = {"kind": "cmake", "model": "m", "summary": "s", "threads": threads, "workloads": workloads}
+    return Contestant(name=name, manifest=msgspec.convert(raw, Manifest), command=("x",), available=True)
+
+
+def with_seed(base: Experiment, seed: int) -> Experiment:
+    return msgspec.structs.replace(base, seed=seed)
+
+
+def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
+    cells = plan(experiment, [contestant("a"), contestant("b")])
+    wanted = sorted((name, level) for name in "ab" for level in (1, 2))
+    for block in (1, 2):
+        mine = [cell for cell in cells if cell.block == block]
+        assert sorted((cell.contestant, cell.levels["connections"]) for cell in mine) == wanted
+        assert [cell.position for cell in mine] == [0, 1, 2, 3]
+    assert len(cells) == 8
+
+
+@given(seed=st.integers(min_value=0, max_value=2**63))
+def test_the_same_seed_gives_the_same_order(seed: int) -> None:
+    scenario = Scenario(name="s", workload="echo", factors={"connections": (1, 2, 3)})
+    base = Experiment(
+        name="e", question="?", contestants=("*",), scenarios=(scenario,), blocks=3, warmup_s=0.0, duration_s=1.0
+    )
+    pair = [contestant("a"), contestant("b")]
+    assert plan(with_seed(base, seed), pair) == plan(with_seed(base, seed), pair)
+
+
+def test_the_order_differs_between_blocks_and_seeds(experiment: Experiment) -> None:
+    many = [contestant(letter) for letter in "abcdef"]
+    cells = plan(experiment, many)
+    orders = [[(c.contestant, c.levels["connections"]) for c in cells if c.block == block] for block in (1, 2)]
+    assert orders[0] != orders[1]
+    assert plan(with_seed(experiment, 2), many) != cells
+
+
+def test_factors_are_crossed() -> None:
+    scenario = Scenario(name="s", workload="echo", factors={"connections": (1, 2), "depth": (1, 4)})
+    assert list(combinations(scenario)) == [{"connections": c, "depth": d} for c in (1, 2) for d in (1, 4)]
+    assert list(combinations(Scenario(name="s", workload="echo"))) == [{}]
+
+
+def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
+    scenario = Scenario(name="s", workload="echo")
+    assert why_skip(contestant("a"), scenario, {"threads": 8}) == ""
+    assert why_skip(contestant("a", "one"), scenario, {"threads": 1}) == ""
+    assert "runs on exactly one thread" in why_skip(contestant("a", "one"), scenario, {"threads": 8})
+    assert "starts a thread per connection" in why_skip(contestant("a", "per-connection"), scenario, {"threads": 8})
+    assert "workload 'chat'" in why_skip(contestant("a"), Scenario(name="s", workload="chat"), {})
+    unbuilt = msgspec.structs.replace(contestant("a"), available=False, why_not="Folly not found")
+    assert why_skip(unbuilt, scenario, {}) == "Folly not found"
+
+
+def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
+    alone = estimate_seconds(experiment, [contestant("a")])
+    assert alone > experiment.blocks * 2 * experiment.duration_s
+    assert estimate_seconds(experiment, [contestant("a"), contestant("b", workloads=("chat",))]) == alone
+
+
+def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:
+    assert most_connections(experiment) == 2
+
+
+def test_quick_fits_its_time_and_its_test() -> None:
+    quick = experiment.load(ROOT / "experiments" / "quick.toml")
+    workloads = ("echo", "lines", "rpc", "chat", "http")
+    five = [contestant(letter, workloads=workloads) for letter in "abcde"]
+    assert estimate_seconds(quick, five) <= QUICK_LIMIT_S
+    pairs = 10
+    assert pairs * 2 / 2**quick.blocks < 0.05  # exact sign-flip test, two-sided, Holm's first step

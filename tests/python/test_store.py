@@ -1,0 +1,123 @@
+"""A run is readable wherever the harness dies, and what is not a run says so in one line."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from netdyno import store
+from netdyno.errors import UserError
+from netdyno.model import Experiment, Run, Trial
+from netdyno.plan import Cell
+
+
+def cells() -> list[Cell]:
+    return [Cell(block=1, position=p, scenario="echo", contestant="a", levels={"connections": p}) for p in range(3)]
+
+
+def trial(position: int) -> Trial:
+    return Trial(
+        block=1,
+        position=position,
+        scenario="echo",
+        contestant="a",
+        levels={"connections": position},
+        status="failed",
+        reason="no ready line",
+        started_at="2026-01-01T00:00:00+00:00",
+        seconds=1.5,
+    )
+
+
+@pytest.fixture
+def run(experiment: Experiment) -> Run:
+    return Run(
+        run_id="r1",
+        experiment=experiment,
+        started_at="2026-01-01T00:00:00+00:00",
+        finished_at=None,
+        environment={"kernel": "6.1", "cores": 2, "flags": ["a", "b"], "load": 0.5, "dirty": True},
+        trials=(),
+    )
+
+
+@pytest.fixture
+def path(run: Run, tmp_path: Path) -> Path:
+    with store.Store.create(tmp_path, run, ["netdyno", "run"], cells()) as made:
+        made.add(trial(1))
+        made.add(trial(0))
+    return tmp_path / store.FILE_NAME
+
+
+def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
+    stored = store.load(path)
+    assert stored.trials == (trial(0), trial(1))
+    assert (stored.run_id, stored.experiment, stored.environment) == (run.run_id, run.experiment, run.environment)
+    assert stored.finished_at is None
+    assert list(store.load_cells(path)) == cells()
+
+
+def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
+    with store.Store.create(tmp_path, run, [], cells()) as made:
+        for count in (1, 2):
+            made.add(trial(count - 1))
+            assert len(store.load(tmp_path / store.FILE_NAME).trials) == count  # another connection sees it
+        made.finish("2026-01-01T00:01:00+00:00")
+    assert store.load(tmp_path / store.FILE_NAME).finished_at == "2026-01-01T00:01:00+00:00"
+
+
+def test_a_trial_outside_the_plan_is_refused(run: Run, tmp_path: Path) -> None:
+    with store.Store.create(tmp_path, run, [], cells()) as made, pytest.raises(sqlite3.IntegrityError):
+        made.add(trial(7))
+
+
+def test_a_missing_run_is_one_clear_line(path: Path) -> None:
+    (path.parent / "sub").mkdir()
+    with pytest.raises(UserError, match="no such run"):
+        store.load(path.parent / "sub" / store.FILE_NAME)
+    results = path.parent.parent
+    with pytest.raises(UserError, match=rf"no such run '{path.parent.name}x'.*did you mean '{path.parent.name}'"):
+        store.find(results, path.parent.name + "x")
+
+
+def test_a_run_is_found_by_id_folder_or_file(path: Path) -> None:
+    results, name = path.parent.parent, path.parent.name
+    assert store.find(results, name) == path
+    assert store.find(Path("/nowhere"), str(path.parent)) == path
+    assert store.find(Path("/nowhere"), str(path)) == path
+
+
+def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
+    text, other = tmp_path / "text", tmp_path / "other.sqlite"
+    text.write_text("hello, this is certainly not a database " * 40)
+    sqlite3.connect(other).execute("CREATE TABLE x (y)").connection.close()
+    for path in (text, other):
+        with pytest.raises(UserError, match=f"{path.name}: not a netdyno run"):
+            store.load(path)
+
+
+def test_a_newer_schema_says_so(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {store.SCHEMA_VERSION + 1}")
+    with pytest.raises(UserError, match="made by a newer netdyno"):
+        store.load(path)
+
+
+def test_a_damaged_trial_says_so(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE trial SET trial = '{'")
+    with pytest.raises(UserError, match="is damaged"):
+        store.load(path)
+
+
+def test_a_summary_counts_without_decoding(path: Path) -> None:
+    found = store.summary(path)
+    assert found["id"] == "r1"
+    assert (found["planned"], found["trials"]) == (3, {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2})
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
+    with pytest.raises(UserError, match=r"/proc/run.sqlite: cannot be written"):
+        store.Store.create(Path("/proc"), run, [], [])

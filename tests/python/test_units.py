@@ -1,0 +1,42 @@
+"""Durations: what people write, what programs take, and that the way there and back loses nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netdyno.units import format_clock, format_duration, parse_duration
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("250ms", 0.25), ("1s", 1.0), ("1.5s", 1.5), ("10 us", 1e-5), ("2min", 120.0), ("7ns", 7e-9)]
+)
+def test_a_duration_is_read_in_its_unit(text: str, seconds: float) -> None:
+    assert parse_duration(text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "5", "ms", "-1s", "1 hour", "1s 2ms", "nans"])
+def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="250ms"):
+        parse_duration(text)
+
+
+@given(st.integers(min_value=0, max_value=10**13))
+def test_a_duration_survives_the_way_to_a_program(nanoseconds: int) -> None:
+    assert round(parse_duration(format_duration(nanoseconds / 1e9)) * 1e9) == round(nanoseconds / 1e9 * 1e9)
+
+
+def test_the_largest_whole_unit_is_chosen() -> None:
+    shown = [format_duration(seconds) for seconds in (0.0, 1.0, 0.25, 0.0001, 1.5, 3e-9)]
+    assert shown == ["0s", "1s", "250ms", "100us", "1500ms", "3ns"]
+
+
+def test_a_clock_is_for_people() -> None:
+    assert [format_clock(seconds) for seconds in (0, 59.6, 245, 3723, -5)] == [
+        "0:00",
+        "1:00",
+        "4:05",
+        "1:02:03",
+        "0:00",
+    ]
