@@ -1,0 +1,69 @@
+"""What is recorded of the machine: the parsing on samples, the whole on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from netdyno import environment, pinning
+from netdyno.model import Experiment
+from netdyno.paths import ROOT
+from netdyno.store import Environment
+
+CACHE = """# comment
+//Help text
+CMAKE_BUILD_TYPE:STRING=Release
+CMAKE_CXX_COMPILER:FILEPATH=/usr/bin/c++
+CMAKE_CXX_FLAGS:STRING=
+CMAKE_CXX_FLAGS_RELEASE:STRING=-O3 -DNDEBUG
+"""
+
+
+def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "CMakeCache.txt").write_text(CACHE)
+    found = environment.collect(experiment, pinning.choose(), tmp_path)
+    wanted = "kernel cores_online governor git_commit git_dirty link pinning.server pinning.note limit.nofile libc"
+    assert set(wanted.split()) <= found.keys()
+    assert {"compiler", "compiler_flags", "build_type", "python", "clocksource"} <= found.keys()
+    assert found["compiler_flags"] == "-O3 -DNDEBUG"
+    assert found["sysctl.net.core.somaxconn"]
+    assert found["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
+    assert msgspec.convert(found, Environment) == found
+    assert all(value not in ("", []) for value in found.values())
+
+
+def test_a_folder_that_is_no_repository_says_so(experiment: Experiment, tmp_path: Path) -> None:
+    found = environment.collect(experiment, pinning.choose(), tmp_path, root=tmp_path)
+    assert found["git_commit"] == "unknown (no git, or no repository)"
+    assert "libraries" not in found
+
+
+def test_the_cmake_cache_is_read_past_comments_and_empty_values() -> None:
+    cache = environment.parse_cmake_cache(CACHE)
+    assert cache["CMAKE_CXX_COMPILER"] == "/usr/bin/c++"
+    assert cache["CMAKE_CXX_FLAGS"] == ""
+
+
+def test_only_boot_options_that_change_speed_are_kept() -> None:
+    line = "BOOT_IMAGE=/vmlinuz root=UUID=1234 mitigations=off isolcpus=2,3 quiet nohz_full=2"
+    assert environment.boot_options(line) == ["mitigations=off", "isolcpus=2,3", "nohz_full=2"]
+
+
+def test_names_are_found_in_the_kernel_s_files() -> None:
+    assert environment.os_name('NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 12"\n') == "Debian GNU/Linux 12"
+    assert environment.cpu_model("processor\t: 0\nmodel name\t: AMD EPYC\n") == "AMD EPYC"
+    assert environment.cpu_model("CPU part : 0xd0c") == ""
+
+
+def test_weaknesses_that_do_not_touch_this_cpu_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "meltdown").write_text("Not affected\n")
+    (tmp_path / "spectre_v2").write_text("Mitigation: Retpolines\n")
+    assert environment.mitigations(tmp_path) == ["spectre_v2: Mitigation: Retpolines"]
+
+
+def test_libraries_are_those_of_the_package_list(tmp_path: Path) -> None:
+    packages = tmp_path / "debian.txt"
+    packages.write_text("# C++\ng++\nno-such-package-dev\n")
+    assert environment.libraries(packages) == []
+    assert all(" " in line for line in environment.libraries(ROOT / "packages" / "debian.txt"))
