@@ -1,0 +1,196 @@
+"""A whole run with fake programs: what is stored, what an interruption and a kill leave behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno import runner, store
+from netdyno.errors import UserError
+from netdyno.model import Contestant, Experiment, Trial
+from netdyno.paths import ROOT
+from netdyno.plan import Cell
+
+
+class Recorder:
+    """A display that remembers."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.trials: list[Trial] = []
+        self.closed = 0
+
+    def begin(self, text: str) -> None:
+        self.begun.append(text)
+
+    def trial_started(self, cell: Cell, progress: object) -> None: ...
+
+    def throughput(self, completed: int, seconds: float) -> None: ...
+
+    def trial_done(self, trial: Trial, progress: object) -> None:
+        self.trials.append(trial)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def execute(
+    experiment: Experiment, contestants: list[Contestant], tmp_path: Path, fake_build: Path, display: Recorder
+) -> runner.Outcome:
+    results = tmp_path / "results"
+    return runner.execute(
+        experiment, contestants, results=results, build=fake_build, argv=["netdyno", "run"], display=display
+    )
+
+
+def test_a_run_stores_every_trial_of_its_plan(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    recorder = Recorder()
+    absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
+    outcome = execute(experiment, [contestant, absent], tmp_path, fake_build, recorder)
+    path = outcome.folder / store.FILE_NAME
+    run = store.load(path)
+    assert [(t.block, t.position) for t in run.trials] == [(b, p) for b in (1, 2) for p in range(4)]
+    assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0}
+    assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
+    assert run.finished_at is not None
+    assert tuple(recorder.trials) == run.trials
+    assert "2 blocks of 4 trials (2 contestants), about 0:0" in recorder.begun[0]
+    assert recorder.closed == 1
+    assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
+    assert outcome.interrupted == 0
+
+
+def test_a_trial_that_fails_does_not_stop_the_run(
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder())
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert runner.counts(run.trials)["failed"] == 4
+    assert run.finished_at is not None
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
+    number: signal.Signals,
+    code: int,
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+) -> None:
+    class Impatient(Recorder):
+        def throughput(self, completed: int, seconds: float) -> None:
+            if len(self.trials) == 2:
+                signal.raise_signal(number)
+
+    handler = signal.getsignal(number)
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, Impatient())
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert outcome.interrupted == code
+    assert len(run.trials) == 2
+    assert run.finished_at is None
+    assert signal.getsignal(number) is handler
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from netdyno import contestants, experiment, runner
+from netdyno.display import PlainDisplay
+
+build, results, toml = map(Path, sys.argv[1:])
+chosen = contestants.discover(build=build)[:1]
+runner.execute(experiment.load(toml), chosen, results=results, build=build, argv=[], display=PlainDisplay(sys.stdout))
+"""
+
+ENDLESS = """
+question = "Will it be killed?"
+contestants = ["*"]
+blocks = 2000
+warmup = "0ms"
+duration = "10ms"
+[[scenario]]
+name = "echo"
+workload = "echo"
+"""
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4])
+def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path, fake_build: Path) -> None:
+    toml, results = tmp_path / "endless.toml", tmp_path / "results"
+    toml.write_text(ENDLESS)
+    command = [sys.executable, "-c", KILLED, str(fake_build), str(results), str(toml)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as harness:
+        assert harness.stdout is not None
+        for _ in range(lines):  # the announcement, then one line per stored trial
+            assert harness.stdout.readline()
+        harness.send_signal(signal.SIGKILL)
+    (run_id,) = store.run_ids(results)
+    run = store.load(results / run_id / store.FILE_NAME)
+    assert len(run.trials) >= lines - 1
+    assert run.finished_at is None
+    assert len(store.load_cells(results / run_id / store.FILE_NAME)) == 2000
+    assert all(trial.status == "valid" for trial in run.trials)
+
+
+def test_a_missing_generator_is_said_before_anything_is_written(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="the load generator is not built"):
+        execute(experiment, [contestant], tmp_path, tmp_path, Recorder())
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_workload_that_nobody_speaks_is_a_slip_of_the_pen(experiment: Experiment, contestant: Contestant) -> None:
+    scenario = msgspec.structs.replace(experiment.scenarios[0], workload="ehco")
+    with pytest.raises(UserError, match=r"scenario 'echo': unknown workload 'ehco' \(did you mean 'echo'\?\)"):
+        runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(scenario,)), [contestant])
+
+
+def test_descriptors_are_raised_to_the_hard_limit_and_no_further() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+        runner.ensure_descriptors(257, "big")
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (257, hard)
+        runner.ensure_descriptors(10, "small")
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (257, hard)
+        with pytest.raises(
+            UserError, match=rf"experiment 'huge' needs {hard + 1} .* raise it with: ulimit -n {hard + 1}"
+        ):
+            runner.ensure_descriptors(hard + 1, "huge")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_every_run_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    made = {runner.create_folder(tmp_path, "quick")[0] for _ in range(3)}
+    assert len(made) == 3
+    assert all((tmp_path / run_id / "logs").is_dir() for run_id in made)
+
+
+def test_a_results_folder_that_cannot_be_made_is_one_clear_line() -> None:
+    with pytest.raises(UserError, match="the results folder /proc/results cannot be written"):
+        runner.create_folder(Path("/proc/results"), "quick")
+
+
+def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
+    changed = runner.with_overrides(experiment, 7, 0.5, None)
+    assert (changed.blocks, changed.duration_s, changed.seed) == (7, 0.5, experiment.seed)
+    assert runner.with_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
