@@ -1,0 +1,228 @@
+"""The command line: what it prints, its exit codes, and that a mistake is one line without a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netdyno import cli
+from netdyno.contestants import discover
+from netdyno.paths import ROOT
+
+TINY = """
+question = "Does it work?"
+contestants = ["*"]
+blocks = 1
+warmup = "0ms"
+duration = "100ms"
+[[scenario]]
+name = "echo"
+workload = "echo"
+[scenario.factors]
+connections = [1, 2]
+"""
+
+SERVER = discover()[0].name
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> str:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
+
+
+def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "netdyno", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        preexec_fn=None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit),
+        check=False,
+    )
+
+
+def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
+    return ["run", toml, "--contestant", SERVER, "--results", str(results), *more]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "quik"], "unknown experiment 'quik' (did you mean 'quick'?)"),
+        (["run", "nowhere/x.toml"], "no such experiment file: nowhere/x.toml"),
+        (["run", "--blok", "2"], "No such option: --blok (Possible options: --blocks)"),
+        (["run", "--blocks", "0"], "--blocks"),
+        (["run", "--blocks", "many"], "--blocks"),
+        (["run", "--duration", "5"], "--duration: '5' is not a duration"),
+        (["run", "--duration", "0s"], "--duration: must be above 0"),
+        (["run", "--contestant", SERVER + "x"], f"no server is called '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["run", "--results", "/proc/results"], "the results folder /proc/results cannot be written"),
+        (["list", "rnus"], "cannot list 'rnus' (did you mean 'runs'?)"),
+        (["list"], "Missing argument"),
+        (["serve", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["report", "yesterday"], "no such run 'yesterday'"),
+        (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
+        (["rnu"], "No such command 'rnu'"),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_and_exit_2(
+    arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("netdyno: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_broken_toml_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("blocks = = 3")
+    done = netdyno("run", str(tmp_path / "broken.toml"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"netdyno: {tmp_path}/broken.toml: not valid TOML")
+    assert done.stderr.count("\n") == 1
+
+
+def test_too_few_descriptors_are_said_with_the_fix(tmp_path: Path) -> None:
+    many = tmp_path / "many.toml"
+    many.write_text(TINY.replace("[1, 2]", "[1000]"))
+    done = netdyno("run", str(many), "--results", str(tmp_path), limit=(100, 100))
+    assert done.returncode == 2
+    assert "too few file descriptors: experiment 'many' needs 1064 per program and the limit is 100" in done.stderr
+    assert "ulimit -n 1064" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_generator_that_is_not_built_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toml: str) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
+    done = netdyno("run", toml)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "netdyno: the load generator is not built" in done.stderr
+
+
+def test_a_run_prints_a_table_and_says_where_its_report_is(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = netdyno(*run_tiny(toml, results))
+    assert done.returncode == 0, done.stderr
+    assert "block 1/1 trial 2/2 (0:00 left) echo connections=" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+    where = re.search(r"^report: (.*)$", done.stdout, re.MULTILINE)
+    assert where is not None
+    assert Path(where[1]).is_file()
+    assert SERVER in Path(where[1]).read_text()
+
+
+def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = netdyno(*run_tiny(toml, results, "--json", "--blocks", "2"))
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    said = json.loads(line)
+    assert said["trials"] == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0}
+    assert Path(said["report"]) == results / said["run_id"] / "report.html"
+    listed = json.loads(netdyno("list", "runs", "--json", "--results", str(results)).stdout)
+    assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
+
+
+def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_at_start")
+    done = netdyno(*run_tiny(toml, tmp_path / "results", "--json"))
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["trials"]["failed"] == 2
+
+
+def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "netdyno", *run_tiny(toml, results, "--blocks", "5000")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
+        assert run.stdout is not None
+        for _ in range(4):
+            run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate()
+    assert run.returncode == 130, err
+    assert "interrupted: " in err
+    assert "Traceback" not in err
+    assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
+
+
+def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    said = json.loads(netdyno(*run_tiny(toml, results, "--json")).stdout)
+    report = Path(said["report"])
+    report.unlink()
+    done = netdyno("report", said["run_id"], "--results", str(results))
+    assert (done.returncode, done.stdout) == (0, f"{report}\n")
+    assert report.is_file()
+
+
+@pytest.mark.parametrize("what", ["servers", "clients", "workloads", "experiments", "claims", "runs"])
+def test_every_list_is_an_array_of_named_objects(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", what, "--json", "--results", str(tmp_path)]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert isinstance(rows, list)
+    assert all("name" in row or "id" in row for row in rows)
+    assert cli.main(["list", what, "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_a_contestant_says_what_it_speaks_and_why_it_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
+    cli.main(["list", "servers", "--json"])
+    row = next(row for row in json.loads(capsys.readouterr().out) if row["name"] == SERVER)
+    assert "echo" in row["workloads"]
+    assert row["transports"] == ["tcp"]
+    assert row["available"] is False
+    assert "not built" in row["why_not"]
+
+
+def test_serve_becomes_the_server(fake_build: Path) -> None:
+    command = [sys.executable, "-m", "netdyno", "serve", SERVER, "--workload", "echo"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
+        assert server.stdout is not None
+        ready = json.loads(server.stdout.readline())
+        assert (ready["ready"], ready["pid"]) == (True, server.pid)
+        server.send_signal(signal.SIGTERM)
+        assert json.loads(server.stdout.readline())["protocol_errors"] == 0
+    assert server.returncode == 0
+
+
+def test_load_hands_every_argument_to_the_generator() -> None:
+    done = netdyno("load", "--no-such-option", "-c", "5", "tcp://127.0.0.1:1")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --no-such-option" in done.stderr
+    assert "usage: load.py" in netdyno("load", "--help").stdout
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from netdyno import cli, run_command, runner, listing; "
+        "print([name for name in ('numpy', 'scipy', 'matplotlib', 'jinja2') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "[]\n"
