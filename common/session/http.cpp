@@ -9,6 +9,7 @@ namespace netdyno {
 namespace {
 
 constexpr std::size_t max_head = 16 << 10;
+constexpr std::string_view end_of_head = "\r\n\r\n";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -121,16 +122,17 @@ class HttpSession final : public Session {
   /// Serves the complete requests at the front of `bytes` and takes them off.
   void consume(std::string_view& bytes, Effects& effects) {
     while (!closed()) {
-      const auto end = bytes.find("\r\n\r\n");
+      const auto end = bytes.find(end_of_head);
       const bool complete = end != std::string_view::npos;
-      if ((complete ? end : bytes.size()) > max_head_) return refuse(431, effects);
+      // The last bytes of an incomplete head may be the beginning of its end, which does not count.
+      if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size()) return refuse(431, effects);
       if (!complete) return;
       const auto request = parse_head(bytes.substr(0, end + 2));
       if (request.error != 0) return refuse(request.error, effects);
       counters().add_request();
       respond(200, request.target, request.keep_alive, effects);
       if (!request.keep_alive) close(effects);
-      bytes.remove_prefix(end + 4);
+      bytes.remove_prefix(end + end_of_head.size());
     }
   }
 
