@@ -1,0 +1,197 @@
+"""The wire contract (protocol/WIRE.md) in Python, written from that page and the Protobuf encoding guide alone.
+
+It shares no code with the C++ programs, so that the two can be tested against each other. Pure functions: bytes in,
+bytes out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FRAME_HEADER = 4
+STAMP_MINIMUM = 28
+
+
+class Malformed(Exception):  # noqa: N818  (a verdict on bytes, not a failure of this code)
+    """The bytes break a rule of WIRE.md."""
+
+
+# --- framing ------------------------------------------------------------------------------------------------------
+
+
+def frame(body: bytes) -> bytes:
+    """A message of the workloads rpc and chat: length in network byte order, then the body."""
+    return header(len(body)) + body
+
+
+def header(length: int) -> bytes:
+    """The 4 bytes before a body, of any length that fits (a test may lie about it)."""
+    return length.to_bytes(FRAME_HEADER, "big")
+
+
+def frames(stream: bytes) -> list[bytes]:
+    """The bodies of a stream of complete frames. Raises Malformed where it ends inside one."""
+    bodies = []
+    while stream:
+        size = int.from_bytes(stream[:FRAME_HEADER], "big")
+        body = stream[FRAME_HEADER : FRAME_HEADER + size]
+        if len(stream) < FRAME_HEADER or len(body) < size:
+            raise Malformed(f"the stream ends inside a frame of {size} bytes")
+        bodies.append(body)
+        stream = stream[FRAME_HEADER + size :]
+    return bodies
+
+
+# --- stamps -------------------------------------------------------------------------------------------------------
+
+
+def stamp(client: int, sequence: int, size: int) -> bytes:
+    """The text that identifies a message, `size` bytes long (at least 28)."""
+    if size < STAMP_MINIMUM:
+        raise ValueError(f"a stamp has at least {STAMP_MINIMUM} bytes, not {size}")
+    identity = f"{client:08x}{sequence:012d}".encode()
+    padding = bytes(ord("a") + (sequence + i) % 26 for i in range(STAMP_MINIMUM, size))
+    return identity + f"{zlib.crc32(identity + padding):08x}".encode() + padding
+
+
+def read_stamp(text: bytes) -> tuple[int, int]:
+    """(client, sequence) of a stamp that is exactly right in every byte; raises Malformed otherwise."""
+    try:
+        client, sequence = int(text[:8], 16), int(text[8:20])
+        right = stamp(client, sequence, len(text))
+    except ValueError as error:
+        raise Malformed(f"no stamp: {text[:64]!r}") from error
+    if text != right:
+        raise Malformed(f"a stamp is damaged: {text[:64]!r}")
+    return client, sequence
+
+
+# --- Protobuf (https://protobuf.dev/programming-guides/encoding/) -------------------------------------------------
+
+VARINT, I64, LEN, START_GROUP, END_GROUP, I32 = range(6)
+
+
+def varint(value: int) -> bytes:
+    """An unsigned number of up to 64 bits; a negative one as its two's complement in 64 bits, as int32 wants it."""
+    value &= (1 << 64) - 1
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def number_field(number: int, value: int) -> bytes:
+    """A varint field, present even where its value is 0."""
+    return varint(number << 3 | VARINT) + varint(value)
+
+
+def bytes_field(number: int, value: bytes) -> bytes:
+    """A length-delimited field: bytes, or a message."""
+    return varint(number << 3 | LEN) + varint(len(value)) + value
+
+
+def request(job_id: int, text: bytes = b"", workload: int = 0) -> bytes:
+    """WorkMessage{request}; as proto3 has it, a field at its default is left out. `workload` in microseconds."""
+    fields = number_field(1, job_id) if job_id else b""
+    fields += number_field(2, workload) if workload else b""
+    fields += bytes_field(3, text) if text else b""
+    return bytes_field(1, fields)
+
+
+def response(job_id: int, text: bytes = b"") -> bytes:
+    """WorkMessage{response} with is_complete true."""
+    fields = number_field(1, job_id) if job_id else b""
+    fields += number_field(2, 1)
+    fields += bytes_field(3, text) if text else b""
+    return bytes_field(2, fields)
+
+
+@dataclass(frozen=True)
+class WorkRequest:
+    """What of a request decides about its reply."""
+
+    job_id: int = 0
+    workload: int = 0
+    stamp: bytes = b""
+
+
+def parse_request(body: bytes) -> WorkRequest:
+    """The request of a WorkMessage. Raises Malformed where the body does not parse, or holds no request."""
+    merged: bytes | None = None
+    for number, kind, value in _fields(body):
+        if number == 1 and kind == LEN and isinstance(value, bytes):
+            _fields_of_request(value)  # each piece must parse by itself
+            merged = (merged or b"") + value  # a repeated message field is merged, which is concatenation
+        elif number == 2 and kind == LEN and isinstance(value, bytes):
+            list(_fields(value))
+            merged = None  # the other member of the oneof
+    if merged is None:
+        raise Malformed("no request")
+    return _fields_of_request(merged)
+
+
+def _fields_of_request(fields: bytes) -> WorkRequest:
+    job_id, workload, text = 0, 0, b""
+    for number, kind, value in _fields(fields):
+        if kind == VARINT and isinstance(value, int):
+            low = value & 0xFFFF_FFFF
+            job_id = low if number == 1 else job_id
+            workload = low - (1 << 32 if low >> 31 else 0) if number == 2 else workload
+        elif kind == LEN and number == 3 and isinstance(value, bytes):
+            text = value
+    return WorkRequest(job_id, workload, text)
+
+
+def _fields(body: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    """(field number, wire type, value) of each field, groups skipped. Raises Malformed."""
+    at = 0
+    while at < len(body):
+        number, kind, value, at = _field(body, at)
+        if kind == END_GROUP:
+            raise Malformed("the end of a group that never began")
+        yield number, kind, value
+
+
+def _field(body: bytes, at: int) -> tuple[int, int, int | bytes, int]:
+    tag, at = _varint(body, at)
+    number, kind = tag >> 3, tag & 7
+    if number == 0 or tag >> 32:
+        raise Malformed(f"field number {number}")
+    if kind == VARINT:
+        value, at = _varint(body, at)
+        return number, kind, value, at
+    if kind == START_GROUP:
+        return number, kind, b"", _end_of_group(body, at, number)
+    if kind == END_GROUP:
+        return number, kind, b"", at
+    size = {I64: 8, I32: 4}.get(kind)
+    if kind == LEN:
+        size, at = _varint(body, at)
+    if size is None or at + size > len(body):
+        raise Malformed(f"a field of wire type {kind} that is cut off or unknown")
+    return number, kind, body[at : at + size], at + size
+
+
+def _end_of_group(body: bytes, at: int, group: int) -> int:
+    while at < len(body):
+        number, kind, _, at = _field(body, at)
+        if kind == END_GROUP:
+            if number != group:
+                raise Malformed("the end of another group")
+            return at
+    raise Malformed("a group without end")
+
+
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for i in range(10):
+        if at + i >= len(body):
+            raise Malformed("a number that is cut off")
+        value |= (body[at + i] & 0x7F) << 7 * i
+        if body[at + i] < 0x80:
+            return value & (1 << 64) - 1, at + i + 1
+    raise Malformed("a number of more than 10 bytes")
