@@ -110,14 +110,27 @@ def merge(histograms: Sequence[Histogram]) -> Histogram:
     return Histogram(highest, np.asarray(rows.sum(axis=0)))
 
 
-def percentiles(highest: NDArray[np.int64], rows: NDArray[np.float64], percent: float) -> NDArray[np.float64]:
-    """The value at a percentile for each row of counts (as from `align`); NaN for an empty row."""
-    totals = rows.sum(axis=1)
+def percentiles(
+    highest: NDArray[np.int64], rows: NDArray[np.float64], percent: float, times: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """The value at a percentile of several merges of `rows` (as from `align`); NaN for an empty one.
+
+    Each row of `times` is one merge: how often each histogram enters it; without it, each histogram stands alone. The
+    merged cumulative counts are linear in the histograms', so a binary search needs a few of them and not all.
+    """
+    if times is None:
+        times = np.eye(len(rows))
+    if not len(highest):
+        return np.full(len(times), np.nan)
+    cumulative = np.cumsum(rows, axis=1)
+    totals = times @ cumulative[:, -1]
     rank = np.maximum(np.floor(percent / 100 * totals + 0.5), 1)
-    reached = np.cumsum(rows, axis=1) >= rank[:, None]
-    result = highest[reached.argmax(axis=1)].astype(np.float64) if len(highest) else np.full(len(rows), np.nan)
-    result[totals == 0] = np.nan
-    return result
+    low, high = np.zeros(len(times), dtype=np.int64), np.full(len(times), len(highest) - 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = np.einsum("ij,ji->i", times, cumulative[:, middle]) >= rank
+        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+    return np.where(totals > 0, highest[low].astype(np.float64), np.nan)
 
 
 def percentile(histogram: Histogram, percent: float) -> float:
