@@ -1,0 +1,280 @@
+"""From a stored run to its findings. Pure: no file, clock or process; the same run gives the same findings, always.
+
+Only `valid` trials enter a figure. The others are listed with their reasons. The family that Holm's correction spans is
+every comparison of one scenario, for that is one answer: the chance that a ranking claims any difference that is not
+there is at most `stats.LEVEL`, each time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from netdyno import answers, cells, stats, words
+from netdyno.findings import (
+    Analysis,
+    AuditTally,
+    CellFigures,
+    Command,
+    Counts,
+    Estimate,
+    LevelInfo,
+    ScenarioFindings,
+    Standing,
+    TrialNote,
+)
+from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
+from netdyno.stats import Comparison, Samples
+
+LEVEL_UNITS = {"connections": "connections", "rate": "msg/s offered", "size": "B messages", "depth": "in flight"}
+
+
+def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
+    """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
+    names = contestants(run)
+    scenarios = run.experiment.scenarios
+    return Analysis(
+        run_id=run.run_id,
+        experiment=run.experiment.name,
+        question=run.experiment.question,
+        started_at=run.started_at,
+        finished_at=run.finished_at,
+        blocks_planned=run.experiment.blocks,
+        blocks_measured=len({trial.block for trial in run.trials if trial.status == "valid"}),
+        trial_seconds=(run.experiment.warmup_s, run.experiment.duration_s),
+        contestants=names,
+        scenarios=tuple(_scenario(run, one, names, _samples(run, one, names), level) for one in scenarios),
+        level=level,
+        counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
+        set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
+        audits=_audits(run.trials),
+        pinning=_pinning(run.trials),
+        environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
+        commands=_commands(run),
+    )
+
+
+def contestants(run: Run) -> tuple[str, ...]:
+    """By name, for an experiment may say `*`, and the order in which trials ran is random."""
+    return tuple(sorted({trial.contestant for trial in run.trials}))
+
+
+# --- levels ------------------------------------------------------------------------------------------------------
+
+
+def level_key(values: Mapping[str, type_level]) -> str:
+    """One text per combination of levels, the same whatever the order of its factors."""
+    return ", ".join(f"{name}={values[name]}" for name in sorted(values))
+
+
+def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
+    """A level as people say it; a scenario without factors is named by its connections."""
+    shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
+    return ", ".join(
+        f"{value} {LEVEL_UNITS[name]}" if name in LEVEL_UNITS else f"{name} {value}" for name, value in shown.items()
+    )
+
+
+def _levels(run: Run, scenario: Scenario) -> tuple[LevelInfo, ...]:
+    """Every planned combination in planned order; then what only trials name."""
+    planned = [
+        dict(zip(scenario.factors, combination, strict=True))
+        for combination in itertools.product(*scenario.factors.values())
+    ]
+    measured = [trial.levels for trial in run.trials if trial.scenario == scenario.name]
+    by_key = {level_key(values): values for values in [*planned, *measured]}
+    return tuple(LevelInfo(key, level_label(scenario, values), values) for key, values in by_key.items())
+
+
+# --- comparisons -------------------------------------------------------------------------------------------------
+
+
+def metric(scenario: Scenario, load: LoadResult) -> float:
+    """The figure that a scenario is judged by: messages per second, or nanoseconds of response time."""
+    response = load.latency.response_ns
+    return {
+        "throughput": load.requests.per_second,
+        "p50": float(response.p50),
+        "p99": float(response.p99),
+        "mean": response.mean,
+    }[scenario.metric]
+
+
+def _valid(run: Run, scenario: Scenario) -> Iterable[tuple[Trial, LoadResult]]:
+    """Valid trials with figures; of a cell measured twice the first, so that no repeat can be picked for its value."""
+    seen: set[tuple[int, str, str]] = set()
+    for trial in run.trials:
+        key = (trial.block, level_key(trial.levels), trial.contestant)
+        if trial.scenario == scenario.name and trial.status == "valid" and trial.load is not None and key not in seen:
+            seen.add(key)
+            yield trial, trial.load
+
+
+def _samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Samples]:
+    found: dict[str, dict[stats.Cell, float]] = {name: {} for name in names}
+    for trial, load in _valid(run, scenario):
+        figure = metric(scenario, load)
+        if figure > 0:
+            found[trial.contestant][trial.block, level_key(trial.levels)] = figure
+    return {name: values for name, values in found.items() if values}
+
+
+def _compare_all(samples: Mapping[str, Samples], seed: int, level: float) -> tuple[Comparison, ...]:
+    """Every two contestants of a scenario, corrected as one family. Two that share no cell are no hypothesis."""
+    raw = [stats.compare(a, b, samples, seed) for a, b in itertools.combinations(samples, 2)]
+    return stats.corrected([one for one in raw if one.pairs], level)
+
+
+# --- one scenario ------------------------------------------------------------------------------------------------
+
+
+def _scenario(
+    run: Run,
+    scenario: Scenario,
+    names: Sequence[str],
+    samples: Mapping[str, Samples],
+    level: float,
+) -> ScenarioFindings:
+    family = _compare_all(samples, run.experiment.seed, level)
+    levels = _levels(run, scenario)
+    standings = _standings(run, scenario, samples, family)
+    figures = _figures(run, scenario, levels, names)
+    answer = answers.answer(scenario, standings, family, len(levels), stats.pairs_needed(len(family), level))
+    return ScenarioFindings(
+        scenario=scenario,
+        verdict=answer.verdict,
+        headline=answer.headline,
+        sentence=answer.sentence,
+        evidence=answers.evidence(standings, figures, levels),
+        caveats=answers.caveats(scenario, standings, figures, levels, names),
+        better=answers.better(scenario),
+        levels=levels,
+        standings=standings,
+        comparisons=family,
+        cells=figures,
+        drift=_drift(samples),
+    )
+
+
+def _standings(
+    run: Run, scenario: Scenario, samples: Mapping[str, Samples], family: Sequence[Comparison]
+) -> tuple[Standing, ...]:
+    direction = answers.better(scenario)
+    effects = stats.effects(samples)
+    best_first = sorted(effects, key=lambda name: effects[name], reverse=direction == "higher")
+    ranks = stats.ranks(best_first, family, direction)
+    sizes = Counter(ranks.values())
+    standings = []
+    for name in best_first:
+        one = answers.against(name, best_first[0], family)
+        standings.append(
+            Standing(
+                rank=ranks[name],
+                shared=sizes[ranks[name]] > 1,
+                contestant=name,
+                value=math.exp(effects[name]),
+                relative=Estimate(one.ratio, one.interval, ()) if one else None,
+                against_leader=one,
+                missing=sum(
+                    (trial.scenario, trial.contestant) == (scenario.name, name) and trial.status != "valid"
+                    for trial in run.trials
+                ),
+            )
+        )
+    return tuple(standings)
+
+
+def _figures(
+    run: Run, scenario: Scenario, levels: Sequence[LevelInfo], names: Sequence[str]
+) -> tuple[CellFigures, ...]:
+    measured: dict[tuple[str, str], list[cells.Measured]] = {}
+    for trial, load in _valid(run, scenario):
+        measured.setdefault((level_key(trial.levels), trial.contestant), []).append((trial.block, load, trial.server))
+    return tuple(
+        cells.figures(name, level.key, sorted(trials, key=lambda one: one[0]), run.experiment.seed)
+        for level, name in itertools.product(levels, names)
+        if (trials := measured.get((level.key, name)))
+    )
+
+
+def _drift(samples: Mapping[str, Samples]) -> float:
+    """How much the machine itself changed: fastest block over slowest, with contestants and levels taken out."""
+    deviations: dict[int, list[float]] = {}
+    for of in samples.values():
+        by_level: dict[str, list[tuple[int, float]]] = {}
+        for (block, level), figure in of.items():
+            by_level.setdefault(level, []).append((block, math.log(figure)))
+        for logs in by_level.values():
+            centre = float(np.mean([log for _, log in logs]))
+            for block, log in logs:
+                deviations.setdefault(block, []).append(log - centre)
+    means = [float(np.mean(each)) for each in deviations.values()]
+    return math.exp(max(means) - min(means)) if means else 1.0
+
+
+# --- what stands around the answers ------------------------------------------------------------------------------
+
+
+def _count(run: Run, status: str) -> int:
+    return sum(trial.status == status for trial in run.trials)
+
+
+def _note(run: Run, trial: Trial) -> TrialNote:
+    scenario = next((one for one in run.experiment.scenarios if one.name == trial.scenario), None)
+    return TrialNote(
+        block=trial.block,
+        scenario=trial.scenario,
+        contestant=trial.contestant,
+        level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
+        status=trial.status,
+        reason=trial.reason or "no reason was stored",
+        log=trial.log,
+    )
+
+
+def _audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
+    checks = [audit for trial in trials for audit in trial.audits]
+    passed = Counter(audit.name for audit in checks if audit.passed)
+    failed = Counter(audit.name for audit in checks if not audit.passed)
+    return tuple(AuditTally(name, passed[name], failed[name]) for name in sorted(passed | failed))
+
+
+def _pinning(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """What was done about pinning, each way once."""
+    ways = {trial.pinning: None for trial in trials if trial.pinning is not None}
+    return tuple(
+        f"server on {_cores(way.server)}, generator on {_cores(way.generator)}{f' ({way.note})' if way.note else ''}"
+        for way in ways
+    )
+
+
+def _cores(cores: Sequence[int]) -> str:
+    return f"core{'s' if len(cores) > 1 else ''} {words.listed([str(core) for core in cores])}" if cores else "any core"
+
+
+def _environment_value(entry: str | int | float | bool | list[str]) -> str:
+    if isinstance(entry, bool):
+        return "yes" if entry else "no"
+    return "\n".join(entry) if isinstance(entry, list) else str(entry)
+
+
+def _commands(run: Run) -> tuple[Command, ...]:
+    commands = [
+        Command("The whole run again", f"./netdyno run {run.experiment.name}"),
+        Command("This report again, from what is stored", f"./netdyno report {run.run_id}"),
+    ]
+    started = next((trial for trial in run.trials if trial.load is not None), None)
+    if started is not None and started.load is not None:
+        plan = started.load.plan
+        rate = [] if plan.rate_hz is None else ["--rate", f"{plan.rate_hz:g}"]
+        load = ["--workload", plan.workload, "-c", str(plan.connections), "--arrivals", plan.arrivals, *rate]
+        load += ["--depth", str(plan.depth), "--size", str(plan.size), "--warmup", f"{plan.warmup_s:g}s"]
+        load += ["--duration", f"{plan.duration_s:g}s", "--seed", str(plan.seed)]
+        server = f"./netdyno serve {started.contestant} --listen {plan.url} --workload {plan.workload}"
+        commands.append(Command("One trial by hand: the server", server))
+        commands.append(Command("One trial by hand: its load", f"./netdyno load {plan.url} {' '.join(load)}"))
+    return tuple(commands)

@@ -1,0 +1,221 @@
+"""The words of the answer: from comparisons to a verdict, one sentence, and what goes with it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from netdyno import stats, words
+from netdyno.findings import CellFigures, LevelInfo, Standing, Verdict
+from netdyno.model import Scenario
+from netdyno.stats import Better, Comparison, Interval
+
+METRIC_NAMES = {
+    "throughput": "throughput",
+    "p50": "median response time",
+    "p99": "99th-percentile response time",
+    "mean": "mean response time",
+}
+LARGE_LAG_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Answer:
+    verdict: Verdict
+    headline: str
+    sentence: str
+
+
+def better(scenario: Scenario) -> Better:
+    return "higher" if scenario.metric == "throughput" else "lower"
+
+
+def value(scenario: Scenario, figure: float) -> str:
+    """A figure of the scenario's metric with its unit."""
+    return words.rate(figure) if scenario.metric == "throughput" else words.duration(figure)
+
+
+def load_words(scenario: Scenario) -> str:
+    """How the load was offered; closed loop is always named as such."""
+    if scenario.arrivals == "closed":
+        return "closed loop" if scenario.depth == 1 else f"closed loop, {scenario.depth} in flight per connection"
+    rate = "rate" in scenario.factors
+    offered = "at the offered rates" if rate else f"at {words.rate(scenario.rate or 0)} offered"
+    return f"open loop {offered}, {scenario.arrivals} arrivals"
+
+
+def against(first: str, second: str, family: Sequence[Comparison]) -> Comparison | None:
+    """The comparison of two, turned so that `first` is `a`; None where they share no cell."""
+    for one in family:
+        if (one.a, one.b) == (first, second):
+            return one if one.pairs else None
+        if (one.b, one.a) == (first, second):
+            return _turned(one) if one.pairs else None
+    return None
+
+
+def _turned(one: Comparison) -> Comparison:
+    interval = one.interval and Interval(1 / one.interval.high, 1 / one.interval.low)
+    return replace(one, a=one.b, b=one.a, ratio=1 / one.ratio, interval=interval)
+
+
+def answer(
+    scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison], levels: int, needed: int
+) -> Answer:
+    """The verdict on one scenario. `needed`: the pairs each comparison must have to pass after correction."""
+    if not standings:
+        return Answer("no_data", "No valid trial", "No trial of this workload was valid, so there is no answer.")
+    leader = standings[0].contestant
+    if len(standings) == 1:
+        return Answer("unopposed", leader, f"{leader} is the only contestant with valid trials; nothing to compare.")
+    front = front_runners(standings, family, better(scenario))
+    if len(front) == 1:
+        return Answer("winner", leader, _winner(scenario, standings, family))
+    among = [one for one in family if one.a in front and one.b in front]
+    if not all(one.decidable for one in among if not one.different):
+        return Answer("not_enough_blocks", "Not enough blocks", _undecided(scenario, front, family, levels, needed))
+    return Answer("tie", f"Tie: {words.listed(front)}", _tie(scenario, front, family))
+
+
+def front_runners(standings: Sequence[Standing], family: Sequence[Comparison], direction: Better) -> list[str]:
+    """The winner alone, or those who tie for first: nobody is proven better than any of them."""
+    names = [one.contestant for one in standings]
+    if sum(one.rank == 1 for one in standings) == 1:
+        return names[:1]
+    unbeaten = stats.unbeaten(names, family, direction)
+    if len(unbeaten) > 1:
+        return unbeaten
+    # Someone beat every rival of the leader, but not the leader's own narrow lead over one of them: that is a tie too.
+    apart = {frozenset((one.a, one.b)) for one in family if one.different}
+    return [names[0], *(name for name in names[1:] if frozenset((names[0], name)) not in apart)]
+
+
+def _superlative(scenario: Scenario) -> str:
+    return f"the {'highest' if better(scenario) == 'higher' else 'lowest'} {METRIC_NAMES[scenario.metric]}"
+
+
+def _side(ratio: float) -> str:
+    return "above" if ratio > 1 else "below"
+
+
+def _interval(one: Comparison) -> str:
+    if one.interval is None:
+        return f"no interval from {words.plural(one.blocks, 'block')}"
+    return f"95% interval {words.change_interval(one.interval)}"
+
+
+def _gap(one: Comparison) -> str:
+    """ "12% above b", or "2.4 times that of b"."""
+    if one.ratio >= 2:
+        return f"{words.margin(one.ratio)} that of {one.b}"
+    return f"{words.margin(one.ratio)} {_side(one.ratio)} {one.b}"
+
+
+def _winner(scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison]) -> str:
+    leader, second = standings[0].contestant, standings[1].contestant
+    start = f"{leader} has {_superlative(scenario)} ({load_words(scenario)})"
+    one = against(leader, second, family)
+    if one is None:
+        return f"{start}."
+    return f"{start}: {_gap(one)}, the next ({_interval(one)}; {words.p_value(one.p_holm)} after Holm)."
+
+
+def _tie(scenario: Scenario, front: Sequence[str], family: Sequence[Comparison]) -> str:
+    start = f"{words.listed(front)} tie for {_superlative(scenario)} ({load_words(scenario)})"
+    one = against(front[0], front[-1], family)
+    if one is None:
+        return f"{start}."
+    return f"{start}: {front[0]} lies {_gap(one)}, a gap that chance alone can give ({_interval(one)})."
+
+
+def _undecided(scenario: Scenario, front: Sequence[str], family: Sequence[Comparison], levels: int, needed: int) -> str:
+    fewest = min(one.pairs for one in family)
+    blocks = -(-needed // max(levels, 1))
+    start = (
+        f"Not enough blocks to say who has {_superlative(scenario)} ({load_words(scenario)}): "
+        f"{words.plural(fewest, 'pair')} per comparison, {needed} needed (about {words.plural(blocks, 'block')})"
+    )
+    one = against(front[0], front[1], family)
+    seen = f" Seen, not proven: {front[0]} {_gap(one)} ({_interval(one)})." if one else ""
+    return f"{start}.{seen}"
+
+
+def evidence(
+    standings: Sequence[Standing], cells: Sequence[CellFigures], levels: Sequence[LevelInfo]
+) -> tuple[str, ...]:
+    """What goes with the result at the heaviest level: the server's cost, the first beside the last."""
+    if len(standings) < 2 or not levels:
+        return ()
+    level = levels[-1]
+    by_name = {one.contestant: one for one in cells if one.level == level.key}
+    first, last = by_name.get(standings[0].contestant), by_name.get(standings[-1].contestant)
+    if not (first and last and first.cost and last.cost):
+        return ()
+    a, b = first.cost, last.cost
+    switches = [one.voluntary_switches.value + one.involuntary_switches.value for one in (a, b)]
+    cpu = (
+        f"At {level.label}, {first.contestant} spends {words.three_digits(a.cpu_us.value)} µs of server CPU "
+        f"per message ({words.three_digits(a.cpu_system_us.value)} µs of it in the kernel); {last.contestant}, "
+        f"the last in rank, {words.three_digits(b.cpu_us.value)} µs ({words.three_digits(b.cpu_system_us.value)} µs)."
+    )
+    rest = (
+        f"Context switches per message: {words.three_digits(switches[0])} against {words.three_digits(switches[1])}; "
+        f"peak memory {words.memory(a.rss_peak_bytes.value)} against {words.memory(b.rss_peak_bytes.value)}; "
+        f"threads {a.threads} against {b.threads}."
+    )
+    return (cpu, rest)
+
+
+def caveats(
+    scenario: Scenario,
+    standings: Sequence[Standing],
+    cells: Sequence[CellFigures],
+    levels: Sequence[LevelInfo],
+    planned: Sequence[str],
+) -> tuple[str, ...]:
+    """What a reader must know before quoting the answer."""
+    absent = [name for name in planned if name not in {one.contestant for one in standings}]
+    lost = [f"{one.contestant} ({one.missing})" for one in standings if one.missing]
+    notes = [_loop_caveat(scenario, cells)]
+    if scenario.arrivals != "closed" and scenario.metric == "throughput":
+        notes.append("The rate was prescribed: equal throughput says that each kept up, not that all are equally fast.")
+    if absent:
+        notes.append(f"Without any valid trial, so not ranked: {words.listed(absent)}.")
+    if lost:
+        notes.append(f"Compared on fewer cells than planned (trials set aside): {words.listed(lost)}.")
+    notes += _gaps(standings, cells, levels)
+    return tuple(note for note in notes if note)
+
+
+def _gaps(standings: Sequence[Standing], cells: Sequence[CellFigures], levels: Sequence[LevelInfo]) -> list[str]:
+    """Whole levels that a ranked contestant did not finish though others did."""
+    finished = {(one.contestant, one.level) for one in cells}
+    return [
+        f"{one.contestant} has no valid trial at {level.label}: its rank speaks for the other levels only."
+        for level in levels
+        if any(key == level.key for _, key in finished)
+        for one in standings
+        if (one.contestant, level.key) not in finished
+    ]
+
+
+def _loop_caveat(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
+    if scenario.arrivals == "closed":
+        return (
+            "Closed loop: each connection waits for its reply before it sends again, so a slow server is asked less. "
+            "Its latencies are service times under full load, not what users at a fixed rate would see."
+        )
+    if not cells:
+        return ""
+    worst = max(cells, key=lambda one: one.send_lag.p99_ns)
+    lag, response = worst.send_lag, worst.response_ns.p99.value
+    text = (
+        f"Send lag, the error bar of these latencies: p99 at most {words.duration(lag.p99_ns)}, "
+        f"largest {words.duration(max(one.send_lag.max_ns for one in cells))}"
+    )
+    if lag.p99_ns > LARGE_LAG_SHARE * response:
+        text += (
+            f". For {worst.contestant} that is {lag.p99_ns / response:.0%} of its p99 response time: "
+            "part of this latency may be the generator's own"
+        )
+    return f"{text}."

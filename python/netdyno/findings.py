@@ -1,0 +1,192 @@
+"""What the analysis of a run finds, as frozen data. The terminal table and the report say the same: both read this.
+
+Units are in the names; an `Estimate` carries the unit of the field that holds it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from netdyno.model import Scenario, Status, type_level
+from netdyno.stats import Better, Comparison, Interval
+
+Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure over all blocks, its 95% interval (None below 5 blocks), and the block values behind it."""
+
+    value: float
+    interval: Interval | None
+    points: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Percentiles of the merged histogram, in nanoseconds."""
+
+    p50: Estimate
+    p90: Estimate
+    p99: Estimate
+    p999: Estimate
+
+
+@dataclass(frozen=True)
+class SendLag:
+    """Actual minus intended send time: the error bar that every open-loop latency carries, in nanoseconds."""
+
+    p50_ns: float
+    p99_ns: float
+    max_ns: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the server spent per completed message. Times in microseconds; a switch is a context switch."""
+
+    cpu_user_us: Estimate
+    cpu_system_us: Estimate
+    cpu_us: Estimate
+    voluntary_switches: Estimate
+    involuntary_switches: Estimate
+    run_queue_wait_us: Estimate
+    rss_peak_bytes: Estimate
+    threads: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Completions per second over the measured window of one trial, one value per interval."""
+
+    block: int
+    interval_ns: int
+    per_second: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """One contestant at one level, over the valid trials of all blocks."""
+
+    contestant: str
+    level: str
+    trials: int
+    throughput: Estimate
+    response_ns: Tail
+    service_ns: Tail
+    curve: tuple[tuple[float, float], ...]
+    """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
+    send_lag: SendLag
+    cost: Cost | None
+    generator_cores: Estimate
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True)
+class LevelInfo:
+    """One combination of factor levels: its key in cells and its label for people."""
+
+    key: str
+    label: str
+    values: dict[str, type_level]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of a ranking. `shared`: others have the same rank. `relative` is the metric divided by the leader's."""
+
+    rank: int
+    shared: bool
+    contestant: str
+    value: float
+    relative: Estimate | None
+    against_leader: Comparison | None
+    missing: int
+    """Trials of this contestant in this scenario that were set aside."""
+
+
+@dataclass(frozen=True)
+class ScenarioFindings:
+    """The answer to one workload under one load, and all that stands behind it."""
+
+    scenario: Scenario
+    verdict: Verdict
+    headline: str
+    sentence: str
+    evidence: tuple[str, ...]
+    caveats: tuple[str, ...]
+    better: Better
+    levels: tuple[LevelInfo, ...]
+    standings: tuple[Standing, ...]
+    comparisons: tuple[Comparison, ...]
+    cells: tuple[CellFigures, ...]
+    drift: float
+    """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
+
+    def cell(self, contestant: str, level: str) -> CellFigures | None:
+        """The figures of a contestant at a level, None where no trial was valid."""
+        return next((one for one in self.cells if one.contestant == contestant and one.level == level), None)
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """A trial that enters no figure, and why."""
+
+    block: int
+    scenario: str
+    contestant: str
+    level: str
+    status: Status
+    reason: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    valid: int
+    struck_out: int
+    failed: int
+    skipped: int
+
+
+@dataclass(frozen=True)
+class AuditTally:
+    """How often one audit passed and failed over all trials."""
+
+    name: str
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line to repeat something, and what it repeats."""
+
+    purpose: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything a reader is told about a run."""
+
+    run_id: str
+    experiment: str
+    question: str
+    started_at: str
+    finished_at: str | None
+    blocks_planned: int
+    blocks_measured: int
+    trial_seconds: tuple[float, float]
+    """Warm-up and measured window of each trial, in seconds."""
+    contestants: tuple[str, ...]
+    scenarios: tuple[ScenarioFindings, ...]
+    level: float
+    """The chance, per scenario, that its ranking claims any difference that is not there (at most)."""
+    counts: Counts
+    set_aside: tuple[TrialNote, ...]
+    audits: tuple[AuditTally, ...]
+    pinning: tuple[str, ...]
+    environment: tuple[tuple[str, str], ...]
+    commands: tuple[Command, ...]

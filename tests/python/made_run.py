@@ -1,0 +1,288 @@
+"""A made-up run with known effects, for tests of analysis, table and report: deterministic, real HDR strings.
+
+What is true in it: in `echo`, epoll-coroutines leads asio-callbacks by 12% and the two Asio contestants do not differ;
+in `http` the first two do not differ; in `rpc` (open loop) the threads have twice the p99; `chat` has too few pairs for
+any verdict. The machine drifts by far more than the contestants differ.
+"""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from netdyno import hdr
+from netdyno.model import (
+    Audit,
+    Bytes,
+    Connections,
+    Distribution,
+    Experiment,
+    Generator,
+    GeneratorThread,
+    Latency,
+    LoadResult,
+    Messages,
+    Pinning,
+    Plan,
+    Requests,
+    Run,
+    Scenario,
+    ServerObservation,
+    TimeSeries,
+    Trial,
+    type_level,
+)
+
+HOUR_NS = 3_600_000_000_000
+EPOLL, CALLBACKS, COROUTINES = "epoll-coroutines", "asio-callbacks", "asio-coroutines"
+SNAPSHOT, LOCK, FOLLY = "threads-snapshot", "threads-global-lock", "folly-fibers"
+MEASURED = (EPOLL, CALLBACKS, COROUTINES, SNAPSHOT, LOCK)
+SPEED = {
+    "echo": {EPOLL: 1.12, CALLBACKS: 1.0, COROUTINES: 1.0, SNAPSHOT: 0.72, LOCK: 0.70},
+    "http": {EPOLL: 1.0, CALLBACKS: 1.0, COROUTINES: 0.93, SNAPSHOT: 0.75, LOCK: 0.75},
+    "rpc": {EPOLL: 1.25, CALLBACKS: 1.05, COROUTINES: 1.0, SNAPSHOT: 0.5, LOCK: 0.5},
+    "chat": {EPOLL: 1.0, CALLBACKS: 0.97, COROUTINES: 0.96, SNAPSHOT: 0.9, LOCK: 0.6},
+}
+SCENARIOS = (
+    Scenario(name="echo", workload="echo", factors={"connections": (10, 100, 1000)}),
+    Scenario(name="http", workload="http", factors={"connections": (10, 100, 1000)}, size=128),
+    Scenario(
+        name="rpc-open",
+        workload="rpc",
+        factors={"rate": (10_000, 20_000, 40_000)},
+        arrivals="poisson",
+        metric="p99",
+        connections=100,
+        size=64,
+    ),
+    Scenario(name="chat", workload="chat", metric="p50", connections=50, size=64),
+)
+WINDOW_S = 2.0
+
+
+@lru_cache(maxsize=4096)
+def distribution(median_ns: float, sigma: float, count: int) -> Distribution:
+    """A log-normal as an HDR histogram, with its tail drawn out to the last message."""
+    body, tail = np.linspace(0, 0.99, 120), 1 - np.logspace(-2, -math.log10(max(count, 200)), 60)
+    edges = np.unique(np.concatenate([body, tail, [1.0]]))
+    normal = importlib.import_module("statistics").NormalDist()
+    histogram = importlib.import_module("hdrh.histogram").HdrHistogram(1, HOUR_NS, 3)
+    for low, high in itertools.pairwise(edges):
+        times = round(count * high) - round(count * low)
+        if times:
+            histogram.record_value(max(1, int(median_ns * math.exp(sigma * normal.inv_cdf((low + high) / 2)))), times)
+    text = histogram.encode().decode()
+    decoded = hdr.decode(text)  # its own percentiles walk every bucket in Python: too slow for hundreds of trials
+    p50, p90, p99, p999, top = (int(hdr.percentile(decoded, p)) for p in (50, 90, 99, 99.9, 100))
+    return Distribution(
+        count=decoded.count,
+        mean=float(decoded.counts @ decoded.highest) / decoded.count,
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        p999=p999,
+        max=top,
+        histogram=text,
+    )
+
+
+def load_result(
+    scenario: Scenario,
+    levels: dict[str, type_level],
+    per_second: float,
+    median_ns: float,
+    sigma: float,
+    random: np.random.Generator,
+) -> LoadResult:
+    completed = int(per_second * WINDOW_S)
+    connections = int(levels.get("connections", scenario.connections))
+    rate = levels.get("rate", scenario.rate)
+    intervals = int(WINDOW_S * 10)
+    shape = random.normal(1, 0.03, size=intervals)
+    each = (completed / intervals * shape / shape.mean()).astype(int)
+    response = distribution(median_ns, sigma, completed)
+    service = response if scenario.arrivals == "closed" else distribution(median_ns * 0.97, sigma, completed)
+    lag = distribution(1_500 if scenario.arrivals != "closed" else 120, 0.7, 200_000)
+    busy = 0.55 + 0.1 * random.random()
+    size = scenario.size
+    return LoadResult(
+        version=1,
+        plan=Plan(
+            url="tcp://127.0.0.1:7000",
+            workload=scenario.workload,
+            arrivals=scenario.arrivals,
+            depth=scenario.depth,
+            rate_hz=None if scenario.arrivals == "closed" else float(rate or 0),
+            connections=connections,
+            size=size,
+            threads=1,
+            audience="others",
+            seed=1,
+            warmup_s=0.3,
+            duration_s=WINDOW_S,
+            timeout_s=10.0,
+        ),
+        requests=Requests(sent=completed, completed=completed, per_second=per_second),
+        latency=Latency(response_ns=response, service_ns=service),
+        send_lag_ns=lag,
+        connections=Connections(
+            attempted=connections, established=connections, refused=0, timed_out=0, reset=0, other=0
+        ),
+        connect_ns=distribution(80_000, 0.5, connections),
+        messages=Messages(
+            sent=completed, expected=completed, received=completed, lost=0, duplicated=0, reordered=0, corrupt=0
+        ),
+        bytes=Bytes(sent=completed * size, received=completed * size, expected=completed * size),
+        generator=Generator(
+            cpu_user_s=busy * WINDOW_S * 0.3,
+            cpu_system_s=busy * WINDOW_S * 0.7,
+            cores_used=busy,
+            max_rss_bytes=24 << 20,
+            threads=(GeneratorThread(cpu_user_s=busy * WINDOW_S * 0.3, cpu_system_s=busy * WINDOW_S * 0.7),),
+        ),
+        errors={"timeout": 0, "closed_by_server": 0, "reset": 0, "protocol": 0},
+        timeseries=TimeSeries(
+            interval_ns=100_000_000,
+            completed=tuple(int(value) for value in each),
+            p50_ns=tuple(int(median_ns * value) for value in shape),
+            p99_ns=tuple(int(median_ns * 3 * value) for value in shape),
+            errors=(0,) * intervals,
+        ),
+        audits=(),
+    )
+
+
+def observation(contestant: str, completed: int, connections: int, random: np.random.Generator) -> ServerObservation:
+    threaded = contestant in (SNAPSHOT, LOCK)
+    user_us, system_us = (1.6, 6.0) if threaded else (0.9 if contestant == EPOLL else 1.2, 4.0)
+    wobble = random.normal(1, 0.03)
+    return ServerObservation(
+        cpu_user_s=completed * user_us * wobble / 1e6,
+        cpu_system_s=completed * system_us * wobble / 1e6,
+        rss_peak_bytes=(4 << 20) + connections * (11_000 if threaded else 1_700),
+        threads=1 + connections if threaded else 1,
+        voluntary_switches=int(completed * (0.98 if threaded else 0.02)),
+        involuntary_switches=int(completed * 0.003),
+        run_queue_wait_s=completed * (2.1 if threaded else 0.08) / 1e6,
+        window_s=WINDOW_S,
+        harness_cpu_s=0.004,
+        totals={"requests": completed, "connections": connections, "protocol_errors": 0},
+    )
+
+
+def _figures(
+    scenario: Scenario, levels: dict[str, type_level], contestant: str, drift: float, random: np.random.Generator
+) -> tuple[float, float, float]:
+    """Rate, median response in ns and spread of one trial."""
+    speed = SPEED[scenario.workload][contestant] * drift * math.exp(random.normal(0, 0.012))
+    connections = int(levels.get("connections", scenario.connections))
+    if scenario.arrivals != "closed":
+        rate = float(levels.get("rate", scenario.rate or 1000))
+        load = rate / 120_000
+        return rate, 48_000 / speed / (1 - load), 0.35 + 0.3 * load
+    per_second = {10: 105_000, 50: 61_000, 100: 148_000, 1000: 131_000}[connections] * speed
+    if connections == 1000 and contestant in (SNAPSHOT, LOCK):
+        per_second *= 0.72
+    return per_second, connections / per_second * 1e9 * 0.93, 0.4
+
+
+def _measured(
+    scenario: Scenario,
+    levels: dict[str, type_level],
+    contestant: str,
+    block: int,
+    drift: float,
+    random: np.random.Generator,
+) -> Trial:
+    load = load_result(scenario, levels, *_figures(scenario, levels, contestant, drift, random), random)
+    return Trial(
+        block=block,
+        position=0,
+        scenario=scenario.name,
+        contestant=contestant,
+        levels=levels,
+        status="valid",
+        reason="",
+        started_at="2025-01-01T12:00:00Z",
+        seconds=WINDOW_S + 0.6,
+        pinning=Pinning(server=(0,), generator=(1,), note=""),
+        load=load,
+        server=observation(contestant, load.requests.completed, load.connections.established, random),
+        kernel={"TcpRetransSegs": 0, "ListenOverflows": 0},
+        audits=tuple(
+            Audit(name=name, passed=True, detail="as expected")
+            for name in ("verification", "bytes", "connections", "little", "generator", "server_alive")
+        ),
+    )
+
+
+def _without_figures(trial: Trial, status: str, reason: str, **changes: object) -> Trial:
+    replace = importlib.import_module("msgspec.structs").replace
+    result: Trial = replace(trial, status=status, reason=reason, **changes)
+    return result
+
+
+def _trials(blocks: int, seed: int) -> list[Trial]:
+    random = np.random.default_rng(seed)
+    trials: list[Trial] = []
+    for block, scenario in itertools.product(range(1, blocks + 1), SCENARIOS):
+        drift = math.exp(random.normal(0, 0.25))
+        for combination in itertools.product(*scenario.factors.values()):
+            levels = dict(zip(scenario.factors, combination, strict=True))
+            trials += [_measured(scenario, levels, name, block, drift, random) for name in MEASURED]
+            reason = "Folly not found: install it from source, see servers/folly-fibers/README.md"
+            skipped = _without_figures(
+                trials[-1], "skipped", reason, contestant=FOLLY, load=None, server=None, audits=(), pinning=None
+            )
+            trials.append(skipped)
+    return trials
+
+
+@lru_cache
+def made_run(blocks: int = 6, seed: int = 7) -> Run:
+    """The whole run; a few of its trials are struck out or failed."""
+    trials = _trials(blocks, seed)
+    struck = next(i for i, trial in enumerate(trials) if trial.block == 2 and trial.contestant == SNAPSHOT)
+    failed = next(i for i, trial in enumerate(trials) if trial.block == 3 and trial.contestant == LOCK)
+    reason = "verification: 3 of 212000 messages lost"
+    audits = (Audit(name="verification", passed=False, detail="3 of 212000 messages lost"), *trials[struck].audits[1:])
+    trials[struck] = _without_figures(trials[struck], "struck_out", reason, audits=audits)
+    trials[failed] = _without_figures(
+        trials[failed],
+        "failed",
+        "the server ended before it was ready (exit 1)",
+        load=None,
+        server=None,
+        audits=(),
+        log="bind: Address already in use <script>alert(1)</script>",
+    )
+    return Run(
+        run_id="2025-01-01T12-00-00-quick",
+        experiment=Experiment(
+            name="quick",
+            question="Which of five concurrency models serves small messages best on this machine?",
+            contestants=(*MEASURED, FOLLY),
+            scenarios=SCENARIOS,
+            blocks=blocks,
+            warmup_s=0.3,
+            duration_s=WINDOW_S,
+            seed=seed,
+        ),
+        started_at="2025-01-01T12:00:00Z",
+        finished_at="2025-01-01T12:04:41Z",
+        environment={
+            "kernel": "Linux 6.1.0-18-amd64",
+            "cpu": "AMD EPYC 7B13",
+            "cores": 2,
+            "governor": "not exposed",
+            "compiler": "g++ 12.2.0 -O2 -march=native",
+            "git_commit": "0c374d8",
+            "mitigations": ["spectre_v2: Retpolines", "meltdown: not affected"],
+            "turbo": False,
+        },
+        trials=tuple(trials),
+    )

@@ -1,0 +1,218 @@
+"""The analysis of a run whose truth is known, and of runs with nothing, little or broken things in them."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, LOCK, SNAPSHOT, made_run
+from msgspec.structs import replace
+
+from netdyno import answers, cells, hdr, stats, words
+from netdyno.analysis import analyse
+from netdyno.findings import Analysis, ScenarioFindings
+from netdyno.model import Run, Trial
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(made_run())
+
+
+def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
+    return next(one for one in analysis.scenarios if one.scenario.name == name)
+
+
+def ranks(one: ScenarioFindings) -> dict[str, int]:
+    return {standing.contestant: standing.rank for standing in one.standings}
+
+
+def with_trials(run: Run, keep: object) -> Run:
+    assert callable(keep)
+    return replace(run, trials=tuple(trial for trial in run.trials if keep(trial)))
+
+
+# --- the answers -------------------------------------------------------------------------------------------------
+
+
+def test_the_known_winner_wins_by_the_known_margin(found: Analysis) -> None:
+    echo = scenario(found, "echo")
+    assert echo.verdict == "winner"
+    assert echo.sentence.startswith(f"{EPOLL} has the highest throughput (closed loop): ")
+    one = answers.against(EPOLL, CALLBACKS, echo.comparisons)
+    assert one is not None
+    assert one.interval is not None
+    assert one.interval.low < 1.12 < one.interval.high
+
+
+def test_contestants_that_do_not_differ_share_a_rank(found: Analysis) -> None:
+    assert ranks(scenario(found, "echo"))[CALLBACKS] == ranks(scenario(found, "echo"))[COROUTINES] == 2
+    http = scenario(found, "http")
+    assert http.verdict == "tie"
+    assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
+    assert ranks(http)[COROUTINES] == 3
+    assert "tie for the highest throughput" in http.sentence
+
+
+def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
+    rpc = scenario(found, "rpc-open")
+    assert rpc.verdict == "winner"
+    assert rpc.standings[0].contestant == EPOLL
+    assert "lowest 99th-percentile response time (open loop at the offered rates, poisson arrivals)" in rpc.sentence
+    assert "below asio-callbacks" in rpc.sentence
+    assert rpc.standings[-1].relative is not None
+    assert rpc.standings[-1].relative.value == pytest.approx(2.5, rel=0.05)
+
+
+def test_too_few_pairs_give_no_verdict_and_say_how_many_are_needed(found: Analysis) -> None:
+    chat = scenario(found, "chat")
+    assert chat.verdict == "not_enough_blocks"
+    needed = stats.pairs_needed(10)
+    assert f"6 pairs per comparison, {needed} needed" in chat.sentence
+    assert not any(one.different for one in chat.comparisons)
+    assert len(set(ranks(chat).values())) == 1
+
+
+def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None:
+    for each in found.scenarios:
+        assert len(each.comparisons) == 10
+        assert min(one.p_holm for one in each.comparisons) == pytest.approx(10 * min(one.p for one in each.comparisons))
+
+
+def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
+    echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
+    assert any(text.startswith("Closed loop") for text in echo.caveats)
+    assert any(f"{SNAPSHOT} (1) and {LOCK} (1)" in text for text in echo.caveats)
+    assert any(text.startswith("Send lag, the error bar") for text in rpc.caveats)
+    assert all(any(FOLLY in text for text in one.caveats) for one in found.scenarios)
+
+
+# --- the figures -------------------------------------------------------------------------------------------------
+
+
+def test_percentiles_are_those_of_the_merged_histogram_never_an_average(found: Analysis) -> None:
+    cell = scenario(found, "rpc-open").cell(EPOLL, "rate=20000")
+    assert cell is not None
+    loads = [
+        trial.load
+        for trial in made_run().trials
+        if trial.scenario == "rpc-open" and trial.contestant == EPOLL and trial.levels == {"rate": 20_000}
+    ]
+    texts = [load.latency.response_ns.histogram for load in loads if load is not None]
+    merged = hdr.merge([hdr.decode(text) for text in texts])
+    assert cell.response_ns.p99.value == hdr.percentile(merged, 99)
+    averaged = float(np.mean([hdr.percentile(hdr.decode(text), 99) for text in texts]))
+    assert cell.response_ns.p99.value != averaged
+    assert cell.response_ns.p99.interval is not None
+    assert cell.response_ns.p99.interval.low < cell.response_ns.p99.value < cell.response_ns.p99.interval.high
+
+
+def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(found: Analysis) -> None:
+    for each in found.scenarios:
+        for cell in each.cells:
+            percents, values = zip(*cell.curve, strict=True)
+            assert list(percents) == sorted(percents)
+            assert list(values) == sorted(values)
+            assert percents[-1] <= 99.99
+    assert analyse_curve(count=1000)[-1][0] == pytest.approx(99.0)
+
+
+def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
+    return cells.curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
+
+
+def test_cost_is_sum_over_sum(found: Analysis) -> None:
+    cell = scenario(found, "echo").cell(LOCK, "connections=1000")
+    assert cell is not None
+    assert cell.cost is not None
+    observed = [
+        (trial.server, trial.load.requests.completed)
+        for trial in made_run().trials
+        if (trial.scenario, trial.contestant, trial.levels) == ("echo", LOCK, {"connections": 1000}) and trial.load
+    ]
+    spent = sum(server.cpu_system_s for server, _ in observed if server is not None)
+    assert cell.cost.cpu_system_us.value == pytest.approx(1e6 * spent / sum(completed for _, completed in observed))
+    assert cell.cost.threads == 1001
+
+
+def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:
+    """A struck-out trial with an absurd figure changes no number."""
+    run = made_run()
+    struck = next(trial for trial in run.trials if trial.status == "struck_out")
+    assert struck.load is not None
+    absurd = replace(struck, load=replace(struck.load, requests=replace(struck.load.requests, per_second=1e12)))
+    again = analyse(replace(run, trials=tuple(absurd if trial is struck else trial for trial in run.trials)))
+    assert again.scenarios == found.scenarios
+    assert found.counts.valid + len(found.set_aside) == len(run.trials)
+    assert {note.status for note in found.set_aside} == {"struck_out", "failed", "skipped"}
+
+
+def test_the_drift_of_the_machine_is_reported(found: Analysis) -> None:
+    assert 1.3 < scenario(found, "echo").drift < 3
+
+
+def test_the_same_run_gives_the_same_findings(found: Analysis) -> None:
+    assert msgspec.json.encode(analyse(made_run())) == msgspec.json.encode(found)
+
+
+# --- runs at the edge --------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_trials_says_so() -> None:
+    empty = analyse(replace(made_run(), trials=()))
+    assert {one.verdict for one in empty.scenarios} == {"no_data"}
+    assert empty.counts.valid == 0
+
+
+def test_one_contestant_alone_is_compared_with_nobody() -> None:
+    alone = analyse(with_trials(made_run(), lambda trial: trial.contestant == EPOLL))
+    assert {one.verdict for one in alone.scenarios} == {"unopposed"}
+    assert not any(one.comparisons for one in alone.scenarios)
+
+
+def test_one_block_gives_figures_without_intervals_and_no_verdict() -> None:
+    once = analyse(with_trials(made_run(), lambda trial: trial.block == 1))
+    assert {one.verdict for one in once.scenarios} == {"not_enough_blocks"}
+    assert all(cell.throughput.interval is None for one in once.scenarios for cell in one.cells)
+    assert "no interval from 1 block" in once.scenarios[0].sentence
+
+
+def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None:
+    """10 connections are the slowest level: a plain mean over what is left would rise by a tenth."""
+
+    def keep(trial: Trial) -> bool:
+        return trial.contestant != COROUTINES or trial.levels.get("connections") != 10
+
+    partial = scenario(analyse(with_trials(made_run(), keep)), "echo")
+    value = {one.contestant: one.value for one in partial.standings}
+    assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
+    assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]
+    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in partial.caveats)
+
+
+def test_a_repeated_cell_counts_once_with_its_first_value() -> None:
+    run = made_run()
+    first = run.trials[0]
+    assert first.load is not None
+    better = replace(first, load=replace(first.load, requests=replace(first.load.requests, per_second=1e9)))
+    assert analyse(replace(run, trials=(*run.trials, better))).scenarios == analyse(run).scenarios
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.123, "+12%"), (0.966, "−3.4%"), (1.0, "0.0%"), (2.5, "×2.50"), (math.nan, "–"), (0.4, "−60%")],  # noqa: RUF001
+)
+def test_changes_read_as_people_say_them(ratio: float, text: str) -> None:
+    assert words.percent_change(ratio) == text
+
+
+def test_figures_keep_three_digits_and_a_unit() -> None:
+    assert [words.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == ["1.00k/s", "12.3k/s", "123k/s", "1.23M/s"]
+    assert [words.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
+    assert words.memory(5_900_000) == "5.63 MiB"
+    assert words.listed(["a", "b", "c"]) == "a, b and c"
