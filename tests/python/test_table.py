@@ -1,0 +1,68 @@
+"""The terminal table: says what the findings say, fits 80 columns, is plain on a pipe."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from made_run import made_run
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis import analyse
+from netdyno.findings import Analysis
+from netdyno.table import render
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(made_run())
+
+
+def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=terminal).print(render(analysis))
+    return out.getvalue()
+
+
+def test_every_answer_stands_in_it_word_for_word(found: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(found))
+    for one in found.scenarios:
+        assert one.headline in flat
+        assert one.sentence in flat
+
+
+def test_it_fits_eighty_columns_and_cuts_no_name(found: Analysis) -> None:
+    lines = text(found).splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert "…" not in text(found)
+    assert sum("threads-global-lock" in line for line in lines) >= len(found.scenarios)
+
+
+def test_on_a_pipe_there_is_no_escape_sequence(found: Analysis) -> None:
+    assert "\x1b" not in text(found)
+    assert "\x1b" in text(found, terminal=True)
+
+
+def test_ties_share_a_marked_rank_and_the_undecidable_have_none(found: Analysis) -> None:
+    assert re.search(r"^ ?1=\s+asio-callbacks", text(found), re.MULTILINE)
+    chat = text(found).split("\nchat ")[1]
+    assert not re.search(r"^ ?1=? ", chat, re.MULTILINE)
+
+
+def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(found))
+    assert "struck out: threads-snapshot, 1 trial: verification: 3 of 212000 messages lost" in flat
+    assert "skipped: folly-fibers, 60 trials: Folly not found" in flat
+
+
+def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
+    rpc = re.sub(r"\s+", " ", text(found).split("\nrpc-open ")[1].split("\nchat ")[0])
+    assert "send lag p99 at most" in rpc
+
+
+def test_markup_in_a_reason_is_text() -> None:
+    run = made_run()
+    trials = tuple(replace(one, reason="[bold]x[/nonsense]") if one.status == "failed" else one for one in run.trials)
+    assert "[bold]x[/nonsense]" in text(analyse(replace(run, trials=trials)))
