@@ -1,0 +1,35 @@
+"""`netdyno test` runs everything, says what each runner concluded, and fails when one failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netdyno.checks import NOT_INSTALLED, Step, cpp_sources, report, run_step, steps
+from netdyno.paths import ROOT
+
+
+def test_every_kind_of_check_is_there() -> None:
+    found = {step.name: step.command for step in steps(Path("/b"), ["-k", "x"])}
+    assert found["C++ tests"][:3] == ("ctest", "--test-dir", "/b")
+    assert found["Python, conformance and browser tests"][-3:] == ("tests", "-k", "x")
+    assert {"ruff check", "ruff format", "mypy", "clang-format"} <= found.keys()
+
+
+def test_every_cpp_file_of_the_project_is_formatted() -> None:
+    known = {"build", ".venv", ".netdyno"}
+    every = (path.relative_to(ROOT) for suffix in ("cpp", "hpp") for path in ROOT.rglob(f"*.{suffix}"))
+    assert {str(path) for path in every if path.parts[0] not in known} == set(cpp_sources())
+
+
+def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = Step("good", ("true",)), Step("bad", ("false",))
+    assert report([(good, run_step(good))]) == 0
+    assert report([(bad, run_step(bad)), (good, run_step(good))]) == 1
+    assert "FAILED  bad (exit code 1)\npassed  good\n" in capsys.readouterr().out
+
+
+def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_step(Step("x", ("no-such-program-anywhere",))) == NOT_INSTALLED
+    assert "no-such-program-anywhere is not installed" in capsys.readouterr().out
