@@ -41,7 +41,7 @@ def run(
     contestant: Annotated[
         list[str] | None, typer.Option(help="Only these: a name or a pattern such as 'asio-*'; may be repeated.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the random order and arrivals.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
 ) -> int:

@@ -24,15 +24,15 @@ def load_command(
     generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment, seed: int
 ) -> list[str]:
     """The generator with the load of the cell; the files it writes to are the caller's to add."""
-    arguments = [
+    return [
         *_common(generator, endpoint, settings, experiment),
         *("-c", str(settings.connections)),
-        *("--arrivals", settings.arrivals, "--depth", str(settings.depth)),
+        *("--arrivals", settings.arrivals),
+        *(("--rate", _number(settings.rate)) if settings.rate is not None else ("--depth", str(settings.depth))),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
         *("--warmup", format_duration(experiment.warmup_s), "--duration", format_duration(experiment.duration_s)),
         *("--seed", str(seed)),
     ]
-    return arguments + (["--rate", _number(settings.rate)] if settings.rate is not None else [])
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
@@ -42,7 +42,7 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings, e
     connections = 2 if settings.workload == "chat" else 1
     return [
         *_common(generator, endpoint, settings, experiment),
-        *("-c", str(connections), "--arrivals", "closed", "--depth", "1"),
+        *("-c", str(connections), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 

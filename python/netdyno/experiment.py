@@ -13,8 +13,9 @@ import msgspec
 
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.model import Experiment, Scenario, type_level
-from netdyno.options import LOAD, SERVER, check_value
+from netdyno.options import LOAD, SERVER, Settings, check_value, settings
 from netdyno.paths import ROOT
+from netdyno.plan import combinations
 from netdyno.units import parse_duration
 
 _TOP = {
@@ -105,7 +106,9 @@ def _scenario(table: object, where: str) -> Scenario:
     values["server"] = {key: check_value(f"{where}: server", key, value) for key, value in server.items()}
     values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
     scenario = _convert(where, values, Scenario)
-    _check_rate(where, scenario)
+    _check_loop(where, scenario, table)
+    for levels in combinations(scenario):
+        _check_load(where, settings(scenario, levels))
     return scenario
 
 
@@ -128,8 +131,8 @@ def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_le
     return factors
 
 
-def _check_rate(where: str, scenario: Scenario) -> None:
-    """An open loop needs a rate and a closed loop has none: the one would not run, the other would mislead."""
+def _check_loop(where: str, scenario: Scenario, table: Mapping[str, object]) -> None:
+    """An open loop needs a rate and knows no depth, a closed loop has no rate: half would not run, half mislead."""
     has_rate = scenario.rate is not None or "rate" in scenario.factors
     if scenario.arrivals == "closed" and has_rate:
         raise UserError(
@@ -137,6 +140,24 @@ def _check_rate(where: str, scenario: Scenario) -> None:
         )
     if scenario.arrivals != "closed" and not has_rate:
         raise UserError(f"{where}: arrivals = {scenario.arrivals!r} needs a 'rate' (messages per second in all)")
+    if scenario.arrivals != "closed" and ("depth" in table or "depth" in scenario.factors):
+        raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
+
+
+def _check_load(where: str, wanted: Settings) -> None:
+    """What the generator would refuse in the middle of a run (loadgen/plan.cpp, contradiction)."""
+    least = 29 if wanted.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
+    if wanted.size < least:
+        raise UserError(
+            f"{where}: key 'size': {wanted.size} bytes; a message of {wanted.workload!r} has at least {least}"
+        )
+    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
+    most = wanted.connections // 2 if to_others else wanted.connections
+    if wanted.generator_threads > most:
+        raise UserError(
+            f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
+            f"{wanted.connections}{' (two each, where a witness times a chat)' if to_others else ''}"
+        )
 
 
 def _seconds(where: str, key: str, value: object) -> float:
@@ -180,6 +201,8 @@ def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
 def _check_amounts(where: str, experiment: Experiment) -> None:
     if experiment.blocks < 1:
         raise UserError(f"{where}: key 'blocks': {experiment.blocks} is not a whole number of at least 1")
+    if experiment.seed < 0:
+        raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
     if experiment.duration_s <= 0:
         raise UserError(f"{where}: key 'duration': must be above 0")
     if not experiment.contestants:

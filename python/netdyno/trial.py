@@ -98,7 +98,7 @@ def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench,
 
 def _load_command(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> list[str]:
     # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
-    seed = bench.experiment.seed * 1_000_003 + cell.block
+    seed = (bench.experiment.seed * 1_000_003 + cell.block) % 2**63
     return load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
 
 

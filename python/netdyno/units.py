@@ -1,18 +1,18 @@
-"""Durations as people write them ("250ms") and as the programs take them. Inside the harness a time is in seconds."""
+"""Durations as people write them and the programs take them ("250ms", common/units.hpp); inside the harness, seconds."""
 
 from __future__ import annotations
 
 import re
 
-_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|ms|s|min)")
+_SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m)")
 
 
 def parse_duration(text: str) -> float:
     """Seconds of a duration such as "250ms" or "1.5s". Raises ValueError with the accepted form."""
-    match = _DURATION.fullmatch(text.strip())
+    match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is not a duration: write a number and a unit, such as '250ms', '1s' or '2min'")
+        raise ValueError(f"{text!r} is not a duration: write a number and a unit, such as '250ms', '1s' or '2m'")
     return float(match[1]) * _SECONDS[match[2]]
 
 

@@ -46,12 +46,14 @@ def test_the_generator_gets_the_load(experiment: Experiment) -> None:
     assert (value(command, "--duration"), value(command, "--warmup")) == ("100ms", "0s")
     assert (value(command, "--timeout"), value(command, "--audience")) == ("1s", "all")
     assert value(command, "--seed") == "3"
+    assert "--depth" not in command  # of an open loop the generator refuses it
 
 
 def test_a_closed_loop_names_no_rate(experiment: Experiment) -> None:
     closed = settings(Scenario(name="s", workload="echo"), {})
     command = load_command(GENERATOR, URL, closed, experiment, 3)
     assert "--rate" not in command
+    assert value(command, "--depth") == "1"
     assert "--audience" not in command
     assert value(command, "--connect-rate") == "burst"
 

@@ -30,6 +30,9 @@ service-time = "1ms"
 """
 
 
+ECHO = 'workload = "echo"\ngenerator-threads = 2'
+
+
 def parse(text: str) -> Experiment:
     return experiment.parse(text, "good", "good.toml")
 
@@ -70,6 +73,11 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", 'arrivals = "poison"', "Invalid enum value 'poison' (did you mean 'poisson'?)"),
         ("generator-threads = 2", 'arrivals = "poisson"', "arrivals = 'poisson' needs a 'rate'"),
         ("generator-threads = 2", "rate = 5", "a closed loop has no rate of its own"),
+        ("generator-threads = 2", 'arrivals = "poisson"\nrate = 9\ndepth = 1', "'depth' is for a closed loop"),
+        ("generator-threads = 2", "size = 28", "key 'size': 28 bytes; a message of 'echo' has at least 29"),
+        ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
+        (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
+        ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
         ("[10, 100]", "10", "factors: key 'connections' must be a list of levels"),
         ("[10, 100]", "[10, 10]", "factors: key 'connections' names a level twice"),
