@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace netdyno {
+
+/// Which message a text is: the identity that every message of the generator carries (protocol/WIRE.md, "Stamps").
+struct Stamp {
+  std::uint32_t client = 0;
+  std::uint64_t sequence = 0;  // below 2^48
+  friend bool operator==(const Stamp&, const Stamp&) = default;
+};
+
+inline constexpr std::size_t min_stamp_size = 28;
+
+/// Fills `out` (at least min_stamp_size bytes) with the text of a stamp: identity, checksum, padding.
+void write_stamp(const Stamp& stamp, std::span<char> out);
+
+/// Nothing when `text` is no stamp or its checksum is wrong.
+std::optional<Stamp> read_stamp(std::string_view text);
+
+}  // namespace netdyno

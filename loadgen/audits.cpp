@@ -1,0 +1,134 @@
+#include "loadgen/audits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace netdyno::load {
+namespace {
+
+constexpr double rate_tolerance = 0.01;
+constexpr double little_tolerance = 0.05;
+constexpr double most_of_a_core = 0.85;
+constexpr double small_beside = 0.25;  // send lag against response time, at the median and at the 99th percentile
+constexpr std::uint64_t enough_messages = 100;
+
+double as_double(std::uint64_t n) { return static_cast<double>(n); }
+
+double us(const Histogram& histogram, double percentile) {
+  return static_cast<double>(histogram.at(percentile)) / 1e3;
+}
+
+Audit verification(const Figures& figures) {
+  const MessageCounts& m = figures.messages;
+  const auto lost = static_cast<std::int64_t>(m.expected) - static_cast<std::int64_t>(m.received - m.duplicated);
+  const bool clean =
+      lost == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
+  return {"verification", clean && m.received > 0,
+          fmt::format("{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}",
+                      m.received, lost, m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
+}
+
+Audit bytes(const Figures& figures) {
+  return {"bytes", figures.bytes.received == figures.bytes.expected,
+          fmt::format("received {}, expected {}", figures.bytes.received, figures.bytes.expected)};
+}
+
+Audit connections(const LoadPlan& plan, const Measurement& measurement) {
+  const ConnectCounts& c = measurement.figures.connections;
+  const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
+  return {"connections", c.established == plan.connections && ended == 0 && measurement.all_joined,
+          fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}); ended early {}{}",
+                      c.established, plan.connections, c.refused, c.timed_out, c.reset, c.other, ended,
+                      measurement.all_joined ? "" : "; not every client was heard of before the load began")};
+}
+
+double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
+  double most = 0;
+  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, (cpu.user_s + cpu.system_s) / seconds(plan.duration));
+  return most;
+}
+
+double cores_used(const LoadPlan& plan, const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += cpu.user_s + cpu.system_s;
+  return sum / seconds(plan.duration);
+}
+
+/// Neither one thread nor all cores at their limit.
+bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
+  return busiest_thread(plan, measurement) < most_of_a_core &&
+         cores_used(plan, measurement) < most_of_a_core * as_double(measurement.cores);
+}
+
+bool lag_is_small(const Figures& figures) {
+  const auto small_at = [&](double percentile) {
+    return static_cast<double>(figures.own_lag.at(percentile)) <=
+           small_beside * static_cast<double>(figures.response.at(percentile));
+  };
+  return small_at(50) && small_at(99);
+}
+
+/// Only an open loop asks for a rate. What was scheduled is compared, not the nominal rate, so that the chance in
+/// Poisson arrivals is no fault; the schedule itself is held against the nominal rate within four standard deviations.
+Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
+  if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was asked for"};
+  const Figures& figures = measurement.figures;
+  const double window = seconds(plan.duration);
+  const double asked = *plan.rate_hz * window;
+  const auto within = [](double value, double of, double slack) { return std::abs(value - of) <= slack; };
+  const double slack = rate_tolerance * asked + 3;
+  const double chance = plan.arrivals == Arrivals::poisson ? 4 * std::sqrt(asked) : 0;
+
+  const double scheduled = as_double(figures.scheduled_in_window);
+  const double completed = as_double(figures.completed_in_window);
+  const std::string rates = fmt::format("asked {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s",
+                                        *plan.rate_hz, scheduled / window,
+                                        as_double(figures.sent_in_window) / window, completed / window);
+  if (!within(scheduled, asked, slack + chance)) return {"achieved_rate", false, rates + ": the generator fell behind"};
+  if (within(completed, scheduled, slack)) return {"achieved_rate", true, rates};
+  if (completed < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
+    return {"achieved_rate", true, "overload: the server answers slower than asked; " + rates};
+  return {"achieved_rate", false, rates};
+}
+
+/// Little's law, N = X * R, with three figures that come about in different ways: N from the count of messages in the
+/// air, integrated over time; X from the completions; R from the histogram of service times.
+Audit little(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& figures = measurement.figures;
+  const double window = seconds(plan.duration);
+  if (figures.completed_in_window < enough_messages)
+    return {"little", true, fmt::format("{} messages are too few to tell", figures.completed_in_window)};
+  const double in_flight = as_double(figures.in_flight_ns) / static_cast<double>(plan.duration);
+  const double rate = as_double(figures.completed_in_window) / window;
+  const double time_s = figures.service.mean() / 1e9;
+  // Messages that were under way at either end of the window stand in one figure and not in the other.
+  const double tolerance = little_tolerance + std::min(0.5, time_s / window);
+  const bool holds = std::abs(in_flight - rate * time_s) <= tolerance * std::max(in_flight, rate * time_s);
+  return {"little", holds,
+          fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us), tolerance {:.1f}%", in_flight,
+                      rate * time_s, rate, time_s * 1e6, tolerance * 100)};
+}
+
+Audit generator(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& figures = measurement.figures;
+  const bool open = plan.arrivals != Arrivals::closed;
+  std::string detail =
+      fmt::format("{:.2f} of {} cores, busiest thread {:.0f}%", cores_used(plan, measurement),
+                  std::min<std::size_t>(measurement.cores, plan.threads), 100 * busiest_thread(plan, measurement));
+  if (open)
+    detail += fmt::format("; own send lag p50 {:.1f} us, p99 {:.1f} us beside response p50 {:.1f} us, p99 {:.1f} us",
+                          us(figures.own_lag, 50), us(figures.own_lag, 99), us(figures.response, 50),
+                          us(figures.response, 99));
+  return {"generator", has_cpu_to_spare(plan, measurement) && (!open || lag_is_small(figures)), detail};
+}
+
+}  // namespace
+
+std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {
+  return {verification(measurement.figures), bytes(measurement.figures),  connections(plan, measurement),
+          achieved_rate(plan, measurement),  little(plan, measurement), generator(plan, measurement)};
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loadgen/plan.hpp"
+#include "loadgen/run.hpp"
+
+namespace netdyno::load {
+
+/// One check on the figures of a run. `passed` false means that the run must not be believed; `detail` says with which
+/// figures.
+struct Audit {
+  std::string name;
+  bool passed;
+  std::string detail;
+};
+
+/// All checks that can be made from the generator's own figures. A pure function.
+std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement);
+
+}  // namespace netdyno::load

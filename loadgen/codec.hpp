@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/stamp.hpp"
+#include "loadgen/plan.hpp"
+
+namespace netdyno::load {
+
+/// What a decoder finds in the bytes of a server.
+class ReplySink {
+ public:
+  virtual ~ReplySink() = default;
+  /// A whole reply of `size` bytes whose checksum is right.
+  virtual void reply(const Stamp& stamp, std::size_t size) = 0;
+  /// A reply, whole as far as its framing goes, whose content is wrong.
+  virtual void corrupt() = 0;
+};
+
+/// Finds the replies in what one connection brings. Owning thread only.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  /// Takes the next bytes of the stream, in any slicing. False: the stream is broken and nothing more can be read.
+  virtual bool receive(std::string_view bytes, ReplySink& sink) = 0;
+};
+
+/// The generator's half of a workload: what a message looks like, and how to read what comes back. A request is a
+/// function of its stamp alone, so that a message that has to wait needs no buffer. Owning thread only.
+class Codec {
+ public:
+  virtual ~Codec() = default;
+  /// Appends a request. Returns the size of its header, which `--write-mode split` sends on its own (0: has none).
+  virtual std::size_t encode(const Stamp& stamp, std::string& out) = 0;
+  /// Bytes that the reply to a request has; nothing where the server has a say in that.
+  virtual std::optional<std::size_t> reply_size(const Stamp& stamp) const = 0;
+  /// The decoder must not outlive its codec.
+  virtual std::unique_ptr<Decoder> make_decoder() const = 0;
+};
+
+std::unique_ptr<Codec> make_codec(const LoadPlan& plan);
+
+}  // namespace netdyno::load

@@ -1,0 +1,39 @@
+#include "loadgen/codec.hpp"
+
+#include <cstdlib>
+
+#include "loadgen/codec/codecs.hpp"
+
+namespace netdyno::load {
+
+void append_stamp(const Stamp& stamp, std::size_t size, std::string& out) {
+  const std::size_t at = out.size();
+  out.resize(at + size);
+  write_stamp(stamp, {out.data() + at, size});
+}
+
+void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t reply_size, ReplySink& sink) {
+  const auto stamp = text.size() == stamp_size ? read_stamp(text) : std::nullopt;
+  if (stamp) {
+    sink.reply(*stamp, reply_size);
+  } else {
+    sink.corrupt();
+  }
+}
+
+std::unique_ptr<Codec> make_codec(const LoadPlan& plan) {
+  switch (plan.workload) {
+    case Workload::echo:
+    case Workload::lines:
+      return make_line_codec(plan);
+    case Workload::rpc:
+      return make_rpc_codec(plan);
+    case Workload::chat:
+      return make_chat_codec(plan);
+    case Workload::http:
+      return make_http_codec(plan);
+  }
+  std::abort();  // the enumeration is closed; the plan is parsed once
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <charconv>
+
+#include "common/url.hpp"
+#include "loadgen/codec/codecs.hpp"
+
+namespace netdyno::load {
+namespace {
+
+constexpr std::size_t max_head = 16 << 10;
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+/// What of a response's head matters here (RFC 9112).
+struct ResponseHead {
+  bool ok = false;  // status 200
+  std::size_t content_length = 0;
+};
+
+std::optional<std::size_t> parse_length(std::string_view value) {
+  while (value.starts_with(' ') || value.starts_with('\t')) value.remove_prefix(1);
+  while (value.ends_with(' ') || value.ends_with('\t')) value.remove_suffix(1);
+  std::size_t length = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+  if (error != std::errc{} || end != value.data() + value.size()) return std::nullopt;
+  return length;
+}
+
+/// Nothing when the head is malformed or does not say how long its body is.
+std::optional<ResponseHead> parse_head(std::string_view head) {
+  ResponseHead result;
+  const auto line_end = head.find("\r\n");
+  const auto status_line = head.substr(0, line_end);
+  if (!status_line.starts_with("HTTP/1.1 ") || status_line.size() < 12) return std::nullopt;
+  result.ok = status_line.substr(9, 3) == "200";
+
+  constexpr std::string_view wanted = "content-length:";
+  while (!head.empty()) {
+    const auto end = head.find("\r\n");
+    const auto line = head.substr(0, end);
+    head.remove_prefix(std::min(head.size(), line.size() + 2));
+    if (!std::ranges::equal(line.substr(0, wanted.size()), wanted, {}, lower)) continue;
+    const auto length = parse_length(line.substr(wanted.size()));
+    if (!length) return std::nullopt;
+    result.content_length = *length;
+    return result;
+  }
+  return std::nullopt;
+}
+
+class HttpDecoder final : public Decoder {
+ public:
+  explicit HttpDecoder(std::size_t size) : size_(size) {}
+
+  bool receive(std::string_view bytes, ReplySink& sink) override {
+    if (pending_.empty()) {
+      const bool good = consume(bytes, sink);
+      pending_.assign(bytes);
+      return good;
+    }
+    pending_.append(bytes);
+    if (pending_.size() < wanted_) return true;
+    std::string_view rest{pending_};
+    const bool good = consume(rest, sink);
+    pending_.erase(0, pending_.size() - rest.size());
+    return good;
+  }
+
+ private:
+  /// Takes complete responses off the front of `bytes`.
+  bool consume(std::string_view& bytes, ReplySink& sink) {
+    wanted_ = 0;
+    while (true) {
+      const auto end = bytes.find("\r\n\r\n");
+      if (end == std::string_view::npos) return bytes.size() <= max_head;
+      const auto head = parse_head(bytes.substr(0, end));
+      if (!head || head->content_length > max_head + size_) return false;
+      const std::size_t whole = end + 4 + head->content_length;
+      if (bytes.size() < whole) {
+        wanted_ = whole;
+        return true;
+      }
+      check(*head, bytes.substr(end + 4, head->content_length), whole, sink);
+      bytes.remove_prefix(whole);
+    }
+  }
+
+  void check(const ResponseHead& head, std::string_view body, std::size_t whole, ReplySink& sink) const {
+    if (!head.ok || !body.starts_with('/')) return sink.corrupt();
+    check_stamp(body.substr(1), size_, whole, sink);
+  }
+
+  std::size_t size_;
+  std::size_t wanted_ = 0;  // size of the response at the front of pending_; 0 while its head is incomplete
+  std::string pending_;
+};
+
+class HttpCodec final : public Codec {
+ public:
+  explicit HttpCodec(const LoadPlan& plan) : size_(plan.size), host_(format_url(plan.url)) {
+    host_.erase(0, host_.find("://") + 3);
+  }
+
+  std::size_t encode(const Stamp& stamp, std::string& out) override {
+    out.append("GET /");
+    append_stamp(stamp, size_, out);
+    out.append(" HTTP/1.1\r\nHost: ").append(host_).append("\r\n\r\n");
+    return 0;
+  }
+  std::optional<std::size_t> reply_size(const Stamp&) const override { return std::nullopt; }
+  std::unique_ptr<Decoder> make_decoder() const override { return std::make_unique<HttpDecoder>(size_); }
+
+ private:
+  std::size_t size_;
+  std::string host_;
+};
+
+}  // namespace
+
+std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan) { return std::make_unique<HttpCodec>(plan); }
+
+}  // namespace netdyno::load

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+#include "loadgen/clock.hpp"
+
+namespace netdyno::load {
+
+/// What the threads of a run have to agree on: how far each is, and when the load begins. Any thread may call it.
+class Control {
+ public:
+  enum class Milestone : std::size_t {
+    connected,  // every connection of the thread stands or has failed
+    joined,     // the server knows every client of the thread
+    finished,   // nothing more will be measured
+    count
+  };
+
+  explicit Control(std::size_t threads) : threads_(threads) {}
+
+  void reach(Milestone milestone) {
+    const std::lock_guard lock{mutex_};
+    ++reached_[static_cast<std::size_t>(milestone)];
+    changed_.notify_all();
+  }
+
+  /// Waits until all threads are there, or until `deadline`; true in the first case.
+  bool wait_for(Milestone milestone, Nanos deadline) {
+    std::unique_lock lock{mutex_};
+    const auto all_there = [&] { return reached_[static_cast<std::size_t>(milestone)] == threads_; };
+    if (deadline == never) {
+      changed_.wait(lock, all_there);
+      return true;
+    }
+    // steady_clock is CLOCK_MONOTONIC in libstdc++, the clock of Nanos.
+    const std::chrono::steady_clock::time_point until{std::chrono::nanoseconds{deadline}};
+    return changed_.wait_until(lock, until, all_there);
+  }
+
+  /// Set before the threads are woken to do what it says; 0 until then.
+  std::atomic<std::uint32_t> established{0};  // connections of all threads, valid from `joining` on
+  std::atomic<bool> joining{false};           // chat: find out whether the server knows every client
+  std::atomic<Nanos> start{0};                // when the load begins; never: there is nothing to load
+
+  /// Deliveries that sent messages still owe, over all threads that have stopped sending.
+  std::atomic<std::int64_t> owed{0};
+  std::atomic<std::size_t> draining{0};  // threads that have stopped sending and stand in `owed`
+  bool all_delivered() const { return draining == threads_ && owed <= 0; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t threads_;
+  std::array<std::size_t, static_cast<std::size_t>(Milestone::count)> reached_{};
+};
+
+}  // namespace netdyno::load

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "loadgen/audits.hpp"
+#include "loadgen/plan.hpp"
+#include "loadgen/run.hpp"
+
+namespace netdyno::load {
+
+/// What a person reads at the end; fits one screen (80 columns, 24 lines).
+std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
+
+/// Writes events to `--events-fd`, and a live line to stderr where that is a terminal.
+class Display final : public Observer {
+ public:
+  explicit Display(const LoadPlan& plan);
+
+  void connected(std::uint64_t established) override;
+  void window_start() override;
+  void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) override;
+  void window_end() override;
+
+ private:
+  void event(const std::string& json) const;
+  void live(const std::string& line) const;
+
+  const LoadPlan& plan_;
+  bool terminal_;
+  std::uint64_t last_completed_ = 0;
+  Nanos last_elapsed_ = 0;
+};
+
+}  // namespace netdyno::load

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "loadgen/clock.hpp"
+
+namespace netdyno::load {
+
+/// The messages of one connection that are not answered yet, sent or not, by consecutive sequence numbers: 16 bytes
+/// each. What was meant to be sent stays until it is answered, so the debt of a schedule is never lost. A message whose
+/// answer was overtaken by a thousand others moves to a map, so one lost message does not hold the memory of all that
+/// follow. Owning thread only.
+class Flight {
+ public:
+  struct Times {
+    Nanos intended;
+    Nanos sent;
+  };
+
+  struct Answered {
+    Times times;
+    bool expired;  // expire() has counted it before
+  };
+
+  /// A message joins the queue.
+  void intend(Nanos at);
+
+  std::uint64_t unsent() const { return unsent_; }
+  /// The sequence number that is sent next.
+  std::uint64_t next_to_send() const { return first_ + size_ - unsent_; }
+  /// The next one goes out; returns when it was meant to.
+  Nanos send(Nanos at);
+
+  /// The times of a message that was sent and not yet answered, which from now on it is; else nothing.
+  std::optional<Answered> answer(std::uint64_t sequence);
+
+  /// Messages not answered: waiting, sent or not.
+  std::uint64_t waiting() const { return size_ - answered_in_ring_ + overtaken_count(); }
+  std::uint64_t unanswered() const { return waiting() - unsent_; }
+
+  /// Counts the sent messages meant before `deadline` that have no answer, each once in its life.
+  std::uint64_t expire(Nanos deadline);
+
+ private:
+  static constexpr Nanos answered_mark = -1;
+  static constexpr std::uint64_t longest_overtaking = 1024;
+
+  Times& at(std::uint64_t sequence) { return ring_[sequence & (ring_.size() - 1)]; }
+  std::uint64_t overtaken_count() const { return overtaken_ ? overtaken_->size() : 0; }
+  void drop_front();
+  void grow();
+  std::optional<Answered> answer_overtaken(std::uint64_t sequence);
+
+  std::vector<Times> ring_;  // a power of two long
+  std::uint64_t first_ = 0;  // sequence number at the front
+  std::uint64_t size_ = 0;
+  std::uint64_t unsent_ = 0;            // the last ones
+  std::uint64_t answered_in_ring_ = 0;  // behind one that is not
+  std::uint64_t expired_to_ = 0;        // below it, expire() has looked
+  std::unique_ptr<std::map<std::uint64_t, Times>> overtaken_;
+};
+
+}  // namespace netdyno::load

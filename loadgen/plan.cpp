@@ -1,0 +1,194 @@
+#include "loadgen/plan.hpp"
+
+#include <fcntl.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "common/option_values.hpp"
+#include "common/stamp.hpp"
+
+namespace netdyno::load {
+namespace {
+
+constexpr const char* description =
+    R"(netdyno-load: a load generator that measures honestly.
+
+Every reply is verified; in an open loop the response time counts from the moment a message was meant to be sent.
+
+Examples:
+  netdyno-load tcp://127.0.0.1:7000 -c 100
+      as fast as 100 connections go, one message in flight on each (closed loop)
+  netdyno-load tcp://127.0.0.1:7000 -c 100 --rate 1000/conn --duration 30s
+      1000 messages a second on each connection, on an absolute schedule (open loop)
+  netdyno-load tcp://127.0.0.1:7000 --workload chat --audience all -c 50 --rate 500 --arrivals poisson
+      500 messages a second in all, at random times, each broadcast to everybody
+  netdyno-load tcp://127.0.0.1:7000 --workload http -c 20 --depth 4 --json result.json
+      pipelined HTTP requests, four in flight on each connection; the figures go to a file as well
+)";
+
+constexpr std::size_t max_size = 64 << 20;
+
+const std::map<std::string, Workload> workloads{{"echo", Workload::echo},
+                                                {"lines", Workload::lines},
+                                                {"rpc", Workload::rpc},
+                                                {"chat", Workload::chat},
+                                                {"http", Workload::http}};
+const std::map<std::string, Arrivals> arrivals{
+    {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
+
+/// What is parsed first and put into the plan when all options are known.
+struct RawPlan {
+  LoadPlan plan;
+  double rate_hz = 0;
+  bool rate_is_per_connection = false;
+  std::chrono::nanoseconds duration{10 * one_second};
+  std::chrono::nanoseconds warmup{one_second};
+  std::chrono::nanoseconds timeout{10 * one_second};
+  std::chrono::nanoseconds connect_timeout{5 * one_second};
+  std::chrono::nanoseconds service_time{0};
+};
+
+std::optional<double> parse_rate(std::string_view text) {
+  double rate = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || !std::isfinite(rate) || rate <= 0 || rate > 1e9) return std::nullopt;
+  return rate;
+}
+
+void add_rate(CLI::App& app, RawPlan& raw) {
+  app.add_option_function<std::string>(
+         "--rate",
+         [&raw](const std::string& text) {
+           std::string_view number{text};
+           raw.rate_is_per_connection = number.ends_with("/conn");
+           if (raw.rate_is_per_connection) number.remove_suffix(5);
+           const auto rate = parse_rate(number);
+           if (!rate)
+             throw CLI::ValidationError("--rate", "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
+           raw.rate_hz = *rate;
+         },
+         "open loop: messages a second in all, or on each connection with /conn")
+      ->type_name("R[/conn]");
+}
+
+void add_connect_rate(CLI::App& app, LoadPlan& plan) {
+  app.add_option_function<std::string>(
+         "--connect-rate",
+         [&plan](const std::string& text) {
+           plan.connect_rate_hz = text == "burst" ? std::nullopt : parse_rate(text);
+           if (text != "burst" && !plan.connect_rate_hz)
+             throw CLI::ValidationError("--connect-rate", "'" + text + "' is neither connections a second nor 'burst'");
+         },
+         "connections opened a second, or all at once")
+      ->type_name("N|burst");
+}
+
+void add_load_options(CLI::App& app, RawPlan& raw) {
+  LoadPlan& plan = raw.plan;
+  add_url(app, "url", plan.url, {"tcp"}, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
+  add_choice(app, "--workload", plan.workload, workloads, "application protocol (default echo)");
+  app.add_option("-c,--connections", plan.connections, "connections (default 1)")->check(CLI::Range(1U, 1'000'000U));
+  add_rate(app, raw);
+  add_choice(app, "--arrivals", plan.arrivals, arrivals,
+             "when messages are meant to be sent (default: constant with --rate, else closed)");
+  app.add_option("--depth", plan.depth, "closed loop: messages in flight per connection (default 1)")
+      ->check(CLI::Range(1U, 100'000U));
+  add_bytes(app, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
+  add_duration(app, "--duration", raw.duration, "the measured window (default 10s)");
+  add_duration(app, "--warmup", raw.warmup, "load before the window (default 1s)");
+  add_duration(app, "--timeout", raw.timeout, "how long an answer may take (default 10s)");
+}
+
+void add_connection_options(CLI::App& app, RawPlan& raw) {
+  LoadPlan& plan = raw.plan;
+  add_connect_rate(app, plan);
+  add_duration(app, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  app.add_option("--source-ips", plan.source_ips, "local addresses to connect from, in turn")
+      ->delimiter(',')
+      ->type_name("A,B,...");
+  add_choice(app, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
+  add_choice(app, "--write-mode", plan.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
+             "header and body of a message in one write or two (default gathered)");
+}
+
+void add_other_options(CLI::App& app, RawPlan& raw) {
+  LoadPlan& plan = raw.plan;
+  add_choice(app, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
+             "chat: who gets a message, as the server was told (default others)");
+  add_duration(app, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
+  app.add_option("--threads", plan.threads, "threads that generate (default 1)")->check(CLI::Range(1U, 1024U));
+  app.add_option("--seed", plan.seed, "seed of the random arrivals (default 1)");
+  app.add_option("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
+      ->type_name("FILE");
+  app.add_option("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log")->type_name("FILE");
+  app.add_option("--events-fd", plan.events_fd, "write what happens, one JSON object a line, to this descriptor")
+      ->type_name("FD")
+      ->check(CLI::Range(0, 1 << 20));
+}
+
+std::size_t smallest_message(Workload workload) {
+  const bool ends_with_newline = workload == Workload::echo || workload == Workload::lines;
+  return min_stamp_size + (ends_with_newline ? 1 : 0);
+}
+
+/// What no single option can tell; empty when the plan can be carried out.
+std::string contradiction(const RawPlan& raw, const CLI::App& app) {
+  const LoadPlan& plan = raw.plan;
+  const bool open = plan.arrivals != Arrivals::closed;
+  if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
+  if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
+  if (open && app.count("--depth") > 0) return "--depth is for the closed loop; leave --rate or --depth out";
+  if (plan.size < smallest_message(plan.workload))
+    return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
+           std::to_string(smallest_message(plan.workload)) + " bytes";
+  if (plan.url.port == 0) return "url: port 0 cannot be connected to";
+  if (raw.duration.count() <= 0) return "--duration must be longer than 0";
+  if (raw.timeout.count() <= 0 || raw.connect_timeout.count() <= 0) return "--timeout must be longer than 0";
+  if (plan.threads > plan.connections) return "--threads: more threads than connections";
+  if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
+  if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
+  const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
+  if (witnesses && plan.connections < 2 * plan.threads)
+    return "chat to others is timed by a second connection of the same thread: --connections must be at least twice "
+           "--threads";
+  if (plan.events_fd >= 0 && fcntl(plan.events_fd, F_GETFD) < 0)
+    return "--events-fd: descriptor " + std::to_string(plan.events_fd) + " is not open";
+  return {};
+}
+
+}  // namespace
+
+std::string_view to_string(Arrivals value) {
+  for (const auto& [name, known] : arrivals)
+    if (known == value) return name;
+  return "?";
+}
+
+LoadPlan parse_load_plan(int argc, const char* const* argv) {
+  RawPlan raw;
+  LoadPlan& plan = raw.plan;
+  CLI::App app{description};
+  const std::string program = program_name(argv[0]);
+  app.name(program);
+  add_load_options(app, raw);
+  add_connection_options(app, raw);
+  add_other_options(app, raw);
+  parse_or_exit(app, program, argc, argv);
+
+  if (app.count("--arrivals") == 0 && raw.rate_hz > 0) plan.arrivals = Arrivals::constant;
+  if (const auto why = contradiction(raw, app); !why.empty()) usage_error(program, why);
+  if (raw.rate_hz > 0) plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * plan.connections : raw.rate_hz;
+  plan.duration = raw.duration.count();
+  plan.warmup = raw.warmup.count();
+  plan.timeout = raw.timeout.count();
+  plan.connect_timeout = raw.connect_timeout.count();
+  plan.service_us =
+      static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());
+  return plan;
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,151 @@
+#include "loadgen/result.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "common/socket.hpp"
+
+namespace netdyno::load {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json distribution(const Histogram& histogram) {
+  return {{"count", histogram.count()},  {"mean", histogram.mean()},   {"p50", histogram.at(50)},
+          {"p90", histogram.at(90)},     {"p99", histogram.at(99)},    {"p999", histogram.at(99.9)},
+          {"max", histogram.max()},      {"histogram", histogram.encode()}};
+}
+
+Histogram send_lag(const Figures& figures) {
+  Histogram both = figures.own_lag;
+  both.add(figures.blocked_lag);
+  return both;
+}
+
+Json plan_json(const LoadPlan& plan) {
+  return {{"url", format_url(plan.url)},
+          {"workload", netdyno::to_string(plan.workload)},
+          {"arrivals", to_string(plan.arrivals)},
+          {"depth", plan.depth},
+          {"rate_hz", plan.rate_hz ? Json(*plan.rate_hz) : Json(nullptr)},
+          {"connections", plan.connections},
+          {"size", plan.size},
+          {"threads", plan.threads},
+          {"audience", plan.audience == Audience::all ? "all" : "others"},
+          {"seed", plan.seed},
+          {"warmup_s", seconds(plan.warmup)},
+          {"duration_s", seconds(plan.duration)},
+          {"timeout_s", seconds(plan.timeout)}};
+}
+
+Json connections_json(const ConnectCounts& c) {
+  return {{"attempted", c.attempted()}, {"established", c.established}, {"refused", c.refused},
+          {"timed_out", c.timed_out},   {"reset", c.reset},             {"other", c.other}};
+}
+
+Json messages_json(const MessageCounts& m) {
+  return {{"sent", m.sent},
+          {"expected", m.expected},
+          {"received", m.received},
+          {"lost", static_cast<std::int64_t>(m.expected) - static_cast<std::int64_t>(m.received - m.duplicated)},
+          {"duplicated", m.duplicated},
+          {"reordered", m.reordered},
+          {"corrupt", m.corrupt}};
+}
+
+Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
+  CpuTime sum;
+  Json threads = Json::array();
+  for (const CpuTime& cpu : measurement.cpu) {
+    sum.user_s += cpu.user_s;
+    sum.system_s += cpu.system_s;
+    threads.push_back({{"cpu_user_s", cpu.user_s}, {"cpu_system_s", cpu.system_s}});
+  }
+  return {{"cpu_user_s", sum.user_s},
+          {"cpu_system_s", sum.system_s},
+          {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
+          {"max_rss_bytes", measurement.max_rss_bytes},
+          {"threads", threads}};
+}
+
+Json timeline_json(const std::vector<Timeline::Slot>& slots) {
+  Json completed = Json::array(), p50 = Json::array(), p99 = Json::array(), errors = Json::array();
+  for (const Timeline::Slot& slot : slots) {
+    completed.push_back(slot.completed);
+    p50.push_back(slot.p50_ns);
+    p99.push_back(slot.p99_ns);
+    errors.push_back(slot.errors);
+  }
+  return {{"interval_ns", Timeline::interval}, {"completed", completed}, {"p50_ns", p50}, {"p99_ns", p99},
+          {"errors", errors}};
+}
+
+Json audits_json(const std::vector<Audit>& audits) {
+  Json list = Json::array();
+  for (const Audit& check : audits)
+    list.push_back({{"name", check.name}, {"passed", check.passed}, {"detail", check.detail}});
+  return list;
+}
+
+}  // namespace
+
+Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
+  const Figures& figures = measurement.figures;
+  return {{"version", 1},
+          {"plan", plan_json(plan)},
+          {"requests",
+           {{"sent", figures.sent_in_window},
+            {"completed", figures.completed_in_window},
+            {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
+          {"latency",
+           {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
+          {"send_lag_ns", distribution(send_lag(figures))},
+          {"connections", connections_json(figures.connections)},
+          {"connect_ns", distribution(figures.connect)},
+          {"messages", messages_json(figures.messages)},
+          {"bytes",
+           {{"sent", figures.bytes.sent}, {"received", figures.bytes.received}, {"expected", figures.bytes.expected}}},
+          {"generator", generator_json(plan, measurement)},
+          {"errors",
+           {{"timeout", figures.errors.timeout},
+            {"closed_by_server", figures.errors.closed_by_server},
+            {"reset", figures.errors.reset},
+            {"protocol", figures.errors.protocol}}},
+          {"timeseries", timeline_json(measurement.timeline)},
+          {"audits", audits_json(audits)}};
+}
+
+std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {
+  std::string log = fmt::format(
+      "#[Histogram log format version 1.3]\n#[netdyno-load {}, values in nanoseconds]\n"
+      "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
+      format_url(plan.url));
+  const auto line = [&](const char* tag, const Histogram& histogram) {
+    log += fmt::format("Tag={},{:.3f},{:.3f},{},{}\n", tag, seconds(plan.warmup), seconds(plan.duration),
+                       histogram.max(), histogram.encode());
+  };
+  line("response_ns", measurement.figures.response);
+  line("service_ns", measurement.figures.service);
+  line("send_lag_ns", send_lag(measurement.figures));
+  return log;
+}
+
+void write_file(const std::string& name, const std::string& text) {
+  const std::string unfinished = fmt::format("{}.{}.tmp", name, getpid());
+  const auto fail = [&] { die(fmt::format("cannot write {}: {}", name, std::strerror(errno))); };
+  std::FILE* file = std::fopen(unfinished.c_str(), "w");
+  if (file == nullptr) fail();
+  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (std::fclose(file) != 0 || !written || std::rename(unfinished.c_str(), name.c_str()) != 0) {
+    const int error = errno;
+    std::remove(unfinished.c_str());
+    errno = error;
+    fail();
+  }
+}
+
+}  // namespace netdyno::load

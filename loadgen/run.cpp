@@ -1,0 +1,119 @@
+#include "loadgen/run.hpp"
+
+#include <sched.h>
+
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+namespace netdyno::load {
+namespace {
+
+using Milestone = Control::Milestone;
+
+constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
+constexpr Nanos progress_interval = one_second / 2;
+
+/// VmHWM. (getrusage's ru_maxrss would do, did it not keep the size of the process that called exec: getrusage(2).)
+std::uint64_t peak_rss_bytes() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+std::size_t usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::thread::hardware_concurrency();
+  return static_cast<std::size_t>(CPU_COUNT(&set));
+}
+
+class Run {
+ public:
+  Run(const LoadPlan& plan, Observer& observer)
+      : plan_(plan), observer_(observer), control_(plan.threads), timeline_(plan.duration, plan.threads) {
+    for (std::uint32_t i = 0; i < plan.threads; ++i)
+      workers_.push_back(
+          std::make_unique<Worker>(plan, Slice{i, plan.threads, plan.connections}, control_, timeline_));
+  }
+
+  Measurement carry_out() {
+    std::vector<std::jthread> threads;
+    for (const auto& worker : workers_) threads.emplace_back([&worker] { worker->run(); });
+
+    control_.wait_for(Milestone::connected, never);
+    observer_.connected(control_.established);
+    const bool all_joined = join();
+    if (begin()) watch();
+    threads.clear();  // joins them
+    return collect(all_joined);
+  }
+
+ private:
+  void wake_all() {
+    for (const auto& worker : workers_) worker->wake();
+  }
+
+  bool join() {
+    if (plan_.workload != Workload::chat || control_.established == 0) return true;
+    if (plan_.audience == Audience::others && control_.established < 2) return true;
+    control_.joining = true;
+    wake_all();
+    return control_.wait_for(Milestone::joined, now_ns() + plan_.connect_timeout);
+  }
+
+  bool begin() {
+    start_ = control_.established > 0 ? now_ns() + start_ahead : never;
+    control_.start = start_;
+    wake_all();
+    return start_ != never;
+  }
+
+  /// Reports until the threads have nothing more to measure.
+  void watch() {
+    const Nanos window_start = start_ + plan_.warmup;
+    const Nanos window_end = window_start + plan_.duration;
+    if (!control_.wait_for(Milestone::finished, window_start)) observer_.window_start();
+    for (Nanos next = window_start + progress_interval; next < window_end; next += progress_interval) {
+      if (control_.wait_for(Milestone::finished, next)) return;
+      observer_.progress(completed(), next - window_start, timeline_.latest());
+    }
+    if (!control_.wait_for(Milestone::finished, window_end)) observer_.window_end();
+    control_.wait_for(Milestone::finished, never);
+  }
+
+  std::uint64_t completed() const {
+    std::uint64_t sum = 0;
+    for (const auto& worker : workers_) sum += worker->completed();
+    return sum;
+  }
+
+  Measurement collect(bool all_joined) const {
+    Measurement result;
+    for (const auto& worker : workers_) {
+      result.figures.add(worker->figures());
+      result.cpu.push_back(worker->cpu_in_window());
+    }
+    result.timeline = timeline_.slots();
+    result.max_rss_bytes = peak_rss_bytes();
+    result.cores = usable_cores();
+    result.all_joined = all_joined;
+    return result;
+  }
+
+  const LoadPlan& plan_;
+  Observer& observer_;
+  Control control_;
+  Timeline timeline_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  Nanos start_ = never;
+};
+
+}  // namespace
+
+Measurement run_load(const LoadPlan& plan, Observer& observer) { return Run{plan, observer}.carry_out(); }
+
+}  // namespace netdyno::load

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "loadgen/plan.hpp"
+#include "loadgen/recorder.hpp"
+#include "loadgen/timeline.hpp"
+#include "loadgen/worker.hpp"
+
+namespace netdyno::load {
+
+/// Told what happens during a run, on the thread that called run_load.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void connected(std::uint64_t established) = 0;
+  virtual void window_start() = 0;
+  /// Twice a second within the window. `completed` since its start, `elapsed` since its start.
+  virtual void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) = 0;
+  virtual void window_end() = 0;
+};
+
+/// What a run has measured, before anything is made of it.
+struct Measurement {
+  Figures figures;
+  std::vector<CpuTime> cpu;  // of each thread, over the window
+  std::vector<Timeline::Slot> timeline;
+  std::uint64_t max_rss_bytes = 0;
+  std::size_t cores = 1;  // that this process may use
+  bool all_joined = true; // chat: the server knew every client before the load began
+};
+
+Measurement run_load(const LoadPlan& plan, Observer& observer);
+
+}  // namespace netdyno::load

@@ -1,0 +1,118 @@
+#include "loadgen/schedule.hpp"
+
+#include <cmath>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+namespace netdyno::load {
+namespace {
+
+/// As many messages in flight as asked; each answer is at once the intended time of the next message.
+class ClosedLoop final : public Schedule {
+ public:
+  ClosedLoop(std::uint32_t connections, std::uint32_t depth) : connections_(connections), depth_(depth) {}
+
+  void start(Nanos at) override {
+    for (std::uint32_t round = 0; round < depth_; ++round)
+      for (std::uint32_t i = 0; i < connections_; ++i) answered(i, at);
+  }
+  void answered(std::uint32_t connection, Nanos now) override {
+    if (next_.intended == never) {
+      next_ = {now, connection};
+    } else {
+      waiting_.push_back({now, connection});
+    }
+  }
+
+ private:
+  void advance() override {
+    if (taken_ < waiting_.size()) {
+      next_ = waiting_[taken_++];
+      return;
+    }
+    next_.intended = never;
+    waiting_.clear();
+    taken_ = 0;
+  }
+
+  std::uint32_t connections_;
+  std::uint32_t depth_;
+  std::vector<Arrival> waiting_;  // a queue behind next_; starts again at the front whenever it runs empty
+  std::size_t taken_ = 0;
+};
+
+/// Message k of the whole generator is meant for k / rate, on connection k mod N: evenly spaced over all connections.
+/// Each time is computed from k alone, so that no rounding adds up.
+class ConstantRate final : public Schedule {
+ public:
+  ConstantRate(double rate_hz, const Slice& slice) : slice_(slice), gap_ns_(1e9L / rate_hz) {}
+
+  void start(Nanos at) override {
+    start_ = at;
+    plan_next();
+  }
+  void answered(std::uint32_t, Nanos) override {}
+
+ private:
+  void advance() override {
+    if (++next_.connection == slice_.size()) {
+      next_.connection = 0;
+      ++round_;
+    }
+    plan_next();
+  }
+  void plan_next() {
+    const std::uint64_t k = round_ * slice_.connections + slice_.global(next_.connection);
+    next_.intended = start_ + static_cast<Nanos>(std::llroundl(static_cast<long double>(k) * gap_ns_));
+  }
+
+  Slice slice_;
+  long double gap_ns_;
+  Nanos start_ = 0;
+  std::uint64_t round_ = 0;
+};
+
+/// A Poisson process of the slice's share of the rate, each arrival on a random connection: the same as an independent
+/// Poisson process on every connection.
+class PoissonRate final : public Schedule {
+ public:
+  PoissonRate(double rate_hz, const Slice& slice, std::uint64_t seed)
+      : random_(seed * 0x9e3779b97f4a7c15ULL + slice.thread),
+        gap_ns_(rate_hz * slice.size() / slice.connections / 1e9),
+        connection_(0, slice.size() - 1) {}
+
+  void start(Nanos at) override {
+    start_ = at;
+    advance();
+  }
+  void answered(std::uint32_t, Nanos) override {}
+
+ private:
+  void advance() override {
+    since_start_ns_ += gap_ns_(random_);
+    next_ = {start_ + static_cast<Nanos>(since_start_ns_), connection_(random_)};
+  }
+
+  std::mt19937_64 random_;
+  std::exponential_distribution<double> gap_ns_;
+  std::uniform_int_distribution<std::uint32_t> connection_;
+  long double since_start_ns_ = 0;
+  Nanos start_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice) {
+  switch (plan.arrivals) {
+    case Arrivals::closed:
+      return std::make_unique<ClosedLoop>(slice.size(), plan.depth);
+    case Arrivals::constant:
+      return std::make_unique<ConstantRate>(plan.rate_hz.value(), slice);
+    case Arrivals::poisson:
+      return std::make_unique<PoissonRate>(plan.rate_hz.value(), slice, plan.seed);
+  }
+  std::abort();  // the enumeration is closed; the plan is parsed once
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "loadgen/codec.hpp"
+#include "loadgen/connection.hpp"
+#include "loadgen/recorder.hpp"
+#include "loadgen/transport.hpp"
+
+namespace netdyno::load {
+
+/// Gives the waiting messages of a connection to its transport, in order, and notes when each went out. What does not
+/// fit waits as a number in the connection's Flight; only the rest of a message that was taken in part is kept as bytes.
+/// Owning thread only.
+class Sender {
+ public:
+  Sender(WriteMode mode, const Slice& slice, Transport& transport, Codec& codec, Recorder& recorder)
+      : split_(mode == WriteMode::split), slice_(slice), transport_(transport), codec_(codec), recorder_(recorder) {}
+
+  /// Replies that each message brings (1 unless told otherwise).
+  void set_recipients(std::uint64_t recipients) { recipients_ = recipients; }
+
+  /// Sends a message that is not part of the load and stands in no figure but bytes.sent.
+  void probe(std::uint32_t number, Connection& connection, const Stamp& stamp);
+
+  /// Sends what waits on an open connection, as far as it goes. Messages that are due together leave in one write.
+  void push(std::uint32_t number, Connection& connection) { push(number, connection, false); }
+
+  /// The connection can take more.
+  void writable(std::uint32_t number, Connection& connection);
+
+ private:
+  struct Piece {
+    std::size_t header_end;
+    std::size_t end;
+  };
+
+  void push(std::uint32_t number, Connection& connection, bool was_blocked);
+  /// Encodes messages that can leave in one write.
+  void gather(std::uint32_t number, const Connection& connection);
+  std::size_t write(std::uint32_t number);
+  /// Notes the messages whose first byte was taken; returns the end of the last of them in the buffer.
+  std::size_t note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos at, bool was_blocked);
+
+  bool split_;
+  Slice slice_;
+  Transport& transport_;
+  Codec& codec_;
+  Recorder& recorder_;
+  std::uint64_t recipients_ = 1;
+  std::string buffer_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace netdyno::load

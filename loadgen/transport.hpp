@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "loadgen/clock.hpp"
+#include "loadgen/plan.hpp"
+#include "loadgen/schedule.hpp"
+
+namespace netdyno::load {
+
+enum class ConnectFailure { refused, timed_out, reset, other };
+enum class CloseReason { closed_by_server, reset };
+
+/// What a transport tells its thread. Connections have the numbers of the slice.
+class TransportEvents {
+ public:
+  virtual ~TransportEvents() = default;
+  virtual void on_connected(std::uint32_t connection) = 0;
+  /// `error` is an errno.
+  virtual void on_connect_failed(std::uint32_t connection, ConnectFailure failure, int error) = 0;
+  /// Bytes of a stream, or one datagram. Valid during the call.
+  virtual void on_received(std::uint32_t connection, std::string_view bytes) = 0;
+  /// A connection that could not take everything can take more.
+  virtual void on_writable(std::uint32_t connection) = 0;
+  /// The connection is gone; the transport has let go of it.
+  virtual void on_closed(std::uint32_t connection, CloseReason reason) = 0;
+};
+
+/// How bytes get to the server and back. Never blocks but in `wait`. Owning thread only, except `wake`.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// Begins to connect; on_connected or on_connect_failed follows, perhaps from within.
+  virtual void connect(std::uint32_t connection, TransportEvents& events) = 0;
+  /// Returns how many bytes were taken. When it is not all of them, on_writable or on_closed follows.
+  virtual std::size_t send(std::uint32_t connection, std::string_view bytes) = 0;
+  /// Lets go of a connection, without an event.
+  virtual void close(std::uint32_t connection) = 0;
+  /// Delivers events until there are none at hand; waits for the first until `until` at most (a moment that has passed:
+  /// does not wait).
+  virtual void wait(Nanos until, TransportEvents& events) = 0;
+  /// Any thread: ends a `wait` early.
+  virtual void wake() = 0;
+};
+
+/// Ends the program when the address cannot be resolved.
+std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice);
+
+}  // namespace netdyno::load

@@ -1,0 +1,218 @@
+#include "loadgen/transport/tcp.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "common/socket.hpp"
+
+namespace netdyno::load {
+namespace {
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+/// The first address of a host. Ends the program when there is none.
+Address resolve(const std::string& host, std::uint16_t port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (error != 0) die(fmt::format("cannot resolve '{}': {}", host, gai_strerror(error)));
+  Address address;
+  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+  address.size = found->ai_addrlen;
+  freeaddrinfo(found);
+  return address;
+}
+
+std::vector<Address> resolve_sources(const std::vector<std::string>& hosts) {
+  std::vector<Address> sources;
+  for (const auto& host : hosts) sources.push_back(resolve(host, 0));
+  return sources;
+}
+
+ConnectFailure classify(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return ConnectFailure::refused;
+    case ETIMEDOUT:
+      return ConnectFailure::timed_out;
+    case ECONNRESET:
+      return ConnectFailure::reset;
+    default:
+      return ConnectFailure::other;
+  }
+}
+
+int socket_error(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
+}
+
+/// epoll, level-triggered: the kernel puts a connection that was reported back at the end of its list (epoll(7)), so
+/// every connection has its turn, and one recv a turn keeps a chatty one from holding up the others.
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(const LoadPlan& plan, const Slice& slice)
+      : slice_(slice),
+        nodelay_(plan.nodelay),
+        server_(resolve(plan.url.host, plan.url.port)),
+        sources_(resolve_sources(plan.source_ips)),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)),
+        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        fds_(slice.size()),
+        connecting_(slice.size()) {
+    if (!epoll_ || !wake_) die(fmt::format("epoll: {}", std::strerror(errno)));
+    control(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, wake_mark);
+  }
+
+  void connect(std::uint32_t connection, TransportEvents& events) override {
+    const int error = begin_connect(connection);
+    const int fd = fds_[connection].get();
+    if (error == 0) {
+      control(EPOLL_CTL_ADD, fd, EPOLLIN, connection);
+      events.on_connected(connection);
+    } else if (error == EINPROGRESS) {
+      connecting_[connection] = true;
+      control(EPOLL_CTL_ADD, fd, EPOLLOUT, connection);
+    } else {
+      close(connection);
+      events.on_connect_failed(connection, classify(error), error);
+    }
+  }
+
+  std::size_t send(std::uint32_t connection, std::string_view bytes) override {
+    const int fd = fds_[connection].get();
+    const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const std::size_t taken = sent > 0 ? static_cast<std::size_t>(sent) : 0;
+    // A connection that is gone says so in its next event, after what it still has to deliver.
+    const bool full = sent >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
+    if (taken < bytes.size() && full) control(EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT, connection);
+    return taken;
+  }
+
+  void close(std::uint32_t connection) override {
+    connecting_[connection] = false;
+    fds_[connection].reset();
+  }
+
+  void wait(Nanos until, TransportEvents& events) override {
+    const int count = poll(until);
+    for (int i = 0; i < count; ++i) {
+      const epoll_event& event = ready_[static_cast<std::size_t>(i)];
+      if (event.data.u64 == wake_mark) {
+        std::uint64_t unused = 0;
+        [[maybe_unused]] const ssize_t n = read(wake_.get(), &unused, sizeof unused);
+      } else {
+        handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
+      }
+    }
+  }
+
+  void wake() override {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
+  }
+
+ private:
+  static constexpr std::uint64_t wake_mark = ~0ULL;
+
+  /// 0, EINPROGRESS or why not.
+  int begin_connect(std::uint32_t connection) {
+    UniqueFd& fd = fds_[connection];
+    fd.reset(socket(server_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) return errno;
+    set_nodelay(fd.get(), nodelay_);
+    if (!sources_.empty()) {
+      const Address& source = sources_[slice_.global(connection) % sources_.size()];
+      // ip(7): the port is chosen at connect, when the whole four-tuple is known, so that each source address has all.
+      const int on = 1;
+      setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+      if (bind(fd.get(), source.get(), source.size) != 0) return errno;
+    }
+    return ::connect(fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
+  }
+
+  void handle(std::uint32_t connection, std::uint32_t what, TransportEvents& events) {
+    if (!fds_[connection]) return;  // let go of while an earlier event of this batch was handled
+    if (connecting_[connection]) return finish_connect(connection, events);
+    if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) receive(connection, events);
+    if ((what & EPOLLOUT) != 0 && fds_[connection]) {
+      control(EPOLL_CTL_MOD, fds_[connection].get(), EPOLLIN, connection);
+      events.on_writable(connection);
+    }
+  }
+
+  void finish_connect(std::uint32_t connection, TransportEvents& events) {
+    const int error = socket_error(fds_[connection].get());
+    if (error == 0) {
+      connecting_[connection] = false;
+      control(EPOLL_CTL_MOD, fds_[connection].get(), EPOLLIN, connection);
+      events.on_connected(connection);
+    } else {
+      close(connection);
+      events.on_connect_failed(connection, classify(error), error);
+    }
+  }
+
+  void receive(std::uint32_t connection, TransportEvents& events) {
+    const ssize_t n = recv(fds_[connection].get(), buffer_.data(), buffer_.size(), 0);
+    if (n > 0) return events.on_received(connection, {buffer_.data(), static_cast<std::size_t>(n)});
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    close(connection);
+    events.on_closed(connection, n == 0 ? CloseReason::closed_by_server : CloseReason::reset);
+  }
+
+  /// epoll_pwait2(2) (Linux 5.11, glibc 2.35) takes nanoseconds; epoll_wait rounds to milliseconds, which is the error
+  /// that makes other generators late.
+  int poll(Nanos until) {
+    const Nanos left = until == never ? 0 : until - now_ns();
+    const timespec timeout{left / one_second, left % one_second};
+    constexpr timespec at_once{0, 0};
+    const timespec* limit = until == never ? nullptr : left > 0 ? &timeout : &at_once;
+    const int count = epoll_pwait2(epoll_.get(), ready_.data(), static_cast<int>(ready_.size()), limit, nullptr);
+    if (count < 0 && errno != EINTR)
+      die(fmt::format("epoll_pwait2: {}{}", std::strerror(errno), errno == ENOSYS ? " (needs Linux 5.11)" : ""));
+    return count;
+  }
+
+  void control(int operation, int fd, std::uint32_t events, std::uint64_t mark) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = mark;
+    if (epoll_ctl(epoll_.get(), operation, fd, &event) != 0) die(fmt::format("epoll_ctl: {}", std::strerror(errno)));
+  }
+
+  Slice slice_;
+  bool nodelay_;
+  Address server_;
+  std::vector<Address> sources_;
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  std::vector<UniqueFd> fds_;
+  std::vector<bool> connecting_;
+  std::array<epoll_event, 256> ready_{};
+  std::array<char, 64 << 10> buffer_{};  // one for all connections of the thread
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_tcp_transport(const LoadPlan& plan, const Slice& slice) {
+  return std::make_unique<TcpTransport>(plan, slice);
+}
+
+}  // namespace netdyno::load

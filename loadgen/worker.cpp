@@ -1,0 +1,267 @@
+#include "loadgen/worker.hpp"
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace netdyno::load {
+namespace {
+
+// How much is done at once before the other side gets its turn: sending must not starve receiving, nor the reverse.
+constexpr int sends_between_waits = 64;
+constexpr int sends_between_events = 16;
+constexpr std::uint32_t connections_looked_at_once = 64;
+constexpr Nanos drain_check = 5'000'000;
+
+CpuTime thread_cpu() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  const auto in_seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime)};
+}
+
+}  // namespace
+
+Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline)
+    : plan_(plan),
+      slice_(slice),
+      control_(control),
+      codec_(make_codec(plan)),
+      schedule_(make_schedule(plan, slice)),
+      transport_(make_transport(plan, slice)),
+      recorder_(timeline),
+      sender_(plan.write_mode, slice, *transport_, *codec_, recorder_),
+      connections_(slice.size()),
+      deliveries_(slice.size(), is_chat() ? plan.connections : 1),
+      sizes_known_(codec_->reply_size({}).has_value()) {
+  for (Connection& connection : connections_) connection.decoder = codec_->make_decoder();
+}
+
+void Worker::run() {
+  // Timers of this thread fire when they are due: the default slack is 50 us (prctl(2), PR_SET_TIMERSLACK).
+  prctl(PR_SET_TIMERSLACK, 1UL);
+  connect_all();
+  await_start();
+  const Nanos start = control_.start;
+  if (start != never) measure(start);
+  control_.reach(Control::Milestone::finished);
+}
+
+void Worker::measure(Nanos start) {
+  window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
+  boundary_ = window_.start;
+  const Nanos give_up = window_.end + plan_.timeout;
+  expire_at_ = start + plan_.timeout;
+  recorder_.set_window(window_);
+  if (is_chat()) {
+    sender_.set_recipients(recipients());
+    choose_witnesses();
+  }
+  schedule_->start(start);
+
+  while (open_ > 0) {
+    now_ = now_ns();
+    if (now_ >= boundary_) cross_boundary();
+    send_due(sends_between_waits);
+    if (now_ >= window_.end && !is_due() && (drained() || now_ >= give_up)) break;
+    if (now_ >= expire_at_) expire_some();
+    recorder_.roll(now_);
+    completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+    transport_->wait(next_wakeup(give_up), *this);
+  }
+  finish();
+}
+
+void Worker::cross_boundary() {
+  const CpuTime cpu = thread_cpu();
+  if (boundary_ == window_.start) {
+    cpu_at_start_ = cpu;
+    boundary_ = window_.end;
+  } else {
+    cpu_ = {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s};
+    boundary_ = never;
+  }
+}
+
+Nanos Worker::next_wakeup(Nanos give_up) const {
+  Nanos next = std::min({boundary_, expire_at_, give_up});
+  if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended);
+  // What other threads received ends the drain of a chat too.
+  if (draining_ && is_chat()) next = std::min(next, now_ + drain_check);
+  return next;
+}
+
+bool Worker::is_due() const {
+  const Nanos next = schedule_->next().intended;
+  return next <= now_ && next < window_.end;
+}
+
+void Worker::send_due(int most) {
+  while (most > 0 && is_due()) {
+    const std::uint32_t number = schedule_->next().connection;
+    Connection& connection = connections_[number];
+    for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
+      const Arrival arrival = schedule_->take();
+      recorder_.scheduled(arrival.intended);
+      if (!connection.open()) continue;
+      connection.flight.intend(arrival.intended);
+      ++waiting_;
+      ++intended_;
+    }
+    if (connection.open()) sender_.push(number, connection);
+  }
+}
+
+/// Everything that was meant to be sent has its answers. Only after the end of the window.
+bool Worker::drained() {
+  if (!is_chat()) return waiting_ == 0;
+  if (!draining_) {
+    const auto& messages = recorder_.figures.messages;
+    const std::uint64_t distinct = messages.received - messages.duplicated;
+    control_.owed += static_cast<std::int64_t>(recipients() * intended_) - static_cast<std::int64_t>(distinct);
+    ++control_.draining;
+    draining_ = true;
+  }
+  return control_.all_delivered();
+}
+
+void Worker::finish() {
+  now_ = now_ns();
+  while (boundary_ != never) cross_boundary();
+  if (!draining_) drained();
+  for (Connection& connection : connections_) {
+    if (!connection.open()) continue;
+    recorder_.figures.errors.timeout += connection.flight.expire(never) + connection.flight.unsent();
+  }
+  recorder_.finish();
+  completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+}
+
+/// Looks for messages that have waited too long; a few connections at a time, so that ten thousand do not delay what
+/// is due meanwhile. In a closed loop the next message goes out instead.
+void Worker::expire_some() {
+  const auto size = static_cast<std::uint32_t>(connections_.size());
+  const std::uint32_t some = std::min(connections_looked_at_once, size);
+  for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
+    Connection& connection = connections_[expire_next_];
+    if (!connection.open()) continue;
+    const std::uint64_t expired = connection.flight.expire(now_ - plan_.timeout);
+    if (expired == 0) continue;
+    recorder_.figures.errors.timeout += expired;
+    recorder_.error(now_, expired);
+    for (std::uint64_t k = 0; k < expired && now_ < window_.end; ++k) schedule_->answered(expire_next_, now_);
+  }
+  expire_at_ = now_ + std::max<Nanos>(1'000'000, plan_.timeout / 10 * some / size);
+}
+
+void Worker::on_received(std::uint32_t number, std::string_view bytes) {
+  now_ = now_ns();
+  receiver_ = number;
+  recorder_.figures.bytes.received += bytes.size();
+  if (!connections_[number].decoder->receive(bytes, *this)) {
+    transport_->close(number);
+    ++recorder_.figures.errors.protocol;
+    let_go(number);
+  }
+  send_due(sends_between_events);
+}
+
+void Worker::on_writable(std::uint32_t number) { sender_.writable(number, connections_[number]); }
+
+void Worker::on_closed(std::uint32_t number, CloseReason reason) {
+  now_ = now_ns();
+  auto& errors = recorder_.figures.errors;
+  ++(reason == CloseReason::reset ? errors.reset : errors.closed_by_server);
+  let_go(number);
+}
+
+void Worker::let_go(std::uint32_t number) {
+  Connection& connection = connections_[number];
+  connection.state = Connection::State::gone;
+  --open_;
+  if (connection.joined) --joined_;
+  waiting_ -= connection.flight.waiting();
+  recorder_.abandoned(connection.flight.unanswered(), now_);
+  recorder_.error(now_);
+  if (is_chat()) choose_witnesses();
+}
+
+void Worker::corrupt() {
+  ++recorder_.figures.messages.corrupt;
+  recorder_.error(now_);
+}
+
+void Worker::reply(const Stamp& stamp, std::size_t size) {
+  auto& figures = recorder_.figures;
+  if (is_chat() && stamp.client == probe_client) return joined(size);
+  if (!plausible(stamp)) return corrupt();
+  ++figures.messages.received;
+  using Verdict = Deliveries::Verdict;
+  const Verdict verdict = unwanted_copy(stamp)
+                              ? Verdict::again
+                              : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
+  if (verdict == Verdict::again) {
+    ++figures.messages.duplicated;
+    return recorder_.error(now_);
+  }
+  if (verdict == Verdict::late) {
+    ++figures.messages.reordered;
+    recorder_.error(now_);
+  }
+  if (!sizes_known_) figures.bytes.expected += size;
+  if (draining_) --control_.owed;
+  if (completes(stamp)) complete(is_chat() ? slice_.local(stamp.client) : receiver_, stamp.sequence);
+}
+
+/// The message was sent, and by whom this receiver hears.
+bool Worker::plausible(const Stamp& stamp) const {
+  if (!is_chat() && stamp.client != slice_.global(receiver_)) return false;
+  if (stamp.client >= slice_.connections) return false;
+  // What other threads have sent is not known here; their messages pass on their checksum.
+  return !slice_.owns(stamp.client) ||
+         stamp.sequence < connections_[slice_.local(stamp.client)].flight.next_to_send();
+}
+
+bool Worker::unwanted_copy(const Stamp& stamp) const {
+  return is_chat() && plan_.audience == Audience::others && stamp.client == slice_.global(receiver_);
+}
+
+bool Worker::completes(const Stamp& stamp) const {
+  if (!is_chat()) return true;
+  if (plan_.audience == Audience::all) return stamp.client == slice_.global(receiver_);
+  return slice_.owns(stamp.client) && witness_[slice_.local(stamp.client)] == receiver_;
+}
+
+void Worker::complete(std::uint32_t sender, std::uint64_t sequence) {
+  const auto answered = connections_[sender].flight.answer(sequence);
+  if (!answered) return;  // chat: the witness before this one had it already
+  const Flight::Times& times = answered->times;
+  --waiting_;
+  recorder_.answered(times.intended, times.sent, now_);
+  if (answered->expired) return;
+  if (now_ - times.intended > plan_.timeout) {
+    ++recorder_.figures.errors.timeout;
+    recorder_.error(now_);
+  }
+  if (now_ < window_.end) schedule_->answered(sender, now_);
+}
+
+std::uint64_t Worker::recipients() const {
+  const std::uint64_t established = control_.established;
+  return plan_.audience == Audience::all ? established : established - 1;
+}
+
+void Worker::choose_witnesses() {
+  const auto size = static_cast<std::uint32_t>(connections_.size());
+  witness_.assign(size, size);
+  // From the last to the first, twice around, carrying along who is open and comes next.
+  std::uint32_t next_open = size;
+  for (std::uint32_t i = 2 * size; i > 0; --i) {
+    const std::uint32_t number = (i - 1) % size;
+    witness_[number] = next_open;
+    if (connections_[number].open()) next_open = number;
+  }
+}
+
+}  // namespace netdyno::load
