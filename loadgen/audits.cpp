@@ -56,6 +56,12 @@ double cores_used(const LoadPlan& plan, const Measurement& measurement) {
   return sum / seconds(plan.duration);
 }
 
+double run_queue_wait(const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += cpu.waited_s;
+  return sum;
+}
+
 /// Neither one thread nor all cores at their limit.
 bool has_cpu_to_spare(const LoadPlan& plan, const Measurement& measurement) {
   return busiest_thread(plan, measurement) < most_of_a_core &&
@@ -93,22 +99,32 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   return {"achieved_rate", false, rates};
 }
 
-/// Little's law, N = X * R, with three figures that come about in different ways: N from the count of messages in the
-/// air, integrated over time; X from the completions; R from the histogram of service times.
+/// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over time
+/// from their count alone. X: completions within the window. R: the times of those, each from its own two stamps. In a
+/// closed loop N is also known beforehand, and the mean of the response histogram has to agree.
 Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const double window = seconds(plan.duration);
+  const double completed = as_double(figures.completed_in_window);
   if (figures.completed_in_window < enough_messages)
     return {"little", true, fmt::format("{} messages are too few to tell", figures.completed_in_window)};
+  const double rate = completed / window;
+  const double service_s = as_double(figures.completed_service_ns) / completed / 1e9;
   const double in_flight = as_double(figures.in_flight_ns) / static_cast<double>(plan.duration);
-  const double rate = as_double(figures.completed_in_window) / window;
-  const double time_s = figures.service.mean() / 1e9;
-  // Messages that were under way at either end of the window stand in one figure and not in the other.
-  const double tolerance = little_tolerance + std::min(0.5, time_s / window);
-  const bool holds = std::abs(in_flight - rate * time_s) <= tolerance * std::max(in_flight, rate * time_s);
-  return {"little", holds,
-          fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us), tolerance {:.1f}%", in_flight,
-                      rate * time_s, rate, time_s * 1e6, tolerance * 100)};
+  // Messages that were under way at either end of the window stand in one figure and not in the other; the slowest
+  // weigh most.
+  const double tolerance = little_tolerance + std::min(0.5, us(figures.service, 99.9) / 1e6 / window);
+  const auto agree = [&](double n, double xr) { return std::abs(n - xr) <= tolerance * std::max(n, xr); };
+  bool holds = agree(in_flight, rate * service_s);
+  std::string detail = fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us)", in_flight,
+                                   rate * service_s, rate, service_s * 1e6);
+  if (plan.arrivals == Arrivals::closed) {
+    const double asked = as_double(figures.connections.established * plan.depth);
+    const double response_s = figures.response.mean() / 1e9;
+    holds = holds && agree(asked, rate * response_s);
+    detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", asked, rate * response_s);
+  }
+  return {"little", holds, fmt::format("{}; tolerance {:.1f}%", detail, tolerance * 100)};
 }
 
 Audit generator(const LoadPlan& plan, const Measurement& measurement) {
@@ -117,6 +133,7 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
   std::string detail =
       fmt::format("{:.2f} of {} cores, busiest thread {:.0f}%", cores_used(plan, measurement),
                   std::min<std::size_t>(measurement.cores, plan.threads), 100 * busiest_thread(plan, measurement));
+  detail += fmt::format(", waited {:.2f} s for a core", run_queue_wait(measurement));
   if (open)
     detail += fmt::format("; own send lag p50 {:.1f} us, p99 {:.1f} us beside response p50 {:.1f} us, p99 {:.1f} us",
                           us(figures.own_lag, 50), us(figures.own_lag, 99), us(figures.response, 50),

@@ -67,6 +67,7 @@ struct Figures {
   std::uint64_t scheduled_in_window = 0;
   std::uint64_t sent_in_window = 0;       // meant for the window, and sent
   std::uint64_t completed_in_window = 0;  // answered within the window
+  std::uint64_t completed_service_ns = 0; // service times of those, added up
   std::uint64_t in_flight_ns = 0;         // sent and unanswered messages, integrated over the window
 
   void add(const Figures& other);
@@ -102,6 +103,7 @@ class Recorder {
     if (!window_.holds(at)) return;
     roll(at);
     ++figures.completed_in_window;
+    figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
     slot_responses_.record(at - intended);
   }
 

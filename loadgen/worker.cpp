@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace netdyno::load {
 namespace {
@@ -14,11 +15,19 @@ constexpr int sends_between_events = 16;
 constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
 
+/// The second number of schedstat (Documentation/scheduler/sched-stats.rst); 0 where the kernel keeps none.
+double run_queue_wait_s() {
+  std::ifstream schedstat{"/proc/thread-self/schedstat"};
+  std::uint64_t ran = 0;
+  std::uint64_t waited = 0;
+  return schedstat >> ran >> waited ? static_cast<double>(waited) / 1e9 : 0;
+}
+
 CpuTime thread_cpu() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
   const auto in_seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
-  return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime)};
+  return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime), run_queue_wait_s()};
 }
 
 }  // namespace
@@ -79,7 +88,8 @@ void Worker::cross_boundary() {
     cpu_at_start_ = cpu;
     boundary_ = window_.end;
   } else {
-    cpu_ = {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s};
+    cpu_ = {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s,
+            cpu.waited_s - cpu_at_start_.waited_s};
     boundary_ = never;
   }
 }

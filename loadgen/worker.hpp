@@ -15,9 +15,11 @@
 
 namespace netdyno::load {
 
+/// What a thread used of the machine, and how long it stood ready to run while something else had its core.
 struct CpuTime {
   double user_s = 0;
   double system_s = 0;
+  double waited_s = 0;
 };
 
 /// One thread of the generator: an event loop of its own over its slice of the connections. It connects all of them,
