@@ -121,9 +121,11 @@ class LiveDisplay:
             self._draw()
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
+        from rich.text import Text
+
         if trial.status in ("struck_out", "failed"):
             text = f"{describe_cell(trial)}: {describe_result(trial)}"
-            self._console.print(text, style="yellow", highlight=False, markup=False)
+            self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
 
     def close(self) -> None:
         self._live.stop()

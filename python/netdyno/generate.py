@@ -41,7 +41,9 @@ def measure(command: Sequence[str], server: Process, watch: Watch, bench: Bench,
             os.close(writing)
         with generator:
             _follow(generator, server, LineReader(reading), watch, bench, limit_s)
-            return _read_result(generator, result)
+            load = _read_result(generator, result)
+        watch.generator_ended()
+        return load
 
 
 def check(command: Sequence[str], bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:

@@ -40,6 +40,12 @@ class Watch:
         self._kernel.append(observe.read_kernel())
         self._late_at = float("inf")
 
+    def generator_ended(self) -> None:
+        """The window is over at the latest now. A closed loop is answered within microseconds of its end, and the
+        generator may then be gone before it has announced it."""
+        if self._before is not None and self._after is None:
+            self.window_end()
+
     def next_wait(self, deadline: float) -> float:
         """Seconds until something is due."""
         return max(0.0, min(deadline, self._late_at) - time.monotonic())

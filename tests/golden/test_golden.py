@@ -10,7 +10,9 @@ from tests.golden.vectors import GOLDEN, document
 
 def test_the_committed_vectors_are_those_of_the_reference() -> None:
     same = GOLDEN.read_text(encoding="utf-8") == document()
-    assert same, "protocol/golden.json is not what tests/golden makes: run `python -m tests.golden` and look at the diff"
+    assert same, (
+        "protocol/golden.json is not what tests/golden makes: run `python -m tests.golden` and look at the diff"
+    )
 
 
 def test_a_stamp_by_hand() -> None:

@@ -76,7 +76,12 @@ def _stamps() -> Iterator[dict[str, object]]:
         (0x0000_00AB, 25, 64),
         (3, 26, 300),
     ):
-        yield {"client": client, "sequence": sequence, "size": size, "text": wire.stamp(client, sequence, size).decode()}
+        yield {
+            "client": client,
+            "sequence": sequence,
+            "size": size,
+            "text": wire.stamp(client, sequence, size).decode(),
+        }
 
 
 SPLIT = {"write-mode": "split"}
@@ -210,7 +215,9 @@ def _http() -> Iterator[Case]:
     ):
         yield Case(name, "http", (b"GET /a HTTP/1.1\r\n" + line + b"\r\n\r\n" + get,))
     yield Case("HTTP/1.0 closes after the reply", "http", (b"GET /old HTTP/1.0\r\n\r\n" + get,))
-    yield Case("a target of every allowed character", "http", (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\n\r\n",))
+    yield Case(
+        "a target of every allowed character", "http", (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\n\r\n",)
+    )
     yield from _http_refused(get)
     yield from _http_limits()
 

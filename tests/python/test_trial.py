@@ -47,6 +47,16 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
     assert seen == [(6, 0.5)]
 
 
+def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its_end(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "ends_early")
+    trial = run(contestant, bench)
+    assert trial.status == "valid", trial.reason
+    assert trial.server is not None
+    assert trial.server.window_s > 0
+
+
 def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None:
     trial = run(contestant, bench)
     log = (bench.folder / trial.log).read_text()

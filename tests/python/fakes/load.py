@@ -48,7 +48,8 @@ def converse() -> int:
                     sys.exit("the server closed the connection")
                 left -= len(data)
     say(event="progress", completed=MESSAGES * len(connections), seconds=0.5)
-    say(event="window_end")
+    if MODE != "ends_early":
+        say(event="window_end")
     for connection in connections:
         connection.close()
     return MESSAGES * len(connections)
