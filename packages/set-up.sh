@@ -105,7 +105,9 @@ install_packages() { # scope
         say "set-up 1/3: installing Debian packages: $packages"
         # shellcheck disable=SC2086 # one word a package
         logged "$state/logs/apt-install.log" apt_install $packages ||
-            fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" "$(by_hand "$packages")"
+            fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" \
+                "It cannot fetch them without a network, or behind a proxy that it does not know." \
+                "$(by_hand "$packages")"
     fi
     left=$(missing "$1" | names | tr '\n' ' ')
     [ -z "$left" ] || say "this distribution does not have, and netdyno goes on without: $left"
