@@ -137,7 +137,7 @@ def _framed(on_body: Callable[[Options, bytes, Outcome], bool]) -> Callable[[Opt
 def _rpc_body(options: Options, body: bytes, outcome: Outcome) -> bool:
     try:
         request = wire.parse_request(body)
-    except wire.Malformed:
+    except wire.MalformedError:
         outcome.protocol_error()
         return False
     if not 0 <= request.workload <= MAX_WORKLOAD_US:

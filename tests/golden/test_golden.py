@@ -25,7 +25,7 @@ def test_a_stamp_by_hand() -> None:
 def test_a_stamp_with_one_damaged_byte_is_refused(position: int) -> None:
     text = bytearray(wire.stamp(1, 2, 40))
     text[position] ^= 0x01
-    with pytest.raises(wire.Malformed):
+    with pytest.raises(wire.MalformedError):
         wire.read_stamp(bytes(text))
 
 

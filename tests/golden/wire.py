@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 FRAME_HEADER = 4
 STAMP_MINIMUM = 28
+ALPHABET = b"abcdefghijklmnopqrstuvwxyz"
 
 
-class Malformed(Exception):  # noqa: N818  (a verdict on bytes, not a failure of this code)
+class MalformedError(Exception):
     """The bytes break a rule of WIRE.md."""
 
 
@@ -32,13 +33,13 @@ def header(length: int) -> bytes:
 
 
 def frames(stream: bytes) -> list[bytes]:
-    """The bodies of a stream of complete frames. Raises Malformed where it ends inside one."""
+    """The bodies of a stream of complete frames. Raises MalformedError where it ends inside one."""
     bodies = []
     while stream:
         size = int.from_bytes(stream[:FRAME_HEADER], "big")
         body = stream[FRAME_HEADER : FRAME_HEADER + size]
         if len(stream) < FRAME_HEADER or len(body) < size:
-            raise Malformed(f"the stream ends inside a frame of {size} bytes")
+            raise MalformedError(f"the stream ends inside a frame of {size} bytes")
         bodies.append(body)
         stream = stream[FRAME_HEADER + size :]
     return bodies
@@ -52,19 +53,20 @@ def stamp(client: int, sequence: int, size: int) -> bytes:
     if size < STAMP_MINIMUM:
         raise ValueError(f"a stamp has at least {STAMP_MINIMUM} bytes, not {size}")
     identity = f"{client:08x}{sequence:012d}".encode()
-    padding = bytes(ord("a") + (sequence + i) % 26 for i in range(STAMP_MINIMUM, size))
+    first = (sequence + STAMP_MINIMUM) % 26  # the alphabet over and over, from this letter on
+    padding = (ALPHABET * (size // 26 + 2))[first : first + size - STAMP_MINIMUM]
     return identity + f"{zlib.crc32(identity + padding):08x}".encode() + padding
 
 
 def read_stamp(text: bytes) -> tuple[int, int]:
-    """(client, sequence) of a stamp that is exactly right in every byte; raises Malformed otherwise."""
+    """(client, sequence) of a stamp that is exactly right in every byte; raises MalformedError otherwise."""
     try:
         client, sequence = int(text[:8], 16), int(text[8:20])
         right = stamp(client, sequence, len(text))
     except ValueError as error:
-        raise Malformed(f"no stamp: {text[:64]!r}") from error
+        raise MalformedError(f"no stamp: {text[:64]!r}") from error
     if text != right:
-        raise Malformed(f"a stamp is damaged: {text[:64]!r}")
+        raise MalformedError(f"a stamp is damaged: {text[:64]!r}")
     return client, sequence
 
 
@@ -120,7 +122,7 @@ class WorkRequest:
 
 
 def parse_request(body: bytes) -> WorkRequest:
-    """The request of a WorkMessage. Raises Malformed where the body does not parse, or holds no request."""
+    """The request of a WorkMessage. Raises MalformedError where the body does not parse, or holds no request."""
     merged: bytes | None = None
     for number, kind, value in _fields(body):
         if number == 1 and kind == LEN and isinstance(value, bytes):
@@ -130,7 +132,7 @@ def parse_request(body: bytes) -> WorkRequest:
             list(_fields(value))
             merged = None  # the other member of the oneof
     if merged is None:
-        raise Malformed("no request")
+        raise MalformedError("no request")
     return _fields_of_request(merged)
 
 
@@ -147,12 +149,12 @@ def _fields_of_request(fields: bytes) -> WorkRequest:
 
 
 def _fields(body: bytes) -> Iterator[tuple[int, int, int | bytes]]:
-    """(field number, wire type, value) of each field, groups skipped. Raises Malformed."""
+    """(field number, wire type, value) of each field, groups skipped. Raises MalformedError."""
     at = 0
     while at < len(body):
         number, kind, value, at = _field(body, at)
         if kind == END_GROUP:
-            raise Malformed("the end of a group that never began")
+            raise MalformedError("the end of a group that never began")
         yield number, kind, value
 
 
@@ -160,7 +162,7 @@ def _field(body: bytes, at: int) -> tuple[int, int, int | bytes, int]:
     tag, at = _varint(body, at)
     number, kind = tag >> 3, tag & 7
     if number == 0 or tag >> 32:
-        raise Malformed(f"field number {number}")
+        raise MalformedError(f"field number {number}")
     if kind == VARINT:
         value, at = _varint(body, at)
         return number, kind, value, at
@@ -172,7 +174,7 @@ def _field(body: bytes, at: int) -> tuple[int, int, int | bytes, int]:
     if kind == LEN:
         size, at = _varint(body, at)
     if size is None or at + size > len(body):
-        raise Malformed(f"a field of wire type {kind} that is cut off or unknown")
+        raise MalformedError(f"a field of wire type {kind} that is cut off or unknown")
     return number, kind, body[at : at + size], at + size
 
 
@@ -181,17 +183,17 @@ def _end_of_group(body: bytes, at: int, group: int) -> int:
         number, kind, _, at = _field(body, at)
         if kind == END_GROUP:
             if number != group:
-                raise Malformed("the end of another group")
+                raise MalformedError("the end of another group")
             return at
-    raise Malformed("a group without end")
+    raise MalformedError("a group without end")
 
 
 def _varint(body: bytes, at: int) -> tuple[int, int]:
     value = 0
     for i in range(10):
         if at + i >= len(body):
-            raise Malformed("a number that is cut off")
+            raise MalformedError("a number that is cut off")
         value |= (body[at + i] & 0x7F) << 7 * i
         if body[at + i] < 0x80:
             return value & (1 << 64) - 1, at + i + 1
-    raise Malformed("a number of more than 10 bytes")
+    raise MalformedError("a number of more than 10 bytes")
