@@ -1,0 +1,131 @@
+"""Every conformance test runs against every contestant, found by its folder: servers/<name>/server.json.
+
+A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
+that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
+Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
+models that never block, or only the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from netdyno.contestants import discover, select
+from netdyno.model import Contestant
+from netdyno.paths import build_dir
+from tests.conformance.talk import Talk
+from tests.support import proc
+from tests.support.patience import eventually
+from tests.support.server import Server, serving
+
+NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server of one contestant for one workload."""
+
+    contestant: Contestant
+    workload: str
+    server: Server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks of this suite."""
+    config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
+    config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Contestant by contestant, so that few servers run at a time."""
+    chosen = [one for one in _chosen(metafunc.config) if _concerns(metafunc, one)]
+    pairs = [(one, workload) for one in chosen for workload in _workloads(metafunc, one)]
+    ids = [f"{one.name}-{workload}" for one, workload in pairs]
+    if "served" in metafunc.fixturenames:
+        metafunc.parametrize("served", pairs or NOBODY, ids=ids or None, indirect=True, scope="session")
+    elif "workload" in metafunc.fixturenames:
+        nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
+        metafunc.parametrize(("contestant", "workload"), pairs or nobody, ids=ids or None, indirect=["contestant"])
+    elif "contestant" in metafunc.fixturenames:
+        metafunc.parametrize("contestant", chosen or NOBODY, ids=[one.name for one in chosen] or None, indirect=True)
+
+
+def _chosen(config: pytest.Config) -> Sequence[Contestant]:
+    everyone = discover()
+    names: list[str] = config.getoption("--contestant", default=[])
+    return select(everyone, names) if names else everyone
+
+
+def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
+    mark = metafunc.definition.get_closest_marker("asynchronous")
+    return mark is None or mark.args[0] == contestant.manifest.asynchronous
+
+
+def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
+    mark = metafunc.definition.get_closest_marker("workloads")
+    return [one for one in contestant.manifest.workloads if mark is None or one in mark.args]
+
+
+def startable(contestant: Contestant) -> Contestant:
+    """The contestant; a skip that states the build's reason; or a failure when it is neither built nor skipped."""
+    if contestant.available:
+        return contestant
+    stated = (build_dir() / "skipped" / f"{contestant.name}.txt").is_file()
+    if stated or contestant.manifest.kind == "command":
+        pytest.skip(f"{contestant.name}: {contestant.why_not}")
+    pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
+
+
+def threads_for(contestant: Contestant) -> tuple[str, ...]:
+    """More than one thread where the model can have them: that is where its data races are."""
+    return ("--threads", "3") if contestant.manifest.threads == "any" else ()
+
+
+@pytest.fixture
+def contestant(request: pytest.FixtureRequest) -> Contestant:
+    """One contestant that can be started."""
+    one: Contestant = request.param
+    return startable(one)
+
+
+@pytest.fixture(scope="session")
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A server shared by all tests of one contestant and workload. It must end in order when they are done."""
+    contestant, workload = request.param
+    startable(contestant)
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        yield Served(contestant, workload, server)
+
+
+@pytest.fixture
+def talk(served: Served) -> Iterator[Talk]:
+    """A healthy conversation beside whatever the test does. It is answered before and after the test (and during it,
+    where the test calls `check`), and afterwards the server holds no more descriptors than before."""
+    server = served.server
+    server.expect_alive()
+    with Talk(server, served.workload) as first:
+        first.check()
+    descriptors = _settled_descriptors(server)
+    with Talk(server, served.workload) as talking:
+        talking.check()
+        yield talking
+        talking.check()
+    eventually(
+        lambda: proc.descriptors(server.pid) <= descriptors,
+        lambda: f"descriptors leak: {descriptors} before the test, {proc.descriptors(server.pid)} after it",
+    )
+    server.expect_alive()
+    server.expect_clean()
+
+
+def _settled_descriptors(server: Server) -> int:
+    """Descriptors once no connection is open on the server's side."""
+    port = server.address[1]
+    eventually(
+        lambda: all(row.state == proc.LISTEN for row in proc.tcp_sockets(server.pid, port).values()),
+        "a connection of an earlier test stays open in the server",
+    )
+    return proc.descriptors(server.pid)

@@ -1,0 +1,114 @@
+"""What bad company may cost a server in memory and descriptors, over many rounds."""
+
+from __future__ import annotations
+
+import random
+import resource
+import select
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from netdyno.model import Contestant
+from tests.conformance.conftest import threads_for
+from tests.conformance.talk import Talk
+from tests.golden import wire
+from tests.support import proc
+from tests.support.patience import eventually
+from tests.support.server import serving
+
+ROUNDS_BEFORE = 4
+ROUNDS = 12
+CLIENTS = 10
+# Each client leaves this much inside the server when it goes: 12 rounds would leak 60 MiB.
+UNFINISHED = 512 << 10
+MEMORY_BOUND = 24 << 20
+
+
+@pytest.mark.workloads("lines", "rpc", "chat", "http")
+def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
+    """The first rounds fill what allocators and runtimes keep; after them memory stays where it is."""
+    unfinished = {
+        "lines": b"x" * UNFINISHED,
+        "rpc": wire.header(UNFINISHED + 1) + b"x" * UNFINISHED,
+        "chat": wire.header(UNFINISHED + 1) + b"x" * UNFINISHED,
+        "http": b"GET /" + b"x" * (15 << 10),
+    }[workload]
+    ways = random.Random(3)
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        after: list[int] = []
+        for _ in range(ROUNDS_BEFORE + ROUNDS):
+            crowd = [talk.client() for _ in range(CLIENTS)]
+            for client in crowd:
+                client.send(unfinished)
+            server.wait_read(*(client.address for client in crowd))
+            for client in crowd:
+                ways.choice((client.close, client.reset))()
+            talk.check()
+            after.append(proc.resident_bytes(server.pid))
+        if not proc.sanitized(server.pid):
+            grown = max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE])
+            assert grown < MEMORY_BOUND, [size >> 20 for size in after]
+
+
+def test_memory_does_not_grow_with_connections(contestant: Contestant) -> None:
+    """A lost 16 KiB read buffer per connection would be 48 MiB here."""
+    workload = contestant.manifest.workloads[0]
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        sizes = []
+        for _ in range(4):
+            for _ in range(1000):
+                with talk.client() as client:
+                    number, said = talk.message(client)
+                    client.send(said)
+                    talk.expect(client, number)
+            sizes.append(proc.resident_bytes(server.pid))
+        if not proc.sanitized(server.pid):
+            assert sizes[-1] - sizes[0] < MEMORY_BOUND, [size >> 20 for size in sizes]
+
+
+def test_running_out_of_descriptors(contestant: Contestant) -> None:
+    """Who is connected is served on, the rest waits in the kernel's queue (without making the server spin), and is
+    served when others have left."""
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
+        talk = stack.enter_context(Talk(server, workload))
+        talk.check()
+        limit = proc.descriptors(server.pid) + 5
+        _, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (limit, hard))
+        crowd = [stack.enter_context(talk.client()) for _ in range(20)]
+        eventually(lambda: proc.descriptors(server.pid) >= limit, "the limit is never reached")
+        talk.check()
+        number, said = talk.message(crowd[-1])
+        crowd[-1].send(said)
+        cpu = proc.cpu_seconds(server.pid)
+        answered, _, _ = select.select([crowd[-1].socket], [], [], 1.0)
+        assert not answered, "the server has more descriptors than its limit"
+        assert proc.cpu_seconds(server.pid) - cpu < 0.6, "the server spins while it is out of descriptors"
+        for client in crowd[:-1]:
+            client.close()
+        talk.expect(crowd[-1], number)
+        talk.check()
+
+
+def test_clients_that_leave_before_they_are_accepted(contestant: Contestant) -> None:
+    """accept(2): errors of the new socket come out of accept, and concern that peer alone."""
+    workload = contestant.manifest.workloads[0]
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        for _ in range(30):
+            crowd = [talk.client() for _ in range(20)]
+            for client in crowd:
+                with suppress(ConnectionResetError):
+                    client.send(b"x")
+                client.reset()
+        talk.check()

@@ -1,0 +1,159 @@
+"""Starting a server under test and ending it again, by the program contract alone: arguments, ready line, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO
+
+from tests.support import proc
+from tests.support.patience import PATIENCE_S, eventually
+
+TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
+SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:")
+
+
+@dataclass
+class Server:
+    """A running server. `pid` is what its ready line says, `lines` what came on stdout so far."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+    pid: int = 0
+    address: tuple[str, int] = ("", 0)
+    lines: list[str] = field(default_factory=list)
+    _buffer: bytes = b""
+
+    def wait_ready(self) -> None:
+        """Take the ready line; AssertionError when something else comes first, or nothing."""
+        line = self._next_line()
+        ready = json.loads(line) if line else {}
+        assert ready.get("ready") is True, f"no ready line but {line!r}; stderr: {self.stderr()}"
+        transport, _, rest = ready["endpoint"].partition("://")
+        host, _, port = rest.rpartition(":")
+        assert transport == "tcp", f"an endpoint that no test knows: {ready['endpoint']}"
+        self.address = (host.strip("[]"), int(port))
+        self.pid = ready["pid"]
+
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> dict[str, int]:
+        """End the server and return its totals; AssertionError when it does not end as the contract says."""
+        self.signal(how)
+        return self.wait_stopped()
+
+    def signal(self, how: signal.Signals) -> None:
+        """Send a signal to the server itself."""
+        os.kill(self.pid or self.process.pid, how)
+
+    def wait_stopped(self) -> dict[str, int]:
+        """Wait for the end of a server that was told to end: exit 0, one line of totals and nothing after it."""
+        line = self._next_line()
+        assert line, f"no line of totals; {self.how_it_ended()}"
+        totals: dict[str, int] = json.loads(line)
+        missing = [key for key in TOTALS if not isinstance(totals.get(key), int)]
+        assert not missing, f"the totals lack {missing}: {line}"
+        extra = self._next_line()
+        assert not extra, f"more on stdout after the totals: {extra!r}"
+        code = self.process.wait(PATIENCE_S)
+        assert code == 0, f"exit {code} after a signal to end; stderr: {self.stderr()}"
+        self.expect_clean()
+        return totals
+
+    def expect_clean(self) -> None:
+        """No sanitizer had anything to report so far."""
+        text = self.stderr()
+        assert not any(report in text for report in SANITIZER_REPORTS), text
+
+    def expect_alive(self) -> None:
+        """The process is still there."""
+        assert self.process.poll() is None, self.how_it_ended()
+
+    def how_it_ended(self) -> str:
+        """For messages: exit code and stderr."""
+        return f"exit code {self.process.poll()}; stderr: {self.stderr()}"
+
+    def stderr(self) -> str:
+        """All that came on stderr so far."""
+        size = os.fstat(self.errors.fileno()).st_size
+        return os.pread(self.errors.fileno(), size, 0).decode(errors="replace")
+
+    def wait_read(self, *clients: tuple[str, int]) -> None:
+        """Wait until the server has read all that these clients (by local address) have sent so far."""
+        own = set(clients)
+        eventually(lambda: not self._unread(own), lambda: f"never read by the server: {self._unread(own)}")
+
+    def _unread(self, clients: set[tuple[str, int]]) -> list[proc.TcpRow]:
+        table = proc.tcp_table(self.address[1])
+        underway = [row for row in table if row.local in clients and row.unacknowledged]
+        return underway + [row for row in table if row.remote in clients and row.unread]
+
+    def _next_line(self) -> str:
+        """The next line of stdout; empty at its end."""
+        assert self.process.stdout is not None
+        fd = self.process.stdout.fileno()
+        deadline = time.monotonic() + PATIENCE_S
+        while b"\n" not in self._buffer:
+            readable, _, _ = select.select([fd], [], [], max(0.0, deadline - time.monotonic()))
+            assert readable, (
+                f"waited {PATIENCE_S:g} s for a line on stdout, got {self._buffer!r}; {self.how_it_ended()}"
+            )
+            data = os.read(fd, 65536)
+            if not data:
+                break
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        if line:
+            self.lines.append(line.decode())
+        return line.decode()
+
+
+@contextmanager
+def launched(command: Sequence[str], *arguments: str) -> Iterator[Server]:
+    """The server as a process, whatever comes of it. Ended by its pid when the test is done."""
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(
+            [*command, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        )
+        try:
+            yield Server(process, errors)
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+@contextmanager
+def serving(command: Sequence[str], *arguments: str) -> Iterator[Server]:
+    """A server that accepts. When the block ends well, the server must still be there and free of reports."""
+    with launched(command, *arguments) as server:
+        server.wait_ready()
+        yield server
+        if server.process.returncode is None:
+            server.expect_alive()
+            server.stop()
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a program said that ended by itself."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def run(command: Sequence[str], *arguments: str) -> Finished:
+    """Run a program that ends by itself; subprocess.TimeoutExpired when it does not."""
+    done = subprocess.run(
+        [*command, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE_S, check=False
+    )
+    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
