@@ -1,0 +1,74 @@
+"""The report of a run: one HTML file that needs nothing else, offline, light and dark, on a phone, by keyboard."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from netdyno.analysis import analyse
+from netdyno.findings import Analysis, TrialNote
+from netdyno.model import Run
+from netdyno.report import theme, timeline, views
+
+HERE = Path(__file__).resolve().parent
+
+
+def write(run: Run, path: Path) -> None:
+    """Analyse a run and write its report to `path`: a reader sees the old file or the whole new one. Raises OSError."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(html(analyse(run)), encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def html(analysis: Analysis) -> str:
+    """The page. The same findings give the same text."""
+    looks = theme.looks(analysis.contestants)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["groupby_reason"] = _by_reason
+    return environment.get_template("page.html.j2").render(
+        analysis=analysis,
+        scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
+        looks=looks,
+        shapes=theme.SHAPES,
+        light=Markup(theme.style_variables(theme.LIGHT)),
+        dark=Markup(theme.style_variables(theme.DARK)),
+        style=_file("vendor/uPlot.min.css") + _file("page.css"),
+        script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("page.js"),
+        data=_data(analysis, looks),
+        uplot_licence=_file("vendor/uPlot.LICENSE"),
+    )
+
+
+def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
+    """Trials set aside for the same reason stand together, in the order of their first."""
+    groups: dict[tuple[str, str, str], list[TrialNote]] = {}
+    for note in notes:
+        groups.setdefault((note.status, note.contestant, note.reason), []).append(note)
+    return list(groups.items())
+
+
+def _file(name: str) -> Markup:
+    """A file of this package, as it is: our own text and vendored code, nothing from a run."""
+    return Markup((HERE / name).read_text(encoding="utf-8"))
+
+
+def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
+    """What the script draws, as JSON that cannot end its own script element."""
+    contestants = [
+        {"name": name, "colour": f"--c{look.colour}", "path": theme.SHAPES[look.shape].path}
+        for name, look in looks.items()
+    ]
+    series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
+    text = json.dumps({"contestants": contestants, "scenarios": series}, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))

@@ -1,0 +1,156 @@
+"""matplotlib as a drawer of small, theme-aware SVG panels: no colour, no font and no size is fixed in them."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from netdyno import words
+from netdyno.report import theme
+
+PANEL_INCHES = (4.5, 3.0)
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "netdyno",
+    "font.size": 9,
+    "axes.edgecolor": theme.MUTED,
+    "axes.labelcolor": theme.MUTED,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.color": theme.INK,
+    "xtick.color": theme.MUTED,
+    "ytick.color": theme.MUTED,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "grid.color": theme.RULE,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5.5,
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One finished figure: a title for people, an SVG, and the same in words for who does not see it."""
+
+    title: str
+    svg: str
+    alt: str
+
+
+@contextmanager
+def panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
+    """Axes in the house style; `finish` turns them into a Panel inside the context."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(PANEL_INCHES[0], height), layout="constrained")
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        axes = figure.subplots()
+        axes.patch.set_visible(False)
+        yield axes
+
+
+def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
+    """The panel as inline SVG. `name` makes its ids unique in the page."""
+    out = io.StringIO()
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return Panel(title, inline(out.getvalue(), alt, name), alt)
+
+
+def inline(svg: str, alt: str, name: str) -> str:
+    """A matplotlib file as part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(alt)}">', svg)
+    svg = re.sub(r'\bid="', f'id="{name}-', svg)
+    svg = re.sub(r'(href="#|url\(#)', rf"\1{name}-", svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r"font: (?:\w+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
+    # Two decimals of a point are finer than a screen; text is left as it was written.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorter, tag[0]), svg)
+    return theme.themed(re.sub(r"\n\s*", "\n", svg))
+
+
+def _shorter(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+# --- axes --------------------------------------------------------------------------------------------------------
+
+
+def rate_axis(axes: Axes) -> None:
+    """Messages per second on y, from 0: a difference must look as large as it is."""
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.set_ylabel("messages per second")
+    axes.grid(axis="y")
+
+
+def duration_axis(axes: Axes, label: str) -> None:
+    """Nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    subs = (1.0, 2.0, 5.0) if math.log10(high / low) < 2.5 else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_duration(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.set_ylabel(f"{label} (log scale)")
+    axes.grid(axis="y")
+
+
+def level_axis(axes: Axes, values: Sequence[float], label: str) -> None:
+    """The measured levels as the only ticks; logarithmic where they span more than a factor of eight."""
+    if min(values) > 0 and max(values) / min(values) > 8:
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(values)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.set_xlabel(f"{label} (log scale)" if axes.get_xscale() == "log" else label)
+
+
+def nines_axis(axes: Axes) -> None:
+    """Percentiles on the axis log 1/(1-q), out to 99.99: each step to the right is ten times rarer."""
+    ticks = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
+    axes.set_xlim(0, nines(99.99) + 0.05)
+    axes.xaxis.set_major_locator(FixedLocator([nines(percent) for percent in ticks]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (1 - 10**-value):.6g}"))
+    axes.set_xlabel("percentile of messages (log scale)")
+
+
+def nines(percent: float) -> float:
+    return -math.log10(1 - percent / 100)
+
+
+def short_number(value: float) -> str:
+    """A tick: 20k, 1.5M."""
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def short_duration(nanoseconds: float) -> str:
+    """A tick: 200 µs."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= size * 0.9999:
+            return f"{nanoseconds / size:g} {unit}"
+    return words.duration(nanoseconds)

@@ -1,0 +1,71 @@
+"""Colours and markers: one of each per contestant, the same in every figure, told apart without colour vision too.
+
+The hues are Okabe and Ito's (2008), darkened for white paper and lightened for dark so that each keeps a contrast of at
+least 3:1 with its background (WCAG 1.4.11). Figures name colours by variables; the page's style sheet gives the values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+INK, MUTED, RULE, PAPER = "#010203", "#010204", "#010205", "#010206"
+"""Stand-ins that matplotlib draws with and that become variables of the style sheet in the finished SVG."""
+VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+
+
+class Shape(NamedTuple):
+    """A marker: its name in matplotlib and the same shape as SVG path data in a box of -8 to 8."""
+
+    matplotlib: str
+    path: str
+
+
+LIGHT = ("#0369a8", "#c2480c", "#00795c", "#a13d86", "#866300", "#3f4a5a", "#7a4cc2", "#a8323e")
+DARK = ("#5db5f5", "#ff955c", "#3ccf9f", "#ee9fd4", "#e3c34a", "#b9c2cf", "#b99cf5", "#ff8f99")
+SHAPES = (
+    Shape("o", "M-6,0a6,6 0 1,0 12,0a6,6 0 1,0 -12,0z"),
+    Shape("s", "M-5.5,-5.5h11v11h-11z"),
+    Shape("^", "M0,-6.5L6.5,5.5H-6.5z"),
+    Shape("D", "M0,-7.2L7.2,0L0,7.2L-7.2,0z"),
+    Shape("v", "M0,6.5L6.5,-5.5H-6.5z"),
+    Shape("P", "M-2.3,-6.8h4.6v4.5h4.5v4.6h-4.5v4.5h-4.6v-4.5h-4.5v-4.6h4.5z"),
+    Shape("X", "M-6.5,-3.5L-3.5,-6.5L0,-3L3.5,-6.5L6.5,-3.5L3,0L6.5,3.5L3.5,6.5L0,3L-3.5,6.5L-6.5,3.5L-3,0z"),
+    Shape("p", "M0,-7L6.7,-2.2L4.1,5.7H-4.1L-6.7,-2.2z"),
+)
+
+
+class Look(NamedTuple):
+    """How a contestant is drawn. `stand_in` is for matplotlib, `variable` for HTML."""
+
+    colour: int
+    shape: int
+
+    @property
+    def stand_in(self) -> str:
+        return f"#0101{0x10 + self.colour:02x}"
+
+    @property
+    def variable(self) -> str:
+        return f"var(--c{self.colour})"
+
+
+def looks(contestants: Sequence[str]) -> dict[str, Look]:
+    """A look for each name; beyond eight the colours come again with other shapes."""
+    count = len(SHAPES)
+    return {name: Look(i % count, (i + i // count) % count) for i, name in enumerate(contestants)}
+
+
+def themed(svg: str) -> str:
+    """The SVG with every stand-in replaced by its variable."""
+    for stand_in, variable in VARIABLES.items():
+        svg = svg.replace(stand_in, variable)
+    for colour in range(len(LIGHT)):
+        look = Look(colour, 0)
+        svg = svg.replace(look.stand_in, look.variable)
+    return svg
+
+
+def style_variables(colours: Sequence[str]) -> str:
+    """CSS declarations of the contestants' colours."""
+    return " ".join(f"--c{index}: {colour};" for index, colour in enumerate(colours))

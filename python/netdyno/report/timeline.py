@@ -1,0 +1,56 @@
+"""Throughput over time, as the data that the page's script draws with uPlot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from netdyno.findings import Analysis, ScenarioFindings
+
+MOST_POINTS = 60_000
+"""Of a whole page, about half a megabyte; beyond it neighbours are averaged, and the step says so."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One trial: which contestant (by number), which block, completions per second per step."""
+
+    who: int
+    block: int
+    per_second: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class LevelTraces:
+    label: str
+    step_s: float
+    traces: tuple[Trace, ...]
+
+
+def traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
+    """Traces by scenario and level, thinned so that the page stays small."""
+    points = sum(len(one.per_second) for each in analysis.scenarios for cell in each.cells for one in cell.series)
+    factor = -(-points // MOST_POINTS) or 1
+    return {each.scenario.name: _of_scenario(each, analysis.contestants, factor) for each in analysis.scenarios}
+
+
+def _of_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
+    result = []
+    for level in findings.levels:
+        cells = [cell for cell in findings.cells if cell.level == level.key]
+        if not cells:
+            continue
+        step_s = cells[0].series[0].interval_ns / 1e9 * factor
+        found = tuple(
+            Trace(contestants.index(cell.contestant), one.block, thinned(one.per_second, factor))
+            for cell in cells
+            for one in cell.series
+        )
+        result.append(LevelTraces(level.label, step_s, found))
+    return result
+
+
+def thinned(values: Sequence[float], factor: int) -> tuple[int, ...]:
+    """Means over `factor` neighbours; a last group that is not full is left out, for its mean would jump."""
+    whole = len(values) - len(values) % factor
+    return tuple(round(sum(values[start : start + factor]) / factor) for start in range(0, whole, factor))

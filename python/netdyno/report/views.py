@@ -1,0 +1,248 @@
+"""What the template prints: each scenario's ranking with its forest plot, its panels and its table. No HTML here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from netdyno import answers, table, words
+from netdyno.findings import CellFigures, Estimate, ScenarioFindings, Standing
+from netdyno.report import panels
+from netdyno.report.drawing import Panel
+from netdyno.report.panels import Looks
+from netdyno.stats import Comparison
+
+VERDICT_WORDS = {
+    "winner": "Winner",
+    "tie": "Tie",
+    "not_enough_blocks": "Not enough blocks",
+    "unopposed": "Nothing to compare",
+    "no_data": "No valid trial",
+}
+FOREST_MARGIN = 0.06
+ROUND_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place in a forest plot, in percent of its width; low and high are None where there is no interval."""
+
+    at: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One row of a ranking, ready to print."""
+
+    rank: str
+    contestant: str
+    value: str
+    change: str
+    interval: str
+    p: str
+    pairs: int | None
+    mark: Mark | None
+    missing: int
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Headings with their units, and rows of the same length."""
+
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class ScenarioView:
+    anchor: str
+    findings: ScenarioFindings
+    verdict: str
+    metric: str
+    load: str
+    certainty: str
+    ranks: tuple[Rank, ...]
+    ticks: tuple[Tick, ...]
+    leader_at: float
+    performance: tuple[Panel, ...]
+    curves: tuple[Panel, ...]
+    costs: tuple[Panel, ...]
+    figures: Table
+    comparisons: Table
+    lag: str
+    undrawn_curves: int
+
+
+def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
+    name = f"s{number}"
+    scale = Scale(findings.standings)
+    lag = panels.send_lag(findings)
+    curves = tuple(panels.curves(findings, looks, name)) if findings.cells else ()
+    drawn = {one.contestant: looks[one.contestant] for one in findings.standings}
+    return ScenarioView(
+        anchor=name,
+        findings=findings,
+        verdict=VERDICT_WORDS[findings.verdict],
+        metric=answers.METRIC_NAMES[findings.scenario.metric],
+        load=answers.load_words(findings.scenario),
+        certainty=_certainty(findings),
+        ranks=tuple(_rank(findings, standing, scale) for standing in findings.standings),
+        ticks=scale.ticks(),
+        leader_at=scale.at(1.0),
+        performance=tuple(panels.performance(findings, drawn, name)) if findings.cells else (),
+        curves=curves,
+        costs=tuple(panels.costs(findings, drawn, name)) if findings.cells else (),
+        figures=_figures(findings),
+        comparisons=_comparisons(findings.comparisons),
+        lag=words.duration(lag) if lag is not None else "",
+        undrawn_curves=len(findings.levels) - len(curves),
+    )
+
+
+def _certainty(findings: ScenarioFindings) -> str:
+    """How much stands behind the answer, in one line."""
+    if not findings.comparisons:
+        return ""
+    pairs, blocks = (
+        f"{low}" if low == high else f"{low} to {high}"
+        for low, high in (
+            _range([one.pairs for one in findings.comparisons]),
+            _range([one.blocks for one in findings.comparisons]),
+        )
+    )
+    drift = f"the machine's own speed drifted {findings.drift:.2f}-fold between blocks"
+    return f"{pairs} pairs in {blocks} blocks; {drift}"
+
+
+def _range(values: Sequence[int]) -> tuple[int, int]:
+    return min(values), max(values)
+
+
+# --- ranking and forest plot -------------------------------------------------------------------------------------
+
+
+class Scale:
+    """Ratios to the leader on a logarithmic axis, from the least to the greatest end of any interval."""
+
+    def __init__(self, standings: Sequence[Standing]) -> None:
+        ratios = [1.0]
+        for one in standings:
+            if one.relative is not None:
+                interval = one.relative.interval
+                ratios += [one.relative.value] if interval is None else [interval.low, interval.high]
+        # Never closer than 5%: a tie of half a percent must not fill the picture.
+        self._low, self._high = math.log(min(*ratios, 1 / 1.025)), math.log(max(*ratios, 1.025))
+
+    def at(self, ratio: float) -> float:
+        inner = (math.log(ratio) - self._low) / (self._high - self._low)
+        return round(100 * (FOREST_MARGIN + inner * (1 - 2 * FOREST_MARGIN)), 2)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """The leader and a few round ratios inside the range, none on top of another."""
+        chosen = [Tick(self.at(1.0), "1")]
+        for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
+            place = self.at(ratio)
+            if 4 <= place <= 96 and all(abs(place - tick.at) >= 18 for tick in chosen):
+                chosen.append(Tick(place, f"{ratio:g}"))
+        return tuple(sorted(chosen, key=lambda tick: tick.at))
+
+    def mark(self, estimate: Estimate | None) -> Mark | None:
+        if estimate is None:
+            return None
+        interval = estimate.interval
+        low, high = (None, None) if interval is None else (self.at(interval.low), self.at(interval.high))
+        return Mark(self.at(estimate.value), low, high)
+
+
+def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
+    relative, one = standing.relative, standing.against_leader
+    leads = standing.contestant == findings.standings[0].contestant
+    return Rank(
+        rank=table.rank(findings, standing),
+        contestant=standing.contestant,
+        value=answers.value(findings.scenario, standing.value),
+        change=words.percent_change(relative.value) if relative else "",
+        interval=words.change_interval(relative.interval) if relative and relative.interval else "",
+        p=words.p_value(one.p_holm).removeprefix("p = ").removeprefix("p ") if one else "",
+        pairs=one.pairs if one else None,
+        mark=scale.mark(Estimate(1.0, None, ()) if leads else relative),
+        missing=standing.missing,
+    )
+
+
+# --- tables ------------------------------------------------------------------------------------------------------
+
+
+def _with_interval(estimate: Estimate, speak: object) -> str:
+    assert callable(speak)
+    if estimate.interval is None:
+        return str(speak(estimate.value))
+    return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
+
+
+def _figures(findings: ScenarioFindings) -> Table:
+    """Everything that is drawn, and what is not: the text alternative of the section's figures."""
+    open_loop = findings.scenario.arrivals != "closed"
+    headings = [
+        "load",
+        "contestant",
+        "trials",
+        "throughput",
+        "response p50",
+        "response p90",
+        "response p99",
+        "response p99.9",
+        "service p50",
+        "service p99",
+        *(("send lag p50", "send lag p99", "send lag max") if open_loop else ()),
+        "CPU user per message",
+        "CPU kernel per message",
+        "switches voluntary per message",
+        "switches involuntary per message",
+        "run-queue wait per message",
+        "peak memory",
+        "threads",
+        "generator cores",
+    ]
+    labels = {level.key: level.label for level in findings.levels}
+    return Table(tuple(headings), tuple(_figures_row(cell, labels[cell.level], open_loop) for cell in findings.cells))
+
+
+def _figures_row(cell: CellFigures, label: str, open_loop: bool) -> tuple[str, ...]:
+    response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
+    row = [label, cell.contestant, str(cell.trials), _with_interval(cell.throughput, words.rate)]
+    row += [_with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
+    row += [_with_interval(one, words.duration) for one in (service.p50, service.p99)]
+    if open_loop:
+        row += [words.duration(one) for one in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
+    if cost is None:
+        row += [words.DASH] * 7
+    else:
+        row += [f"{words.three_digits(one.value)} µs" for one in (cost.cpu_user_us, cost.cpu_system_us)]
+        row += [words.three_digits(one.value) for one in (cost.voluntary_switches, cost.involuntary_switches)]
+        row += [f"{words.three_digits(cost.run_queue_wait_us.value)} µs"]
+        row += [words.memory(cost.rss_peak_bytes.value), str(cost.threads)]
+    return (*row, words.three_digits(cell.generator_cores.value))
+
+
+def _comparisons(family: Sequence[Comparison]) -> Table:
+    headings = ("first", "second", "first / second", "95% interval", "pairs", "p", "p after Holm", "told apart")
+    return Table(headings, tuple(_comparison_row(one) for one in sorted(family, key=lambda one: one.p_holm)))
+
+
+def _comparison_row(one: Comparison) -> tuple[str, ...]:
+    interval = words.DASH
+    if one.interval:
+        interval = f"{words.three_digits(one.interval.low)} to {words.three_digits(one.interval.high)}"
+    apart = "yes" if one.different else "no" if one.decidable else "not enough pairs"
+    p, p_holm = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_holm))
+    return one.a, one.b, words.three_digits(one.ratio), interval, str(one.pairs), p, p_holm, apart
