@@ -1,0 +1,257 @@
+"""The report in a real browser: complete, offline, without an error, in light and dark, narrow, by keyboard."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from made_run import EPOLL, FOLLY, MEASURED, made_run
+from msgspec.structs import replace
+from playwright.sync_api import Browser, Page
+
+from netdyno import report
+from netdyno.analysis import analyse
+
+WIDE = (1280, 800)
+PHONE = (360, 740)
+LEAST_CONTRAST_OF_TEXT = 4.5
+LEAST_CONTRAST_OF_SHAPES = 3.0
+
+
+@dataclass
+class Watched:
+    """A page with everything it complained about or asked for."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+
+def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> Iterator[Watched]:
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
+    )
+    watched = Watched(context.new_page())
+    watched.page.on("console", lambda message: watched.complaints.append(message.text))
+    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
+    watched.page.on("request", lambda request: watched.requests.append(request.url))
+    watched.page.goto(file.as_uri())
+    yield watched
+    context.close()
+
+
+@pytest.fixture(params=["light", "dark"])
+def wide(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, page_file, WIDE, request.param)
+
+
+@pytest.fixture
+def light(browser: Browser, page_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, page_file, WIDE, "light")
+
+
+@pytest.fixture
+def phone(browser: Browser, page_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, page_file, PHONE, "light")
+
+
+def open_all_details(page: Page) -> None:
+    page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+
+
+# --- complete and alone ------------------------------------------------------------------------------------------
+
+
+def test_it_asks_for_nothing_and_complains_about_nothing(wide: Watched, page_file: Path) -> None:
+    wide.page.locator("#theme").click()
+    for select in wide.page.locator("select").all():
+        select.select_option(index=0)
+    assert wide.complaints == []
+    assert [url for url in wide.requests if not url.startswith("data:")] == [page_file.as_uri()]
+
+
+def test_it_is_one_file_below_two_megabytes(page_file: Path) -> None:
+    assert page_file.stat().st_size < 2_000_000
+    assert [path.name for path in page_file.parent.iterdir()] == [page_file.name]
+
+
+def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
+    for one in analyse(made_run()).scenarios:
+        card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))
+        sentence = card.locator(".sentence")
+        assert re.sub(r"\s+", " ", sentence.inner_text()) == one.sentence
+        box = sentence.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= WIDE[1]
+
+
+def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
+    for number, one in enumerate(analyse(made_run()).scenarios, 1):
+        section = light.page.locator(f"#s{number}")
+        told = [figure.get_attribute("aria-label") or "" for figure in section.locator("figure svg").all()]
+        assert len(told) >= 7
+        assert all(EPOLL in text for text in told)
+        assert section.locator(".chart canvas").count() == 1
+        rows = section.locator("details .data").first.locator("tbody tr")
+        assert rows.count() == len(one.cells) == len(MEASURED) * len(one.levels)
+
+
+def test_each_figure_has_units_on_its_axes(light: Watched) -> None:
+    units = ("per second", "(log scale)", "µs of CPU", "per message", "MiB", "connections", "contestants")
+    for figure in light.page.locator("figure svg").all():
+        words = figure.locator("text").all_text_contents()
+        assert any(unit in word for unit in units for word in words), words
+
+
+def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> None:
+    ids = light.page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(ids) == len(set(ids))
+    links = light.page.evaluate("[...document.querySelectorAll('a, use')].map(e => e.getAttribute('href'))")
+    assert {link.removeprefix("#") for link in links if link} <= set(ids)
+
+
+def test_set_aside_trials_stand_there_with_reason_and_log_as_text(light: Watched) -> None:
+    text = light.page.locator("#set-aside").inner_text()
+    for expected in ("struck out", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "60 trials"):
+        assert expected in text
+    light.page.locator("#set-aside summary").first.click()
+    assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
+
+
+def test_commands_and_environment_are_there(light: Watched) -> None:
+    assert "./netdyno run quick" in light.page.locator("#reproduce").inner_text()
+    assert "AMD EPYC 7B13" in light.page.locator("#environment").inner_text()
+
+
+def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path) -> None:
+    run = made_run()
+    bad = "</script><img src=x onerror=alert(1)>"
+    chat = [one for one in run.trials if one.scenario == "chat"]
+    trials = tuple(replace(one, contestant=bad) if one.contestant == EPOLL else one for one in chat)
+    file = tmp_path / "report.html"
+    report.write(replace(run, trials=trials, experiment=replace(run.experiment, question=bad)), file)
+    for watched in opened(browser, file, WIDE, "light"):
+        assert watched.page.locator("img").count() == 0
+        assert watched.page.locator("h1").inner_text() == bad
+        assert watched.complaints == []
+
+
+def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    report.write(replace(made_run(), trials=()), file)
+    for watched in opened(browser, file, WIDE, "light"):
+        assert watched.page.locator(".card.no_data").count() == 4
+        assert watched.complaints == []
+
+
+# --- themes ------------------------------------------------------------------------------------------------------
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of "rgb(r, g, b)" (WCAG 2.2)."""
+    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    dark, bright = sorted((luminance(one), luminance(other)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def colour_of(page: Page, variable: str) -> str:
+    """The value of a CSS variable as rgb()."""
+    script = """name => { const e = document.createElement('i'); e.style.color = `var(${name})`;
+                document.body.append(e); const c = getComputedStyle(e).color; e.remove(); return c; }"""
+    return str(page.evaluate(script, variable))
+
+
+def test_text_and_shapes_stand_out_from_the_paper(wide: Watched) -> None:
+    for paper in ("--paper", "--raised"):
+        behind = colour_of(wide.page, paper)
+        for name in ("--ink", "--muted", "--link"):
+            assert contrast(colour_of(wide.page, name), behind) >= LEAST_CONTRAST_OF_TEXT, name
+        for number in range(8):
+            assert contrast(colour_of(wide.page, f"--c{number}"), behind) >= LEAST_CONTRAST_OF_SHAPES, number
+    for name in ("--good", "--even", "--open", "--bad"):
+        soft = colour_of(wide.page, f"{name}-soft")
+        assert contrast(colour_of(wide.page, name), soft) >= LEAST_CONTRAST_OF_TEXT, name
+
+
+def test_figures_follow_the_theme(light: Watched) -> None:
+    text = light.page.locator("figure svg text").first
+    before = text.evaluate("e => getComputedStyle(e).fill")
+    light.page.locator("#theme").click()
+    light.page.locator("#theme").click()
+    assert light.page.locator("#theme").inner_text() == "Theme: dark"
+    assert text.evaluate("e => getComputedStyle(e).fill") != before
+
+
+def test_no_stand_in_colour_is_left_in_the_page(page_file: Path) -> None:
+    assert not re.search(r"#0101[0-9a-f]{2}\b|#01020[0-9]\b", page_file.read_text(encoding="utf-8"))
+
+
+def test_a_contestant_looks_the_same_everywhere_and_like_no_other(light: Watched) -> None:
+    looks: dict[str, set[tuple[str, str]]] = {name: set() for name in MEASURED}
+    for item in light.page.locator(".legend li, .ranking tbody th").all():
+        mark, name = item.locator("svg"), item.inner_text().split()[0]
+        shape = mark.locator("use").get_attribute("href")
+        looks[name].add((str(shape), str(mark.evaluate("e => getComputedStyle(e).color"))))
+    assert all(len(found) == 1 for found in looks.values())
+    assert len({colour for found in looks.values() for _, colour in found}) == len(MEASURED)
+    assert len({shape for found in looks.values() for shape, _ in found}) == len(MEASURED)
+
+
+# --- narrow, and by keyboard -------------------------------------------------------------------------------------
+
+
+def test_a_phone_never_scrolls_the_page_sideways(phone: Watched) -> None:
+    open_all_details(phone.page)
+    assert phone.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+    for figure in phone.page.locator("figure svg").all():
+        box = figure.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= PHONE[0]
+    assert phone.complaints == []
+
+
+def test_the_chart_over_time_shrinks_with_the_window(light: Watched) -> None:
+    light.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    light.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(e => e.clientWidth <= innerWidth)")
+
+
+def test_tab_goes_first_to_the_skip_link_then_down_the_page(light: Watched) -> None:
+    light.page.keyboard.press("Tab")
+    skip = light.page.locator(":focus")
+    assert skip.inner_text() == "Skip to the answers"
+    light.page.keyboard.press("Enter")
+    assert light.page.evaluate("document.activeElement.id") == "answers"
+    where = """(() => { const e = document.activeElement, style = getComputedStyle(e);
+               const top = e.getBoundingClientRect().top + scrollY;
+               return { top, end: e === document.body, outline: style.outlineStyle }; })()"""
+    tops: list[float] = []
+    for _ in range(60):
+        light.page.keyboard.press("Tab")
+        place = light.page.evaluate(where)
+        if place["end"]:
+            break
+        assert place["outline"] != "none"
+        tops.append(place["top"])
+    assert len(tops) >= 20
+    # Cards stand two in a row, so a step may go up a little within one row of them, never further.
+    assert all(later >= earlier - 60 for earlier, later in itertools.pairwise(tops))
+
+
+def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -> None:
+    open_all_details(phone.page)
+    stuck = phone.page.evaluate(
+        """[...document.querySelectorAll('body *')]
+           .filter(e => e.scrollWidth > e.clientWidth + 1 && e.tabIndex < 0)
+           .filter(e => ['auto', 'scroll'].includes(getComputedStyle(e).overflowX))
+           .map(e => e.outerHTML.slice(0, 80))"""
+    )
+    assert stuck == []
