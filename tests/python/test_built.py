@@ -1,0 +1,62 @@
+"""The smoke experiment with the programs that were built: the whole path, judged by everything but speed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from netdyno import contestants, experiment, runner, store
+from netdyno.display import PlainDisplay
+from netdyno.model import Run
+from netdyno.paths import ROOT, build_dir
+
+pytestmark = pytest.mark.built
+
+# What a busy machine cannot change. (Little's law, the rate, the generator's share and our own are about time.)
+TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_totals"}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    outcome = runner.execute(
+        experiment.load(ROOT / "experiments" / "smoke.toml"),
+        contestants.discover(),
+        results=tmp_path_factory.mktemp("results"),
+        build=build_dir(),
+        argv=["netdyno", "run", "smoke"],
+        display=PlainDisplay(io.StringIO()),
+    )
+    return store.load(outcome.folder / store.FILE_NAME)
+
+
+def test_every_contestant_that_is_built_completes_every_cell(run: Run) -> None:
+    unavailable = {found.name for found in contestants.discover() if not found.available}
+    for trial in run.trials:
+        assert trial.status in ("valid", "struck_out") or trial.contestant in unavailable, trial.reason
+    assert {trial.contestant for trial in run.trials} == {found.name for found in contestants.discover()}
+
+
+def test_every_answer_is_true_and_every_count_agrees(run: Run) -> None:
+    for trial in run.trials:
+        failed = [f"{audit.name}: {audit.detail}" for audit in trial.audits if not audit.passed]
+        assert not [text for text in failed if text.partition(":")[0] in TIMELESS], (trial.contestant, trial.scenario)
+        assert trial.status == "skipped" or {audit.name for audit in trial.audits} >= TIMELESS
+
+
+def test_what_the_server_cost_was_seen(run: Run) -> None:
+    for trial in run.trials:
+        if trial.server is not None:
+            assert trial.server.cpu_user_s + trial.server.cpu_system_s > 0
+            assert trial.server.voluntary_switches > 0
+            assert trial.server.rss_peak_bytes > 0
+            assert trial.server.window_s > 0
+
+
+def test_no_contestant_was_forgotten_by_the_build() -> None:
+    """Built, or skipped with a stated reason: a folder that is neither was forgotten (a program: Path.is_file)."""
+    for found in contestants.discover():
+        stated = (build_dir() / "skipped" / f"{found.name}.txt").is_file()
+        assert found.available or stated or found.manifest.kind == "command", f"{found.name}: {found.why_not}"
+        assert not found.available or Path(found.command[0]).is_file() or found.manifest.kind == "command"
