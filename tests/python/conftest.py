@@ -21,7 +21,7 @@ PYTHON = (sys.executable, "-I", "-S")
 def pytest_configure(config: pytest.Config) -> None:
     """The mark of tests that need the programs. They fail, and are not skipped, where the build is missing: a check
     that did not run is no check."""
-    config.addinivalue_line("markers", "built: the test needs the programs of the build directory")
+    config.addinivalue_line("markers", "needs_build: the test needs the programs of the build directory")
 
 
 @pytest.fixture

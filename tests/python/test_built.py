@@ -12,7 +12,7 @@ from netdyno.display import PlainDisplay
 from netdyno.model import Run
 from netdyno.paths import ROOT, build_dir
 
-pytestmark = pytest.mark.built
+pytestmark = pytest.mark.needs_build
 
 # What a busy machine cannot change. (Little's law, the rate, the generator's share and our own are about time.)
 TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_totals"}
