@@ -9,17 +9,21 @@
 namespace netdyno {
 namespace {
 
-constexpr std::size_t client_digits = 8;
-constexpr std::size_t sequence_digits = 12;
-constexpr std::size_t checksum_digits = 8;
+constexpr std::size_t client_digits = 8;  // hexadecimal, as the checksum's
+constexpr std::size_t sequence_digits = 12;  // decimal
+constexpr std::size_t checksum_digits = client_digits;
 constexpr std::size_t checksum_at = client_digits + sequence_digits;
 constexpr std::size_t alphabet = 26;
 
-void write_hex(std::uint64_t value, char* out, std::size_t digits) {
-  for (std::size_t i = digits; i > 0; --i, value >>= 4) out[i - 1] = "0123456789abcdef"[value & 15];
+void write_hex(std::uint32_t value, char* out) {
+  for (std::size_t i = client_digits; i > 0; --i, value >>= 4) out[i - 1] = "0123456789abcdef"[value & 15];
 }
 
-constexpr std::array<std::int8_t, 256> hex_values = [] {
+void write_decimal(std::uint64_t value, char* out) {
+  for (std::size_t i = sequence_digits; i > 0; --i, value /= 10) out[i - 1] = static_cast<char>('0' + value % 10);
+}
+
+constexpr std::array<std::int8_t, 256> digit_values = [] {
   std::array<std::int8_t, 256> values{};
   values.fill(-1);
   for (int i = 0; i < 10; ++i) values[static_cast<std::size_t>('0' + i)] = static_cast<std::int8_t>(i);
@@ -27,16 +31,17 @@ constexpr std::array<std::int8_t, 256> hex_values = [] {
   return values;
 }();
 
-/// False when a character is no lower-case hexadecimal digit.
-bool read_hex(std::string_view text, std::uint64_t& value) {
-  value = 0;
-  int bad = 0;
+/// Nothing when a character is no lower-case digit of the base.
+template <unsigned base>
+std::optional<std::uint64_t> read_digits(std::string_view text) {
+  std::uint64_t value = 0;
+  bool good = true;
   for (const char c : text) {
-    const int digit = hex_values[static_cast<unsigned char>(c)];
-    bad |= digit;
-    value = value << 4 | static_cast<std::uint64_t>(digit & 15);
+    const auto digit = static_cast<unsigned>(digit_values[static_cast<unsigned char>(c)]);
+    good &= digit < base;
+    value = value * base + digit;
   }
-  return bad >= 0;
+  return good ? std::optional{value} : std::nullopt;
 }
 
 std::uint32_t checksum(std::string_view identity, std::string_view padding) {
@@ -64,24 +69,21 @@ void write_padding(std::uint64_t sequence, std::span<char> out) {
 }  // namespace
 
 void write_stamp(const Stamp& stamp, std::span<char> out) {
-  write_hex(stamp.client, out.data(), client_digits);
-  write_hex(stamp.sequence, out.data() + client_digits, sequence_digits);
+  write_hex(stamp.client, out.data());
+  write_decimal(stamp.sequence, out.data() + client_digits);
   const auto padding = out.subspan(min_stamp_size);
   write_padding(stamp.sequence, padding);
-  write_hex(checksum({out.data(), checksum_at}, {padding.data(), padding.size()}), out.data() + checksum_at,
-            checksum_digits);
+  write_hex(checksum({out.data(), checksum_at}, {padding.data(), padding.size()}), out.data() + checksum_at);
 }
 
 std::optional<Stamp> read_stamp(std::string_view text) {
   if (text.size() < min_stamp_size) return std::nullopt;
-  std::uint64_t client = 0;
-  std::uint64_t sequence = 0;
-  std::uint64_t sum = 0;
-  const bool digits = read_hex(text.substr(0, client_digits), client) &&
-                      read_hex(text.substr(client_digits, sequence_digits), sequence) &&
-                      read_hex(text.substr(checksum_at, checksum_digits), sum);
-  if (!digits || sum != checksum(text.substr(0, checksum_at), text.substr(min_stamp_size))) return std::nullopt;
-  return Stamp{static_cast<std::uint32_t>(client), sequence};
+  const auto client = read_digits<16>(text.substr(0, client_digits));
+  const auto sequence = read_digits<10>(text.substr(client_digits, sequence_digits));
+  const auto sum = read_digits<16>(text.substr(checksum_at, checksum_digits));
+  if (!client || !sequence || !sum) return std::nullopt;
+  if (*sum != checksum(text.substr(0, checksum_at), text.substr(min_stamp_size))) return std::nullopt;
+  return Stamp{static_cast<std::uint32_t>(*client), *sequence};
 }
 
 }  // namespace netdyno

@@ -1,0 +1,123 @@
+#include "loadgen/flight.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include <map>
+
+namespace netdyno::load {
+namespace {
+
+TEST(Flight, GivesTheTimesOfAnAnsweredMessageOnce) {
+  Flight flight;
+  flight.intend(100);
+  flight.intend(200);
+  EXPECT_FALSE(flight.answer(0)) << "not sent yet";
+  EXPECT_EQ(flight.send(110), 100);
+  EXPECT_EQ(flight.send(220), 200);
+  const auto second = flight.answer(1);
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->times.intended, 200);
+  EXPECT_EQ(second->times.sent, 220);
+  EXPECT_FALSE(flight.answer(1));
+  EXPECT_EQ(flight.waiting(), 1U);
+  EXPECT_TRUE(flight.answer(0));
+  EXPECT_EQ(flight.waiting(), 0U);
+}
+
+TEST(Flight, FindsAMessageThatThousandsOvertook) {
+  Flight flight;
+  constexpr std::uint64_t count = 5000;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    flight.intend(static_cast<Nanos>(i));
+    flight.send(static_cast<Nanos>(i));
+    if (i != 3) {
+      EXPECT_TRUE(flight.answer(i));
+    }
+  }
+  EXPECT_EQ(flight.unanswered(), 1U);
+  const auto late = flight.answer(3);
+  ASSERT_TRUE(late);
+  EXPECT_EQ(late->times.intended, 3);
+  EXPECT_EQ(flight.unanswered(), 0U);
+}
+
+TEST(Flight, CountsAnExpiredMessageOnceAndSaysSoWhenItIsAnsweredLate) {
+  Flight flight;
+  for (Nanos at = 0; at < 3; ++at) {
+    flight.intend(at);
+    flight.send(at);
+  }
+  EXPECT_EQ(flight.expire(2), 2U);
+  EXPECT_EQ(flight.expire(2), 0U);
+  EXPECT_TRUE(flight.answer(0)->expired);
+  EXPECT_FALSE(flight.answer(2)->expired);
+  EXPECT_EQ(flight.expire(never), 0U);
+  EXPECT_EQ(flight.waiting(), 1U);
+}
+
+TEST(Flight, DoesNotExpireWhatWasNotSent) {
+  Flight flight;
+  flight.intend(1);
+  EXPECT_EQ(flight.expire(never), 0U);
+}
+
+/// What a Flight is meant to be, without its ring.
+struct Model {
+  struct Message {
+    Nanos intended;
+    bool sent = false;
+    bool answered = false;
+    bool expired = false;
+  };
+  std::vector<Message> messages;
+  std::size_t sent = 0;
+
+  std::uint64_t expire(Nanos deadline) {
+    std::uint64_t count = 0;
+    for (Message& m : messages) {
+      if (!m.sent || m.answered || m.expired || m.intended >= deadline) continue;
+      m.expired = true;
+      ++count;
+    }
+    return count;
+  }
+  std::uint64_t waiting() const {
+    return static_cast<std::uint64_t>(std::ranges::count_if(messages, [](const Message& m) { return !m.answered; }));
+  }
+};
+
+RC_GTEST_PROP(Flight, BehavesLikeAPlainList, (const std::vector<std::pair<unsigned char, unsigned char>>& steps)) {
+  Flight flight;
+  Model model;
+  Nanos now = 0;
+  for (const auto& [kind, detail] : steps) {
+    now += detail;
+    if (kind % 4 == 0) {
+      flight.intend(now);
+      model.messages.push_back({now});
+    } else if (kind % 4 == 1 && model.sent < model.messages.size()) {
+      RC_ASSERT(flight.next_to_send() == model.sent);
+      model.messages[model.sent].sent = true;
+      RC_ASSERT(flight.send(now) == model.messages[model.sent++].intended);
+    } else if (kind % 4 == 2) {
+      const std::size_t sequence = detail % (model.messages.size() + 2);
+      const auto answer = flight.answer(sequence);
+      const bool known = sequence < model.sent && !model.messages[sequence].answered;
+      RC_ASSERT(answer.has_value() == known);
+      if (!known) continue;
+      model.messages[sequence].answered = true;
+      RC_ASSERT(answer->times.intended == model.messages[sequence].intended);
+      RC_ASSERT(answer->expired == model.messages[sequence].expired);
+    } else if (kind % 4 == 3) {
+      RC_ASSERT(flight.expire(now - 50) == model.expire(now - 50));
+    }
+    RC_ASSERT(flight.waiting() == model.waiting());
+    RC_ASSERT(flight.unsent() == model.messages.size() - model.sent);
+  }
+}
+
+}  // namespace
+}  // namespace netdyno::load

@@ -1,0 +1,124 @@
+#include "loadgen/schedule.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include <cmath>
+#include <map>
+
+namespace netdyno::load {
+namespace {
+
+LoadPlan open_loop(Arrivals arrivals, double rate_hz, std::uint32_t connections, std::uint32_t threads) {
+  LoadPlan plan;
+  plan.arrivals = arrivals;
+  plan.rate_hz = rate_hz;
+  plan.connections = connections;
+  plan.threads = threads;
+  return plan;
+}
+
+/// All arrivals before `end` of all threads: intended time, and the connection's number in the whole generator.
+std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos start, Nanos end) {
+  std::multimap<Nanos, std::uint32_t> all;
+  for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
+    const Slice slice{thread, plan.threads, plan.connections};
+    const auto schedule = make_schedule(plan, slice);
+    schedule->start(start);
+    while (schedule->next().intended < end) {
+      const Arrival arrival = schedule->take();
+      all.emplace(arrival.intended, slice.global(arrival.connection));
+    }
+  }
+  return all;
+}
+
+RC_GTEST_PROP(Slice, SharesOutEveryConnectionOnce, ()) {
+  const auto connections = *rc::gen::inRange<std::uint32_t>(1, 200);
+  const auto threads = *rc::gen::inRange<std::uint32_t>(1, std::min(connections, 9U) + 1);
+  std::vector<int> owners(connections);
+  for (std::uint32_t thread = 0; thread < threads; ++thread) {
+    const Slice slice{thread, threads, connections};
+    for (std::uint32_t local = 0; local < slice.size(); ++local) {
+      const std::uint32_t number = slice.global(local);
+      RC_ASSERT(slice.owns(number));
+      RC_ASSERT(slice.local(number) == local);
+      ++owners[number];
+    }
+  }
+  RC_ASSERT(owners == std::vector<int>(connections, 1));
+}
+
+TEST(ConstantRate, SpacesTheWholeGeneratorEvenlyWhateverTheThreads) {
+  for (const std::uint32_t threads : {1U, 2U, 3U}) {
+    const auto all = arrivals_before(open_loop(Arrivals::constant, 1e6, 7, threads), 1000, 1000 + 21'000);
+    ASSERT_EQ(all.size(), 21U);
+    std::uint64_t k = 0;
+    for (const auto& [intended, connection] : all) {
+      EXPECT_EQ(intended, static_cast<Nanos>(1000 + k * 1000));
+      EXPECT_EQ(connection, k % 7);
+      ++k;
+    }
+  }
+}
+
+TEST(ConstantRate, DoesNotDrift) {
+  // 3 messages a second: a gap of 333,333,333.33 ns. After an hour the 10,800th is due at 3600 s to the nanosecond.
+  const auto schedule = make_schedule(open_loop(Arrivals::constant, 3, 1, 1), {});
+  schedule->start(0);
+  for (int i = 0; i < 10'800; ++i) schedule->take();
+  EXPECT_EQ(schedule->next().intended, 3600 * one_second);
+}
+
+TEST(PoissonRate, HasTheRateTheSpreadAndTheConnectionsOfAPoissonProcess) {
+  constexpr double rate = 50'000;
+  const auto all = arrivals_before(open_loop(Arrivals::poisson, rate, 10, 2), 0, one_second);
+  EXPECT_NEAR(static_cast<double>(all.size()), rate, 5 * std::sqrt(rate));
+
+  double squares = 0;
+  std::map<std::uint32_t, int> per_connection;
+  Nanos before = 0;
+  for (const auto& [intended, connection] : all) {
+    const double gap = static_cast<double>(intended - before) * rate / 1e9;
+    squares += gap * gap;
+    before = intended;
+    ++per_connection[connection];
+  }
+  // The second moment of an exponential distribution with mean 1 is 2; of even gaps it would be 1.
+  EXPECT_NEAR(squares / static_cast<double>(all.size()), 2, 0.15);
+  ASSERT_EQ(per_connection.size(), 10U);
+  for (const auto& [connection, count] : per_connection) EXPECT_NEAR(count, rate / 10, 5 * std::sqrt(rate / 10));
+}
+
+TEST(PoissonRate, RepeatsWithTheSeedAndChangesWithIt) {
+  LoadPlan plan = open_loop(Arrivals::poisson, 1000, 4, 2);
+  const auto first = arrivals_before(plan, 0, one_second);
+  EXPECT_EQ(arrivals_before(plan, 0, one_second), first);
+  plan.seed = 2;
+  EXPECT_NE(arrivals_before(plan, 0, one_second), first);
+}
+
+TEST(ClosedLoop, KeepsItsDepthAndFollowsTheAnswers) {
+  LoadPlan plan;
+  plan.connections = 2;
+  plan.depth = 2;
+  const auto schedule = make_schedule(plan, {0, 1, 2});
+  EXPECT_EQ(schedule->next().intended, never);
+  schedule->start(5);
+  for (const std::uint32_t connection : {0U, 1U, 0U, 1U}) {
+    EXPECT_EQ(schedule->next().intended, 5);
+    EXPECT_EQ(schedule->take().connection, connection);
+  }
+  EXPECT_EQ(schedule->next().intended, never);
+  schedule->answered(1, 70);
+  schedule->answered(0, 71);
+  EXPECT_EQ(schedule->next().intended, 70);
+  EXPECT_EQ(schedule->take().connection, 1U);
+  EXPECT_EQ(schedule->take().intended, 71);
+  EXPECT_EQ(schedule->next().intended, never);
+}
+
+}  // namespace
+}  // namespace netdyno::load
