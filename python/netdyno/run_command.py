@@ -78,11 +78,13 @@ def _contestants(asked: Experiment, patterns: Sequence[str], build: Path) -> tup
 
 def _present(stored: Run, folder: Path, console: Console) -> Path:
     """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
-    from netdyno import analysis, report, table
+    from netdyno.analysis import analyse
+    from netdyno.report import write
+    from netdyno.table import render
 
-    console.print(table.render(analysis.analyse(stored)))
+    console.print(render(analyse(stored)))
     path = (folder / REPORT_NAME).resolve()
-    report.write(stored, path)
+    write(stored, path)
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path
 
@@ -94,7 +96,7 @@ def write_report(run: str, results: Path) -> Path:
     stored = store.load(path)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
-    from netdyno import report
+    from netdyno.report import write
 
-    report.write(stored, target)
+    write(stored, target)
     return target
