@@ -120,15 +120,15 @@ def check(
     ctx: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(help="Contestants; all when none is named.")] = None,
 ) -> int:
-    """Run the conformance suite over contestants (further options go to pytest)."""
+    """Run the conformance suite over contestants (from the first option on, the rest goes to pytest)."""
     from netdyno import checks, contestants
 
-    chosen = [name for name in names or () if not name.startswith("-")]
-    options = [*(name for name in names or () if name.startswith("-")), *ctx.args]
+    words = [*(names or ()), *ctx.args]
+    first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
     everyone = contestants.discover()
-    for name in chosen:
+    for name in words[:first_option]:
         contestants.by_name(everyone, name)
-    return checks.run_conformance(chosen, options)
+    return checks.run_conformance(words[:first_option], words[first_option:])
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -120,7 +120,7 @@ def announcement(experiment: Experiment, contestants: Sequence[Contestant]) -> s
     seconds = plan.estimate_seconds(experiment, contestants)
     return (
         f"{experiment.name}: {experiment.question} {experiment.blocks} blocks of {cells} trials "
-        f"({len(contestants)} contestants), about {format_clock(seconds)} minutes"
+        f"({len(contestants)} contestants), about {format_clock(seconds)} (minutes:seconds)"
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import cli
+from netdyno import checks, cli
 from netdyno.contestants import discover
 from netdyno.paths import ROOT
 
@@ -209,6 +209,18 @@ def test_serve_becomes_the_server(fake_build: Path) -> None:
         server.send_signal(signal.SIGTERM)
         assert json.loads(server.stdout.readline())["protocol_errors"] == 0
     assert server.returncode == 0
+
+
+def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+
+    def remember(names: list[str], options: list[str]) -> int:
+        seen.extend((names, options))
+        return 5
+
+    monkeypatch.setattr(checks, "run_conformance", remember)
+    assert cli.main(["check", SERVER, "-q", "-k", "contract"]) == 5
+    assert seen == [[SERVER], ["-q", "-k", "contract"]]
 
 
 def test_load_hands_every_argument_to_the_generator() -> None:
