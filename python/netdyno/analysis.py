@@ -225,13 +225,16 @@ def _count(run: Run, status: str) -> int:
 
 def _note(run: Run, trial: Trial) -> TrialNote:
     scenario = next((one for one in run.experiment.scenarios if one.name == trial.scenario), None)
+    reason = trial.reason or "no reason was stored"
+    failed_audits = [audit.name for audit in trial.audits if not audit.passed]
     return TrialNote(
         block=trial.block,
         scenario=trial.scenario,
         contestant=trial.contestant,
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
-        reason=trial.reason or "no reason was stored",
+        kind=", ".join(failed_audits) or reason,
+        reason=reason,
         log=trial.log,
     )
 

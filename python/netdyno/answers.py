@@ -71,10 +71,16 @@ def answer(
     front = front_runners(standings, family, better(scenario))
     if len(front) == 1:
         return Answer("winner", leader, _winner(scenario, standings, family))
-    among = [one for one in family if one.a in front and one.b in front]
-    if not all(one.decidable for one in among if not one.different):
+    undecided = [name for name in front[1:] if _undecided_between(leader, name, family)]
+    tied = [name for name in front if name not in undecided]
+    if len(tied) == 1:
         return Answer("not_enough_blocks", "Not enough blocks", _undecided(scenario, front, family, levels, needed))
-    return Answer("tie", f"Tie: {words.listed(front)}", _tie(scenario, front, family))
+    return Answer("tie", f"Tie: {words.listed(tied)}", _tie(scenario, tied, undecided, family))
+
+
+def _undecided_between(first: str, second: str, family: Sequence[Comparison]) -> bool:
+    one = against(first, second, family)
+    return one is None or not (one.decidable or one.different)
 
 
 def front_runners(standings: Sequence[Standing], family: Sequence[Comparison], direction: Better) -> list[str]:
@@ -120,23 +126,23 @@ def _winner(scenario: Scenario, standings: Sequence[Standing], family: Sequence[
     return f"{start}: {_gap(one)}, the next ({_interval(one)}; {words.p_value(one.p_holm)} after Holm)."
 
 
-def _tie(scenario: Scenario, front: Sequence[str], family: Sequence[Comparison]) -> str:
-    start = f"{words.listed(front)} tie for {_superlative(scenario)} ({load_words(scenario)})"
-    one = against(front[0], front[-1], family)
-    if one is None:
-        return f"{start}."
-    return f"{start}: {front[0]} lies {_gap(one)}, a gap that chance alone can give ({_interval(one)})."
+def _tie(scenario: Scenario, tied: Sequence[str], undecided: Sequence[str], family: Sequence[Comparison]) -> str:
+    start = f"{words.listed(tied)} cannot be told apart in {METRIC_NAMES[scenario.metric]} ({load_words(scenario)})"
+    one = against(tied[0], tied[1], family)
+    seen = f": {tied[0]} lies {_gap(one)} ({_interval(one)})" if one else ""
+    rest = f" For {words.listed(undecided)} there are too few pairs to say." if undecided else ""
+    return f"{start}{seen}.{rest}"
 
 
 def _undecided(scenario: Scenario, front: Sequence[str], family: Sequence[Comparison], levels: int, needed: int) -> str:
-    fewest = min(one.pairs for one in family)
+    facing = [one for name in front[1:] if (one := against(front[0], name, family))]
+    fewest = min((one.pairs for one in facing), default=0)
     blocks = -(-needed // max(levels, 1))
     start = (
-        f"Not enough blocks to say who has {_superlative(scenario)} ({load_words(scenario)}): "
-        f"{words.plural(fewest, 'pair')} per comparison, {needed} needed (about {words.plural(blocks, 'block')})"
+        f"Not enough blocks to say who has {_superlative(scenario)} ({load_words(scenario)}): {front[0]} shares "
+        f"{words.plural(fewest, 'pair')} with a rival, {needed} needed ({words.plural(blocks, 'block')} without losses)"
     )
-    one = against(front[0], front[1], family)
-    seen = f" Seen, not proven: {front[0]} {_gap(one)} ({_interval(one)})." if one else ""
+    seen = f" Seen, not proven: {front[0]} {_gap(facing[0])} ({_interval(facing[0])})." if facing else ""
     return f"{start}.{seen}"
 
 

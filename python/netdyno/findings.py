@@ -138,6 +138,8 @@ class TrialNote:
     contestant: str
     level: str
     status: Status
+    kind: str
+    """What trials set aside for the same cause have in common: the failed audits, or the reason itself."""
     reason: str
     log: str
 

@@ -214,8 +214,8 @@ def ratio_interval(pairs: Pairs, seed: int = 1) -> Interval | None:
 class Comparison:
     """`a` against `b`: ratio of their metrics (a divided by b), and whether the test tells them apart.
 
-    `decidable`: with this many pairs the corrected test could have told them apart at all. `p_holm` is 1 before
-    `corrected` has seen the whole family.
+    `decidable`: beside the other comparisons as they came out, this many pairs could have told the two apart. `p_holm`
+    is 1 before `corrected` has seen the whole family.
     """
 
     a: str
@@ -246,11 +246,16 @@ def compare(a: str, b: str, samples: Mapping[str, Samples], seed: int = 1) -> Co
 
 def corrected(family: Sequence[Comparison], level: float = LEVEL) -> tuple[Comparison, ...]:
     """The same comparisons with Holm's correction over all of them and the verdict of each."""
-    adjusted = holm([comparison.p for comparison in family])
-    reachable = holm([smallest_p(comparison.pairs) for comparison in family])
+    p_values = [comparison.p for comparison in family]
+    adjusted = holm(p_values)
+
+    def reachable(index: int) -> float:
+        """What Holm would make of the least p-value that this comparison could have had."""
+        return holm([*p_values[:index], smallest_p(family[index].pairs), *p_values[index + 1 :]])[index]
+
     return tuple(
-        replace(one, p_holm=p, decidable=least <= level, different=p <= level)
-        for one, p, least in zip(family, adjusted, reachable, strict=True)
+        replace(one, p_holm=p, decidable=reachable(index) <= level, different=p <= level)
+        for index, (one, p) in enumerate(zip(family, adjusted, strict=True))
     )
 
 

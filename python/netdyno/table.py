@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from netdyno import answers, words
-from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, Verdict
+from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
@@ -17,7 +20,8 @@ STYLES: dict[Verdict, str] = {
     "unopposed": "bold",
     "no_data": "bold red",
 }
-REASONS_SHOWN = 5
+CAUSES_SHOWN = 5
+LONGEST_REASON = 120
 
 
 def render(analysis: Analysis) -> RenderableType:
@@ -63,7 +67,7 @@ def _line(one: ScenarioFindings, standing: Standing, cell: CellFigures | None) -
         rank(one, standing),
         standing.contestant,
         answers.value(one.scenario, standing.value),
-        words.percent_change(relative.value) if relative else "",
+        to_first(standing),
         words.change_interval(interval).replace(" to ", "..") if interval else "",
         words.duration(cell.response_ns.p99.value) if cell else words.DASH,
         f"{words.three_digits(cell.cost.cpu_us.value)} µs" if cell and cell.cost else words.DASH,
@@ -77,21 +81,35 @@ def rank(one: ScenarioFindings, standing: Standing) -> str:
     return f"{standing.rank}=" if standing.shared else str(standing.rank)
 
 
+def to_first(standing: Standing) -> str:
+    """The change against the leader, with a star where the two were told apart: a shared rank may hide that."""
+    one = standing.against_leader
+    return f"{words.percent_change(one.ratio)}{'*' if one.different else ' '}" if one else ""
+
+
 def _set_aside(analysis: Analysis) -> list[RenderableType]:
-    """Each distinct reason once, with how many trials it took."""
-    groups: dict[tuple[str, str, str], int] = {}
+    """Each cause once, with the contestants it took trials from and, where trials differ, one of the reasons."""
+    groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
-        key = (note.status, note.contestant, note.reason)
-        groups[key] = groups.get(key, 0) + 1
+        groups.setdefault((note.status, note.kind), []).append(note)
     lines: list[RenderableType] = [
-        Text.assemble(
-            (f"{status.replace('_', ' ')}: ", "yellow"), f"{contestant}, {words.plural(count, 'trial')}: {why}"
-        )
-        for (status, contestant, why), count in list(groups.items())[:REASONS_SHOWN]
+        Text.assemble((f"{status.replace('_', ' ')}: ", "yellow"), _cause(kind, notes))
+        for (status, kind), notes in list(groups.items())[:CAUSES_SHOWN]
     ]
-    if len(groups) > REASONS_SHOWN:
-        lines.append(Text(f"and {len(groups) - REASONS_SHOWN} more reasons; all stand in the report"))
+    if len(groups) > CAUSES_SHOWN:
+        lines.append(Text(f"and {words.plural(len(groups) - CAUSES_SHOWN, 'more cause')}; all stand in the report"))
     return lines
+
+
+def _cause(kind: str, notes: Sequence[TrialNote]) -> str:
+    took = Counter(note.contestant for note in notes)
+    who = words.listed([f"{name} ({words.plural(count, 'trial')})" for name, count in sorted(took.items())])
+    first = notes[0].reason
+    return f"{who}: {first if len(notes) == 1 or first == kind else f'{kind}, such as {_short(first)}'}"
+
+
+def _short(reason: str) -> str:
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."
 
 
 def _sureness(analysis: Analysis) -> Text:
@@ -99,7 +117,7 @@ def _sureness(analysis: Analysis) -> Text:
     return Text(
         f"{words.plural(counts.valid, 'valid trial')} in {words.plural(analysis.blocks_measured, 'block')}, "
         f"{counts.struck_out} struck out, {counts.failed} failed, {counts.skipped} skipped. "
-        f"Equal ranks (=) could not be told apart. Chance that a ranking claims any difference that is not there: "
+        f"Equal ranks (=) could not all be told apart; * is told apart from the first. Chance that a ranking claims any difference that is not there: "
         f"at most {analysis.level:.0%} (Holm over all its comparisons).",
         style="dim",
     )

@@ -79,6 +79,14 @@ def test_it_is_one_file_below_two_megabytes(page_file: Path) -> None:
     assert [path.name for path in page_file.parent.iterdir()] == [page_file.name]
 
 
+def test_a_run_in_which_everything_failed_noisily_stays_small(tmp_path: Path) -> None:
+    run = made_run()
+    trials = tuple(replace(one, status="failed", reason="died", log="x" * 100_000, load=None) for one in run.trials)
+    file = tmp_path / "report.html"
+    report.write(replace(run, trials=trials), file)
+    assert file.stat().st_size < 2_000_000
+
+
 def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
     for one in analyse(made_run()).scenarios:
         card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))

@@ -53,7 +53,7 @@ def test_contestants_that_do_not_differ_share_a_rank(found: Analysis) -> None:
     assert http.verdict == "tie"
     assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
     assert ranks(http)[COROUTINES] == 3
-    assert "tie for the highest throughput" in http.sentence
+    assert "cannot be told apart in throughput (closed loop)" in http.sentence
 
 
 def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
@@ -70,7 +70,7 @@ def test_too_few_pairs_give_no_verdict_and_say_how_many_are_needed(found: Analys
     chat = scenario(found, "chat")
     assert chat.verdict == "not_enough_blocks"
     needed = stats.pairs_needed(10)
-    assert f"6 pairs per comparison, {needed} needed" in chat.sentence
+    assert f"{EPOLL} shares 6 pairs with a rival, {needed} needed" in chat.sentence
     assert not any(one.different for one in chat.comparisons)
     assert len(set(ranks(chat).values())) == 1
 

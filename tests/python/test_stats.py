@@ -249,3 +249,17 @@ def test_whatever_is_not_told_apart_shares_a_rank(mask: int) -> None:
     for a, b in everything:
         assert (a, b) in apart or ranks[a] == ranks[b]
         assert ranks[a] <= ranks[b]
+
+
+def test_what_too_few_pairs_hide_is_undecided_and_not_a_tie() -> None:
+    """One contestant lost a block: 8 pairs, 9 needed while nothing else is told apart; more when the rest is."""
+    logs = a_a_logs(2, 5, blocks=9, levels=1)
+    data = samples(logs)
+    data["e"] = {cell: value * 8 for cell, value in data["e"].items() if cell[0] != 0}
+    assert not any(one.decidable for one in family(data) if "e" in (one.a, one.b))
+    logs[0] += 3
+    logs[1] += 1.5
+    data = samples(logs)
+    data["e"] = {cell: value / 8 for cell, value in data["e"].items() if cell[0] != 0}
+    assert all(one.different for one in family(data) if "a" in (one.a, one.b) and "e" not in (one.a, one.b))
+    assert any(one.different for one in family(data) if "e" in (one.a, one.b))

@@ -53,8 +53,8 @@ def test_ties_share_a_marked_rank_and_the_undecidable_have_none(found: Analysis)
 
 def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
     flat = re.sub(r"\s+", " ", text(found))
-    assert "struck out: threads-snapshot, 1 trial: verification: 3 of 212000 messages lost" in flat
-    assert "skipped: folly-fibers, 60 trials: Folly not found" in flat
+    assert "struck out: threads-snapshot (1 trial): verification: 3 of 212000 messages lost" in flat
+    assert "skipped: folly-fibers (60 trials): Folly not found" in flat
 
 
 def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:

@@ -17,6 +17,10 @@ from netdyno.model import Run
 from netdyno.report import theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
+MOST_NOTES = 20
+"""Trials told one by one per cause; a run in which everything fails must still give a page of two megabytes at most."""
+LOG_TAIL = 1500
+"""Characters of a trial's log in the page, its end; the whole log is stored with the run."""
 
 
 def write(run: Run, path: Path) -> None:
@@ -47,14 +51,16 @@ def html(analysis: Analysis) -> str:
         script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("page.js"),
         data=_data(analysis, looks),
         uplot_licence=_file("vendor/uPlot.LICENSE"),
+        most_notes=MOST_NOTES,
+        log_tail=LOG_TAIL,
     )
 
 
 def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
-    """Trials set aside for the same reason stand together, in the order of their first."""
+    """Trials of a contestant set aside for the same cause stand together, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
     for note in notes:
-        groups.setdefault((note.status, note.contestant, note.reason), []).append(note)
+        groups.setdefault((note.status, note.contestant, note.kind), []).append(note)
     return list(groups.items())
 
 

@@ -170,7 +170,7 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
         rank=table.rank(findings, standing),
         contestant=standing.contestant,
         value=answers.value(findings.scenario, standing.value),
-        change=words.percent_change(relative.value) if relative else "",
+        change=table.to_first(standing),
         interval=words.change_interval(relative.interval) if relative and relative.interval else "",
         p=words.p_value(one.p_holm).removeprefix("p = ").removeprefix("p ") if one else "",
         pairs=one.pairs if one else None,
