@@ -117,7 +117,8 @@ def _sureness(analysis: Analysis) -> Text:
     return Text(
         f"{words.plural(counts.valid, 'valid trial')} in {words.plural(analysis.blocks_measured, 'block')}, "
         f"{counts.struck_out} struck out, {counts.failed} failed, {counts.skipped} skipped. "
-        f"Equal ranks (=) could not all be told apart; * is told apart from the first. Chance that a ranking claims any difference that is not there: "
+        f"Equal ranks (=) could not all be told apart; * is told apart from the first. "
+        f"Chance that a ranking claims any difference that is not there: "
         f"at most {analysis.level:.0%} (Holm over all its comparisons).",
         style="dim",
     )
