@@ -29,7 +29,7 @@ app.add_typer(new_app, name="new")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Results = Annotated[Path, typer.Option("--results", help="Where runs are stored.")]
+Results = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", help="Where runs are stored.")]
 RESULTS = ROOT / "results"
 
 

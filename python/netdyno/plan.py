@@ -53,7 +53,7 @@ def plan(experiment: Experiment, contestants: Sequence[Contestant]) -> tuple[Cel
 
 def why_skip(contestant: Contestant, scenario: Scenario, levels: dict[str, type_level]) -> str:
     """Why a contestant cannot have this cell; empty when it can. A thread count that a model cannot have is refused by
-    the server itself (docs/adr/0002), so here it becomes a stated skip."""
+    the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
     manifest = contestant.manifest
     if not contestant.available:
         return contestant.why_not

@@ -1,7 +1,7 @@
 """The commands in the documents work: every fenced block marked `sh` is executed, in order, from the repository's root.
 
-A block is run by a shell with `set -e`; what a person would have to wait for or cannot undo is marked in its info string:
-`sh slow` is not run here (another test runs its commands: the marker says so in `SLOW`), `text` blocks are not commands.
+A block is run by a shell with `set -e`. `sh slow` marks what takes too long for every run of the tests (a second build
+with sanitizers, a whole experiment); it is run by hand. A `text` block is no command, or one that cannot be repeated.
 """
 
 from __future__ import annotations
