@@ -12,8 +12,19 @@ std::string program_name(const char* argv0) {
   return path.substr(path.rfind('/') + 1);
 }
 
+namespace {
+
+/// Whatever the caller put into an argument, the message about it stays one line and does nothing to a terminal.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return text;
+}
+
+}  // namespace
+
 void usage_error(const std::string& program, const std::string& message) {
-  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), message.c_str());
+  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), printable(message).c_str());
   std::exit(2);
 }
 
