@@ -42,8 +42,11 @@ rc::Gen<std::string> piece() {
   const auto http = rc::gen::map(
       rc::gen::element<std::string>("", "Connection: close\r\n", "A: b\r\n", "Content-Length: 1\r\n", "bad\r\n"),
       [](const std::string& header) { return "GET /x HTTP/1.1\r\n" + header + "\r\n"; });
+  const auto near_limit = rc::gen::map(rc::gen::inRange<std::size_t>(0, 30), [](std::size_t n) {
+    return "GET /x HTTP/1.1\r\nA: " + std::string(limit - 35 + n, 'x') + "\r\n\r\n";
+  });
   const auto noise = rc::gen::arbitrary<std::string>();
-  return rc::gen::oneOf(text, rpc, rpc, framed, line, http, http, noise);
+  return rc::gen::oneOf(text, rpc, rpc, framed, line, http, near_limit, noise);
 }
 
 /// A few pieces in a row, sometimes with one byte damaged.
