@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+"""How much of a bare epoll loop's speed netdyno-load keeps, with every reply verified and timed.
+
+Both meet the same bare echo server, pinned to core 0, from core 1: closed loop, 31-byte messages. The machine's speed
+drifts by more than the difference that is looked for, so the two alternate, each round gives one ratio, and the ratios
+are what counts. Run by hand on a quiet machine:
+
+    bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+SERVER_CORE, LOAD_CORE = 0, 1
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Round trips a second, and CPU microseconds that each cost the generator."""
+
+    per_second: float
+    cpu_us: float
+
+
+@contextmanager
+def bare_server(build: Path) -> Iterator[str]:
+    """A fresh server on SERVER_CORE; gives its URL."""
+    command = [*pinned(SERVER_CORE), str(build / "bench/bare_server")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield json.loads(server.stdout.readline())["endpoint"]
+        finally:
+            server.terminate()
+
+
+def pinned(core: int) -> list[str]:
+    return ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
+
+
+def output(command: list[str]) -> dict[str, object]:
+    done = subprocess.run([*pinned(LOAD_CORE), *command], check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+def bare(build: Path, connections: int, seconds: float) -> Rate:
+    with bare_server(build) as url:
+        port = str(urlsplit(url).port)
+        result = output([str(build / "bench/bare_load"), port, str(connections), "0.3", str(seconds)])
+    cpu = float(str(result["cpu_user_s"])) + float(str(result["cpu_system_s"]))
+    return Rate(float(str(result["per_second"])), 1e6 * cpu / int(str(result["completed"])))
+
+
+def ours(build: Path, connections: int, seconds: float) -> Rate:
+    with bare_server(build) as url:
+        result = json.loads(
+            json.dumps(
+                output(
+                    [
+                        *(str(build / "loadgen/netdyno-load"), url, "-c", str(connections), "--size", "31"),
+                        *("--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"),
+                    ]
+                )
+            )
+        )
+    failed = [a for a in result["audits"] if a["name"] in ("verification", "bytes", "connections") and not a["passed"]]
+    if failed:
+        raise SystemExit(f"the generator's own audits failed: {failed}")
+    cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
+    return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
+
+
+def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
+    print(f"{connections} connections, 31-byte echo, closed loop, {seconds:g} s a run")
+    print(f"{'round':>5} {'bare/s':>9} {'ours/s':>9} {'ratio':>6} {'bare us':>8} {'ours us':>8}")
+    ratios, bare_us, our_us = [], [], []
+    for number in range(rounds):
+        # Every other round the other way round, so that drift favours neither.
+        order = (bare, ours) if number % 2 == 0 else (ours, bare)
+        rates = {measure.__name__: measure(build, connections, seconds) for measure in order}
+        b, o = rates["bare"], rates["ours"]
+        ratios.append(o.per_second / b.per_second)
+        bare_us.append(b.cpu_us)
+        our_us.append(o.cpu_us)
+        print(
+            f"{number + 1:>5} {b.per_second:>9.0f} {o.per_second:>9.0f} {ratios[-1]:>6.3f} "
+            f"{b.cpu_us:>8.2f} {o.cpu_us:>8.2f}",
+            flush=True,
+        )
+    low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
+    print(
+        f"median ratio {statistics.median(ratios):.3f} (quartiles {low:.3f} to {high:.3f}); CPU per message: "
+        f"bare {statistics.median(bare_us):.2f} us, ours {statistics.median(our_us):.2f} us\n"
+    )
+
+
+def memory(build: Path, connections: int) -> None:
+    """Peak memory of one process with many connections."""
+    command = [str(build / "loadgen/netdyno-load"), "", "-c", str(connections), "--duration", "2s", "--json", "-"]
+    with bare_server(build) as url:
+        command[1] = url
+        result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
+    print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=Path(__file__).resolve().parents[1] / "build/release")
+    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--connections", type=int, nargs="+", default=[100, 1000])
+    options = parser.parse_args()
+    for connections in options.connections:
+        compare(options.build, connections, options.rounds, options.seconds)
+    memory(options.build, 10_000)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "loadgen/audits.hpp"
+
+namespace netdyno::load {
+namespace {
+
+constexpr Nanos ms = 1'000'000;
+constexpr std::int64_t service = 100'000;  // ns
+
+/// 1000 messages a second on 10 connections for 10 s, each answered after 100 us: nothing to complain about.
+struct Trial {
+  LoadPlan plan;
+  Measurement result;
+
+  Trial() {
+    plan.connections = 10;
+    plan.arrivals = Arrivals::constant;
+    plan.rate_hz = 1000;
+    Figures& f = result.figures;
+    f.connections.established = 10;
+    f.messages = {.sent = 11000, .expected = 11000, .received = 11000};
+    f.bytes = {.sent = 341000, .received = 341000, .expected = 341000};
+    f.scheduled_in_window = f.sent_in_window = 10000;
+    for (int i = 0; i < 10000; ++i) {
+      f.response.record(service + 5000);
+      f.service.record(service);
+      f.own_lag.record(5000);
+    }
+    complete(10000);
+    result.cpu = {{.user_s = 1, .system_s = 3}};
+    result.cores = 2;
+  }
+
+  /// Completions in the window, and what they were in the air.
+  void complete(std::uint64_t count) {
+    result.figures.completed_in_window = count;
+    result.figures.completed_service_ns = result.figures.in_flight_ns = count * service;
+  }
+
+  /// The same as a closed loop that keeps ten messages in the air.
+  void close_loop() {
+    plan.arrivals = Arrivals::closed;
+    plan.rate_hz = std::nullopt;
+    Figures& f = result.figures;
+    f.response.clear();
+    const std::uint64_t count = 10 * static_cast<std::uint64_t>(plan.duration) / (service + 5000);
+    for (std::uint64_t i = 0; i < count; ++i) f.response.record(service + 5000);
+    complete(count);
+  }
+
+  const Audit& of(const std::string& name) {
+    audits_ = audit(plan, result);
+    return *std::ranges::find(audits_, name, &Audit::name);
+  }
+
+ private:
+  std::vector<Audit> audits_;
+};
+
+TEST(Audits, AllPassOnAGoodTrial) {
+  Trial trial;
+  for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
+  trial.close_loop();
+  for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
+}
+
+TEST(Audits, HaveTheNamesOfTheContract) {
+  Trial trial;
+  std::vector<std::string> names;
+  for (const Audit& check : audit(trial.plan, trial.result)) names.push_back(check.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"verification", "bytes", "connections", "achieved_rate", "little",
+                                             "generator"}));
+}
+
+struct Fault {
+  const char* name;
+  const char* audit;
+  std::function<void(Trial&)> cause;
+  const char* told;  // stands in the detail
+};
+
+class AuditFaults : public testing::TestWithParam<Fault> {};
+
+TEST_P(AuditFaults, AreStruckOutWithTheirFigures) {
+  Trial trial;
+  GetParam().cause(trial);
+  const Audit& check = trial.of(GetParam().audit);
+  EXPECT_FALSE(check.passed);
+  EXPECT_NE(check.detail.find(GetParam().told), std::string::npos) << check.detail;
+}
+
+const std::vector<Fault> faults{
+        Fault{"Lost", "verification", [](Trial& t) { --t.result.figures.messages.received; }, "lost 1"},
+        Fault{"Duplicated", "verification",
+              [](Trial& t) { ++t.result.figures.messages.received, ++t.result.figures.messages.duplicated; },
+              "lost 0, duplicated 1"},
+        Fault{"Reordered", "verification", [](Trial& t) { ++t.result.figures.messages.reordered; }, "reordered 1"},
+        Fault{"Corrupt", "verification", [](Trial& t) { ++t.result.figures.messages.corrupt; }, "corrupt 1"},
+        Fault{"Broken", "verification", [](Trial& t) { ++t.result.figures.errors.protocol; }, "streams broken 1"},
+        Fault{"NothingReceived", "verification", [](Trial& t) { t.result.figures.messages = {}; }, "0 replies"},
+        Fault{"BytesMissing", "bytes", [](Trial& t) { --t.result.figures.bytes.received; }, "received 340999"},
+        Fault{"BytesTooMany", "bytes", [](Trial& t) { ++t.result.figures.bytes.received; }, "received 341001"},
+        Fault{"Refused", "connections",
+              [](Trial& t) { --t.result.figures.connections.established, ++t.result.figures.connections.refused; },
+              "established 9 of 10 (refused 1"},
+        Fault{"ClosedEarly", "connections", [](Trial& t) { ++t.result.figures.errors.closed_by_server; },
+              "ended early 1"},
+        Fault{"ResetEarly", "connections", [](Trial& t) { ++t.result.figures.errors.reset; }, "ended early 1"},
+        Fault{"NotJoined", "connections", [](Trial& t) { t.result.all_joined = false; }, "not every client"},
+        Fault{"FellBehind", "achieved_rate", [](Trial& t) { t.result.figures.scheduled_in_window = 9800; },
+              "asked 1000.0/s, scheduled 980.0/s"},
+        Fault{"CompletedTooMany", "achieved_rate", [](Trial& t) { t.complete(10200); }, "completed 1020.0/s"},
+        Fault{"SlowGenerator", "achieved_rate",
+              [](Trial& t) {
+                t.complete(9000);
+                t.result.cpu[0].system_s = 9;
+              },
+              "completed 900.0/s"},
+        Fault{"TooManyInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns += 60'000'000; }, "N 0.1060"},
+        Fault{"TooFewInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns -= 60'000'000; }, "N 0.0940"},
+        Fault{"ClosedLoopThatTimesHalf", "little",
+              [](Trial& t) {
+                t.close_loop();
+                t.result.figures.completed_in_window *= 2;
+                t.result.figures.completed_service_ns *= 2;
+                t.result.figures.in_flight_ns *= 2;
+              },
+              "N 10 kept in flight"},
+        Fault{"BusyThread", "generator", [](Trial& t) { t.result.cpu[0].system_s = 7.6; }, "busiest thread 86%"},
+        Fault{"BusyCores", "generator",
+              [](Trial& t) {
+                t.result.cores = 1;
+                t.result.cpu = {{.user_s = 4.5, .system_s = 0}, {.user_s = 4.5, .system_s = 0}};
+              },
+              "0.90 of 1 cores"},
+        Fault{"LateSender", "generator",
+              [](Trial& t) {
+                for (int i = 0; i < 200; ++i) t.result.figures.own_lag.record(5 * ms);
+              },
+              "own send lag p50 5.0 us, p99 5"}};
+
+INSTANTIATE_TEST_SUITE_P(One, AuditFaults, testing::ValuesIn(faults),
+                         [](const auto& test) { return std::string{test.param.name}; });
+
+TEST(Audits, StateAnOverloadThatTheServerCaused) {
+  Trial trial;
+  trial.complete(6000);
+  const Audit& check = trial.of("achieved_rate");
+  EXPECT_TRUE(check.passed);
+  EXPECT_NE(check.detail.find("overload"), std::string::npos) << check.detail;
+  EXPECT_NE(check.detail.find("asked 1000.0/s"), std::string::npos);
+  EXPECT_NE(check.detail.find("completed 600.0/s"), std::string::npos);
+}
+
+TEST(Audits, ForgiveThePoissonProcessItsChance) {
+  Trial trial;
+  trial.plan.arrivals = Arrivals::poisson;
+  trial.result.figures.scheduled_in_window = 10300;  // three standard deviations
+  trial.complete(10300);
+  EXPECT_TRUE(trial.of("achieved_rate").passed);
+  trial.plan.arrivals = Arrivals::constant;
+  EXPECT_FALSE(trial.of("achieved_rate").passed);
+}
+
+TEST(Audits, LatenessThatTheServerCausedIsNotTheGenerators) {
+  Trial trial;
+  for (int i = 0; i < 5000; ++i) trial.result.figures.blocked_lag.record(500 * ms);
+  EXPECT_TRUE(trial.of("generator").passed);
+}
+
+TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
+  Trial trial;
+  trial.complete(99);
+  trial.result.figures.in_flight_ns = 0;
+  EXPECT_TRUE(trial.of("little").passed);
+  EXPECT_NE(trial.of("little").detail.find("too few"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace netdyno::load

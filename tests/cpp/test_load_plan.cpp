@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "loadgen/plan.hpp"
+
+namespace netdyno::load {
+namespace {
+
+LoadPlan parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), {"/usr/bin/netdyno-load", "tcp://127.0.0.1:7000"});
+  return parse_load_plan(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(LoadPlan, HasDefaults) {
+  const LoadPlan plan = parse({});
+  EXPECT_EQ(plan.url.port, 7000);
+  EXPECT_EQ(plan.workload, Workload::echo);
+  EXPECT_EQ(plan.arrivals, Arrivals::closed);
+  EXPECT_FALSE(plan.rate_hz);
+  EXPECT_FALSE(plan.connect_rate_hz);
+  EXPECT_EQ(plan.size, 31U);
+  EXPECT_EQ(plan.duration, 10 * one_second);
+}
+
+TEST(LoadPlan, ARateMakesAnOpenLoop) {
+  const LoadPlan plan = parse({"-c", "100", "--rate", "1000/conn"});
+  EXPECT_EQ(plan.arrivals, Arrivals::constant);
+  EXPECT_EQ(plan.rate_hz, 100'000);
+  EXPECT_EQ(parse({"--rate", "2.5", "-c", "100"}).rate_hz, 2.5);
+  EXPECT_EQ(parse({"--rate", "10", "--arrivals", "poisson"}).arrivals, Arrivals::poisson);
+}
+
+TEST(LoadPlan, TakesEveryOption) {
+  const LoadPlan plan = parse(
+      {"--workload", "rpc", "-c", "8", "--depth", "4", "--size", "1KiB", "--duration", "1.5s", "--warmup", "0",
+       "--connect-rate", "50", "--connect-timeout", "2s", "--timeout", "3s", "--threads", "2", "--source-ips",
+       "127.0.0.2,127.0.0.3", "--seed", "9", "--json", "a", "--hdr", "b", "--audience", "all", "--service-time", "5ms",
+       "--nodelay", "off", "--write-mode", "split", "--events-fd", "2"});
+  EXPECT_EQ(plan.depth, 4U);
+  EXPECT_EQ(plan.size, 1024U);
+  EXPECT_EQ(plan.duration, 1'500'000'000);
+  EXPECT_EQ(plan.warmup, 0);
+  EXPECT_EQ(plan.connect_rate_hz, 50);
+  EXPECT_EQ(plan.connect_timeout, 2 * one_second);
+  EXPECT_EQ(plan.timeout, 3 * one_second);
+  EXPECT_EQ(plan.source_ips, (std::vector<std::string>{"127.0.0.2", "127.0.0.3"}));
+  EXPECT_EQ(plan.seed, 9U);
+  EXPECT_EQ(plan.audience, Audience::all);
+  EXPECT_EQ(plan.service_us, 5000);
+  EXPECT_FALSE(plan.nodelay);
+  EXPECT_EQ(plan.write_mode, WriteMode::split);
+  EXPECT_EQ(plan.events_fd, 2);
+  EXPECT_EQ(plan.json_file, "a");
+  EXPECT_EQ(plan.hdr_file, "b");
+}
+
+struct Mistake {
+  std::vector<const char*> arguments;
+  const char* told;
+};
+
+class Mistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(Mistakes, EndWithExit2AndOneLine) {
+  // One line: nothing but the newline follows the hint at --help.
+  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().told + ".*help lists the options.\n$";
+  EXPECT_EXIT(parse(GetParam().arguments), testing::ExitedWithCode(2), line);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, Mistakes,
+    testing::Values(Mistake{{"--frobnicate"}, "frobnicate"}, Mistake{{"--workload", "ftp"}, "echo.http.lines"},
+                    Mistake{{"--rate", "fast"}, "no rate"}, Mistake{{"--rate", "-5"}, "no rate"},
+                    Mistake{{"--rate", "0"}, "no rate"}, Mistake{{"--rate", "10/connection"}, "no rate"},
+                    Mistake{{"--arrivals", "poisson"}, "needs --rate"},
+                    Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
+                    Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"}, Mistake{{"--depth", "0"}, "depth"},
+                    Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
+                    Mistake{{"--size", "28"}, "at least 29"}, Mistake{{"--size", "27", "--workload", "chat"}, "28"},
+                    Mistake{{"--size", "31k"}, "no size"}, Mistake{{"--duration", "10"}, "no duration"},
+                    Mistake{{"--duration", "0"}, "longer than 0"}, Mistake{{"--timeout", "0"}, "longer than 0"},
+                    Mistake{{"--connect-rate", "slow"}, "neither"}, Mistake{{"--threads", "2"}, "more threads"},
+                    Mistake{{"--workload", "chat", "-c", "3", "--threads", "2"}, "second connection"},
+                    Mistake{{"--service-time", "1ms"}, "workload rpc"},
+                    Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
+                    Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
+
+TEST(LoadPlan, HelpHasExamples) {
+  EXPECT_EXIT(
+      {
+        dup2(STDOUT_FILENO, STDERR_FILENO);
+        parse({"--help"});
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace netdyno::load
