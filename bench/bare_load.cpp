@@ -1,8 +1,9 @@
-// The least a load generator can do: connect, keep one message in flight on each connection, receive, count. It verifies
-// nothing and times nothing, so what netdyno-load is slower than this is what verification and histograms cost.
+// The least a load generator can do: connect, keep one message in flight on each connection, receive, count. It
+// verifies nothing and times nothing, so what netdyno-load is slower than this is what verification and histograms
+// cost.
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <arpa/inet.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,7 +31,8 @@ int connect_to(std::uint16_t port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect: " + std::string{std::strerror(errno)});
+  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+    die("connect: " + std::string{std::strerror(errno)});
   set_nodelay(fd, true);
   return fd;
 }

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 SERVER_CORE, LOAD_CORE = 0, 1
@@ -48,34 +49,29 @@ def pinned(core: int) -> list[str]:
     return ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
 
 
-def output(command: list[str]) -> dict[str, object]:
-    done = subprocess.run([*pinned(LOAD_CORE), *command], check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout))
+def output(command: list[str], prefix: list[str]) -> Any:
+    return json.loads(subprocess.run([*prefix, *command], check=True, capture_output=True, text=True).stdout)
 
 
 def bare(build: Path, connections: int, seconds: float) -> Rate:
     with bare_server(build) as url:
-        port = str(urlsplit(url).port)
-        result = output([str(build / "bench/bare_load"), port, str(connections), "0.3", str(seconds)])
-    cpu = float(str(result["cpu_user_s"])) + float(str(result["cpu_system_s"]))
-    return Rate(float(str(result["per_second"])), 1e6 * cpu / int(str(result["completed"])))
+        command = [str(build / "bench/bare_load"), str(urlsplit(url).port), str(connections), "0.3", str(seconds)]
+        result = output(command, pinned(LOAD_CORE))
+    return Rate(result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"])
 
 
-def ours(build: Path, connections: int, seconds: float) -> Rate:
+def run_ours(build: Path, connections: int, seconds: float, prefix: list[str]) -> Any:
     with bare_server(build) as url:
-        result = json.loads(
-            json.dumps(
-                output(
-                    [
-                        *(str(build / "loadgen/netdyno-load"), url, "-c", str(connections), "--size", "31"),
-                        *("--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"),
-                    ]
-                )
-            )
-        )
+        command = [str(build / "loadgen/netdyno-load"), url, "-c", str(connections), "--size", "31"]
+        result = output([*command, "--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"], prefix)
     failed = [a for a in result["audits"] if a["name"] in ("verification", "bytes", "connections") and not a["passed"]]
     if failed:
         raise SystemExit(f"the generator's own audits failed: {failed}")
+    return result
+
+
+def ours(build: Path, connections: int, seconds: float) -> Rate:
+    result = run_ours(build, connections, seconds, pinned(LOAD_CORE))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
     return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
 
@@ -106,10 +102,7 @@ def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
 
 def memory(build: Path, connections: int) -> None:
     """Peak memory of one process with many connections."""
-    command = [str(build / "loadgen/netdyno-load"), "", "-c", str(connections), "--duration", "2s", "--json", "-"]
-    with bare_server(build) as url:
-        command[1] = url
-        result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    result = run_ours(build, connections, 2, [])
     established, peak = result["connections"]["established"], result["generator"]["max_rss_bytes"]
     print(f"{established} of {connections} connections established, peak memory {peak / 2**20:.1f} MiB")
 

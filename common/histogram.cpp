@@ -47,8 +47,8 @@ std::string encode_counts(const std::vector<std::uint64_t>& counts, std::size_t 
 std::string deflated(const std::string& bytes) {
   uLongf size = compressBound(bytes.size());
   std::string out(size, '\0');
-  const int status = compress(reinterpret_cast<Bytef*>(out.data()), &size,
-                              reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+  const int status =
+      compress(reinterpret_cast<Bytef*>(out.data()), &size, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
   if (status != Z_OK) throw std::runtime_error("zlib cannot compress a histogram: error " + std::to_string(status));
   out.resize(size);
   return out;
@@ -61,8 +61,7 @@ std::string base64(const std::string& bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
     std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+    for (std::size_t k = 0; k < 3; ++k) group = group << 8 | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
     for (std::size_t k = 0; k < 4; ++k) out.push_back(k <= n ? digits[group >> (18 - 6 * k) & 63] : '=');
   }
   return out;
@@ -92,9 +91,7 @@ void Histogram::clear() {
   sum_ = 0;
 }
 
-double Histogram::mean() const {
-  return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_);
-}
+double Histogram::mean() const { return count_ == 0 ? 0 : static_cast<double>(sum_) / static_cast<double>(count_); }
 
 std::int64_t Histogram::max() const { return at(100); }
 

@@ -9,7 +9,7 @@
 namespace netdyno {
 namespace {
 
-constexpr std::size_t client_digits = 8;  // hexadecimal, as the checksum's
+constexpr std::size_t client_digits = 8;     // hexadecimal, as the checksum's
 constexpr std::size_t sequence_digits = 12;  // decimal
 constexpr std::size_t checksum_digits = client_digits;
 constexpr std::size_t checksum_at = client_digits + sequence_digits;

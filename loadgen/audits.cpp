@@ -16,9 +16,7 @@ constexpr std::uint64_t enough_messages = 100;
 
 double as_double(std::uint64_t n) { return static_cast<double>(n); }
 
-double us(const Histogram& histogram, double percentile) {
-  return static_cast<double>(histogram.at(percentile)) / 1e3;
-}
+double us(const Histogram& histogram, double percentile) { return static_cast<double>(histogram.at(percentile)) / 1e3; }
 
 Audit verification(const Figures& figures) {
   const MessageCounts& m = figures.messages;
@@ -46,7 +44,8 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
 
 double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
   double most = 0;
-  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, (cpu.user_s + cpu.system_s) / seconds(plan.duration));
+  for (const CpuTime& cpu : measurement.cpu)
+    most = std::max(most, (cpu.user_s + cpu.system_s) / seconds(plan.duration));
   return most;
 }
 
@@ -89,9 +88,9 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
 
   const double scheduled = as_double(figures.scheduled_in_window);
   const double completed = as_double(figures.completed_in_window);
-  const std::string rates = fmt::format("asked {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s",
-                                        *plan.rate_hz, scheduled / window,
-                                        as_double(figures.sent_in_window) / window, completed / window);
+  const std::string rates =
+      fmt::format("asked {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", *plan.rate_hz,
+                  scheduled / window, as_double(figures.sent_in_window) / window, completed / window);
   if (!within(scheduled, asked, slack + chance)) return {"achieved_rate", false, rates + ": the generator fell behind"};
   if (within(completed, scheduled, slack)) return {"achieved_rate", true, rates};
   if (completed < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
@@ -99,9 +98,9 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   return {"achieved_rate", false, rates};
 }
 
-/// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over time
-/// from their count alone. X: completions within the window. R: the times of those, each from its own two stamps. In a
-/// closed loop N is also known beforehand, and the mean of the response histogram has to agree.
+/// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over
+/// time from their count alone. X: completions within the window. R: the times of those, each from its own two stamps.
+/// In a closed loop N is also known beforehand, and the mean of the response histogram has to agree.
 Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const double window = seconds(plan.duration);
@@ -116,8 +115,8 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const double tolerance = little_tolerance + std::min(0.5, us(figures.service, 99.9) / 1e6 / window);
   const auto agree = [&](double n, double xr) { return std::abs(n - xr) <= tolerance * std::max(n, xr); };
   bool holds = agree(in_flight, rate * service_s);
-  std::string detail = fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us)", in_flight,
-                                   rate * service_s, rate, service_s * 1e6);
+  std::string detail = fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us)", in_flight, rate * service_s,
+                                   rate, service_s * 1e6);
   if (plan.arrivals == Arrivals::closed) {
     const double asked = as_double(figures.connections.established * plan.depth);
     const double response_s = figures.response.mean() / 1e9;
@@ -144,8 +143,8 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
 }  // namespace
 
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {
-  return {verification(measurement.figures), bytes(measurement.figures),  connections(plan, measurement),
-          achieved_rate(plan, measurement),  little(plan, measurement), generator(plan, measurement)};
+  return {verification(measurement.figures), bytes(measurement.figures), connections(plan, measurement),
+          achieved_rate(plan, measurement),  little(plan, measurement),  generator(plan, measurement)};
 }
 
 }  // namespace netdyno::load

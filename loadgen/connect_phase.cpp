@@ -31,7 +31,8 @@ void Worker::connect_all() {
     }
     expire_connects(begun);
     Nanos until = begun < size ? connect_time(begun) : never;
-    if (oldest_connect_ < begun) until = std::min(until, connections_[oldest_connect_].connect_began + plan_.connect_timeout);
+    if (oldest_connect_ < begun)
+      until = std::min(until, connections_[oldest_connect_].connect_began + plan_.connect_timeout);
     if (settled_ < size) transport_->wait(until, *this);
   }
 }

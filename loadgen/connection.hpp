@@ -16,12 +16,12 @@ struct Connection {
 
   std::unique_ptr<Decoder> decoder;
   Flight flight;
-  std::string rest;          // of a message that the socket took in part
-  std::size_t rest_at = 0;   // where the untaken bytes begin
+  std::string rest;         // of a message that the socket took in part
+  std::size_t rest_at = 0;  // where the untaken bytes begin
   Nanos connect_began = 0;
   State state = State::waiting;
-  bool blocked = false;      // until on_writable
-  bool joined = false;       // chat: has received something, so the server knows it
+  bool blocked = false;  // until on_writable
+  bool joined = false;   // chat: has received something, so the server knows it
 
   bool open() const { return state == State::open; }
 };

@@ -42,9 +42,9 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   const auto lost = static_cast<std::int64_t>(m.expected) - static_cast<std::int64_t>(m.received - m.duplicated);
 
   std::string text = fmt::format("{}: {}\n\n", format_url(plan.url), load_text(plan));
-  text += fmt::format("{:.1f} messages/s: {} sent, {} answered in {:g} s\n\n",
-                      static_cast<double>(f.completed_in_window) / window, f.sent_in_window, f.completed_in_window,
-                      window);
+  text +=
+      fmt::format("{:.1f} messages/s: {} sent, {} answered in {:g} s\n\n",
+                  static_cast<double>(f.completed_in_window) / window, f.sent_in_window, f.completed_in_window, window);
   text += fmt::format("{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", "p50", "p90", "p99", "p99.9", "max", "mean");
   text += row(plan.rate_hz ? "response" : "response*", f.response);
   text += row("service", f.service);

@@ -68,7 +68,8 @@ void add_rate(CLI::App& app, RawPlan& raw) {
            if (raw.rate_is_per_connection) number.remove_suffix(5);
            const auto rate = parse_rate(number);
            if (!rate)
-             throw CLI::ValidationError("--rate", "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
+             throw CLI::ValidationError("--rate",
+                                        "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
            raw.rate_hz = *rate;
          },
          "open loop: messages a second in all, or on each connection with /conn")

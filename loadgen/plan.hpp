@@ -21,24 +21,24 @@ struct LoadPlan {
   Workload workload = Workload::echo;
   Arrivals arrivals = Arrivals::closed;
   std::uint32_t connections = 1;
-  std::uint32_t depth = 1;                       // closed loop: messages in flight per connection
-  std::optional<double> rate_hz;                 // open loop: total over all connections
-  std::size_t size = 31;                         // of a message, as protocol/WIRE.md counts it per workload
+  std::uint32_t depth = 1;        // closed loop: messages in flight per connection
+  std::optional<double> rate_hz;  // open loop: total over all connections
+  std::size_t size = 31;          // of a message, as protocol/WIRE.md counts it per workload
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
-  std::optional<double> connect_rate_hz;         // none: all at once
+  std::optional<double> connect_rate_hz;  // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
-  std::vector<std::string> source_ips;           // connections take them in turn; empty: the kernel chooses
+  std::vector<std::string> source_ips;  // connections take them in turn; empty: the kernel chooses
   std::uint64_t seed = 1;
-  Audience audience = Audience::others;          // chat: what the server does
-  std::int32_t service_us = 0;                   // rpc: the `workload` field of the requests
+  Audience audience = Audience::others;  // chat: what the server does
+  std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
   bool nodelay = true;
   WriteMode write_mode = WriteMode::gathered;
-  std::string json_file;                         // empty: none; "-": stdout
-  std::string hdr_file;                          // empty: none
-  int events_fd = -1;                            // -1: none
+  std::string json_file;  // empty: none; "-": stdout
+  std::string hdr_file;   // empty: none
+  int events_fd = -1;     // -1: none
 };
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).

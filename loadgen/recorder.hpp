@@ -65,10 +65,10 @@ struct Figures {
   ByteCounts bytes;
   ErrorCounts errors;
   std::uint64_t scheduled_in_window = 0;
-  std::uint64_t sent_in_window = 0;       // meant for the window, and sent
-  std::uint64_t completed_in_window = 0;  // answered within the window
-  std::uint64_t completed_service_ns = 0; // service times of those, added up
-  std::uint64_t in_flight_ns = 0;         // sent and unanswered messages, integrated over the window
+  std::uint64_t sent_in_window = 0;        // meant for the window, and sent
+  std::uint64_t completed_in_window = 0;   // answered within the window
+  std::uint64_t completed_service_ns = 0;  // service times of those, added up
+  std::uint64_t in_flight_ns = 0;          // sent and unanswered messages, integrated over the window
 
   void add(const Figures& other);
 };
@@ -131,7 +131,8 @@ class Recorder {
   void count_in_flight(Nanos at, std::int64_t change) {
     const Nanos from = std::clamp(last_change_, window_.start, window_.end);
     const Nanos to = std::clamp(at, window_.start, window_.end);
-    if (to > from) figures.in_flight_ns += static_cast<std::uint64_t>(to - from) * static_cast<std::uint64_t>(in_flight_);
+    if (to > from)
+      figures.in_flight_ns += static_cast<std::uint64_t>(to - from) * static_cast<std::uint64_t>(in_flight_);
     last_change_ = std::max(at, last_change_);
     in_flight_ += change;
   }

@@ -15,9 +15,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json distribution(const Histogram& histogram) {
-  return {{"count", histogram.count()},  {"mean", histogram.mean()},   {"p50", histogram.at(50)},
-          {"p90", histogram.at(90)},     {"p99", histogram.at(99)},    {"p999", histogram.at(99.9)},
-          {"max", histogram.max()},      {"histogram", histogram.encode()}};
+  return {{"count", histogram.count()}, {"mean", histogram.mean()},       {"p50", histogram.at(50)},
+          {"p90", histogram.at(90)},    {"p99", histogram.at(99)},        {"p999", histogram.at(99.9)},
+          {"max", histogram.max()},     {"histogram", histogram.encode()}};
 }
 
 Histogram send_lag(const Figures& figures) {
@@ -43,8 +43,9 @@ Json plan_json(const LoadPlan& plan) {
 }
 
 Json connections_json(const ConnectCounts& c) {
-  return {{"attempted", c.attempted()}, {"established", c.established}, {"refused", c.refused},
-          {"timed_out", c.timed_out},   {"reset", c.reset},             {"other", c.other}};
+  return {{"attempted", c.attempted()}, {"established", c.established},
+          {"refused", c.refused},       {"timed_out", c.timed_out},
+          {"reset", c.reset},           {"other", c.other}};
 }
 
 Json messages_json(const MessageCounts& m) {
@@ -80,7 +81,10 @@ Json timeline_json(const std::vector<Timeline::Slot>& slots) {
     p99.push_back(slot.p99_ns);
     errors.push_back(slot.errors);
   }
-  return {{"interval_ns", Timeline::interval}, {"completed", completed}, {"p50_ns", p50}, {"p99_ns", p99},
+  return {{"interval_ns", Timeline::interval},
+          {"completed", completed},
+          {"p50_ns", p50},
+          {"p99_ns", p99},
           {"errors", errors}};
 }
 
@@ -101,8 +105,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
            {{"sent", figures.sent_in_window},
             {"completed", figures.completed_in_window},
             {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
-          {"latency",
-           {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
+          {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
           {"send_lag_ns", distribution(send_lag(figures))},
           {"connections", connections_json(figures.connections)},
           {"connect_ns", distribution(figures.connect)},

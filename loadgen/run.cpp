@@ -36,8 +36,7 @@ class Run {
   Run(const LoadPlan& plan, Observer& observer)
       : plan_(plan), observer_(observer), control_(plan.threads), timeline_(plan.duration, plan.threads) {
     for (std::uint32_t i = 0; i < plan.threads; ++i)
-      workers_.push_back(
-          std::make_unique<Worker>(plan, Slice{i, plan.threads, plan.connections}, control_, timeline_));
+      workers_.push_back(std::make_unique<Worker>(plan, Slice{i, plan.threads, plan.connections}, control_, timeline_));
   }
 
   Measurement carry_out() {

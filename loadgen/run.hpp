@@ -27,8 +27,8 @@ struct Measurement {
   std::vector<CpuTime> cpu;  // of each thread, over the window
   std::vector<Timeline::Slot> timeline;
   std::uint64_t max_rss_bytes = 0;
-  std::size_t cores = 1;  // that this process may use
-  bool all_joined = true; // chat: the server knew every client before the load began
+  std::size_t cores = 1;   // that this process may use
+  bool all_joined = true;  // chat: the server knew every client before the load began
 };
 
 Measurement run_load(const LoadPlan& plan, Observer& observer);

@@ -12,8 +12,8 @@
 namespace netdyno::load {
 
 /// Gives the waiting messages of a connection to its transport, in order, and notes when each went out. What does not
-/// fit waits as a number in the connection's Flight; only the rest of a message that was taken in part is kept as bytes.
-/// Owning thread only.
+/// fit waits as a number in the connection's Flight; only the rest of a message that was taken in part is kept as
+/// bytes. Owning thread only.
 class Sender {
  public:
   Sender(WriteMode mode, const Slice& slice, Transport& transport, Codec& codec, Recorder& recorder)

@@ -26,7 +26,9 @@ double run_queue_wait_s() {
 CpuTime thread_cpu() {
   rusage usage{};
   getrusage(RUSAGE_THREAD, &usage);
-  const auto in_seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec); };
+  const auto in_seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
   return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime), run_queue_wait_s()};
 }
 
@@ -208,9 +210,8 @@ void Worker::reply(const Stamp& stamp, std::size_t size) {
   if (!plausible(stamp)) return corrupt();
   ++figures.messages.received;
   using Verdict = Deliveries::Verdict;
-  const Verdict verdict = unwanted_copy(stamp)
-                              ? Verdict::again
-                              : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
+  const Verdict verdict =
+      unwanted_copy(stamp) ? Verdict::again : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
   if (verdict == Verdict::again) {
     ++figures.messages.duplicated;
     return recorder_.error(now_);
@@ -229,8 +230,7 @@ bool Worker::plausible(const Stamp& stamp) const {
   if (!is_chat() && stamp.client != slice_.global(receiver_)) return false;
   if (stamp.client >= slice_.connections) return false;
   // What other threads have sent is not known here; their messages pass on their checksum.
-  return !slice_.owns(stamp.client) ||
-         stamp.sequence < connections_[slice_.local(stamp.client)].flight.next_to_send();
+  return !slice_.owns(stamp.client) || stamp.sequence < connections_[slice_.local(stamp.client)].flight.next_to_send();
 }
 
 bool Worker::unwanted_copy(const Stamp& stamp) const {

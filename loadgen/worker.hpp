@@ -102,14 +102,14 @@ class Worker final : private TransportEvents, private ReplySink {
   std::uint64_t probes_ = 0;
 
   Window window_;
-  Nanos now_ = 0;                    // read at every event
-  std::uint32_t receiver_ = 0;       // whose bytes are being decoded
-  std::uint64_t intended_ = 0;       // messages that joined a queue
-  std::uint64_t waiting_ = 0;        // those of open connections that are not answered, sent or not
-  Nanos boundary_ = never;           // the next of window start, window end
+  Nanos now_ = 0;               // read at every event
+  std::uint32_t receiver_ = 0;  // whose bytes are being decoded
+  std::uint64_t intended_ = 0;  // messages that joined a queue
+  std::uint64_t waiting_ = 0;   // those of open connections that are not answered, sent or not
+  Nanos boundary_ = never;      // the next of window start, window end
   Nanos expire_at_ = never;
   std::uint32_t expire_next_ = 0;
-  bool draining_ = false;            // chat: this thread's messages stand in Control::owed
+  bool draining_ = false;  // chat: this thread's messages stand in Control::owed
   CpuTime cpu_at_start_;
   CpuTime cpu_;
   std::atomic<std::uint64_t> completed_{0};

@@ -30,7 +30,10 @@ class FakeServer {
 
   /// `held`: accepts, but reads nothing before release().
   explicit FakeServer(Behaviour behaviour, bool held = false)
-      : behaviour_(std::move(behaviour)), listener_(listen_tcp({}, true)), control_(eventfd(0, EFD_CLOEXEC)), held_(held) {
+      : behaviour_(std::move(behaviour)),
+        listener_(listen_tcp({}, true)),
+        control_(eventfd(0, EFD_CLOEXEC)),
+        held_(held) {
     thread_ = std::thread{[this] { serve(); }};
   }
   ~FakeServer() {

@@ -47,9 +47,7 @@ TEST(Histogram, MoreThanAnHourCountsAsAnHour) {
   EXPECT_EQ(histogram.mean(), static_cast<double>(Histogram::highest));
 }
 
-TEST(HistogramDeathTest, NegativeDurationEndsTheProgram) {
-  EXPECT_DEATH(recorded({-1}), "negative duration -1 ns");
-}
+TEST(HistogramDeathTest, NegativeDurationEndsTheProgram) { EXPECT_DEATH(recorded({-1}), "negative duration -1 ns"); }
 
 RC_GTEST_PROP(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues, ()) {
   const auto values = *rc::gen::nonEmpty(rc::gen::container<Values>(nanoseconds()));

@@ -134,10 +134,11 @@ TEST(Load, CountsEveryDuplicate) {
 }
 
 TEST(Load, CountsEveryMessageThatCameLate) {
-  const Figures f = hundred([held = std::string{}](int, int message, const std::string& line) mutable -> FakeServer::Answer {
-    if (every_tenth(message)) return held = line, FakeServer::Answer{""};
-    return {line + std::exchange(held, "")};
-  });
+  const Figures f =
+      hundred([held = std::string{}](int, int message, const std::string& line) mutable -> FakeServer::Answer {
+        if (every_tenth(message)) return held = line, FakeServer::Answer{""};
+        return {line + std::exchange(held, "")};
+      });
   EXPECT_EQ(f.messages.reordered, 10U);
   EXPECT_EQ(lost(f.messages), 0U);
   EXPECT_EQ(f.messages.duplicated, 0U);
@@ -238,9 +239,8 @@ TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
 }
 
 TEST(Load, AClosedLoopGoesOnAfterALostMessage) {
-  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
-    return {message == 0 ? "" : line};
-  }};
+  const FakeServer server{
+      [](int, int message, const std::string& line) -> FakeServer::Answer { return {message == 0 ? "" : line}; }};
   LoadPlan plan = one_by_one(server.url(), 300);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz = std::nullopt;

@@ -72,8 +72,8 @@ TEST(Audits, HaveTheNamesOfTheContract) {
   Trial trial;
   std::vector<std::string> names;
   for (const Audit& check : audit(trial.plan, trial.result)) names.push_back(check.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"verification", "bytes", "connections", "achieved_rate", "little",
-                                             "generator"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"verification", "bytes", "connections", "achieved_rate", "little", "generator"}));
 }
 
 struct Fault {
@@ -94,54 +94,53 @@ TEST_P(AuditFaults, AreStruckOutWithTheirFigures) {
 }
 
 const std::vector<Fault> faults{
-        Fault{"Lost", "verification", [](Trial& t) { --t.result.figures.messages.received; }, "lost 1"},
-        Fault{"Duplicated", "verification",
-              [](Trial& t) { ++t.result.figures.messages.received, ++t.result.figures.messages.duplicated; },
-              "lost 0, duplicated 1"},
-        Fault{"Reordered", "verification", [](Trial& t) { ++t.result.figures.messages.reordered; }, "reordered 1"},
-        Fault{"Corrupt", "verification", [](Trial& t) { ++t.result.figures.messages.corrupt; }, "corrupt 1"},
-        Fault{"Broken", "verification", [](Trial& t) { ++t.result.figures.errors.protocol; }, "streams broken 1"},
-        Fault{"NothingReceived", "verification", [](Trial& t) { t.result.figures.messages = {}; }, "0 replies"},
-        Fault{"BytesMissing", "bytes", [](Trial& t) { --t.result.figures.bytes.received; }, "received 340999"},
-        Fault{"BytesTooMany", "bytes", [](Trial& t) { ++t.result.figures.bytes.received; }, "received 341001"},
-        Fault{"Refused", "connections",
-              [](Trial& t) { --t.result.figures.connections.established, ++t.result.figures.connections.refused; },
-              "established 9 of 10 (refused 1"},
-        Fault{"ClosedEarly", "connections", [](Trial& t) { ++t.result.figures.errors.closed_by_server; },
-              "ended early 1"},
-        Fault{"ResetEarly", "connections", [](Trial& t) { ++t.result.figures.errors.reset; }, "ended early 1"},
-        Fault{"NotJoined", "connections", [](Trial& t) { t.result.all_joined = false; }, "not every client"},
-        Fault{"FellBehind", "achieved_rate", [](Trial& t) { t.result.figures.scheduled_in_window = 9800; },
-              "asked 1000.0/s, scheduled 980.0/s"},
-        Fault{"CompletedTooMany", "achieved_rate", [](Trial& t) { t.complete(10200); }, "completed 1020.0/s"},
-        Fault{"SlowGenerator", "achieved_rate",
-              [](Trial& t) {
-                t.complete(9000);
-                t.result.cpu[0].system_s = 9;
-              },
-              "completed 900.0/s"},
-        Fault{"TooManyInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns += 60'000'000; }, "N 0.1060"},
-        Fault{"TooFewInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns -= 60'000'000; }, "N 0.0940"},
-        Fault{"ClosedLoopThatTimesHalf", "little",
-              [](Trial& t) {
-                t.close_loop();
-                t.result.figures.completed_in_window *= 2;
-                t.result.figures.completed_service_ns *= 2;
-                t.result.figures.in_flight_ns *= 2;
-              },
-              "N 10 kept in flight"},
-        Fault{"BusyThread", "generator", [](Trial& t) { t.result.cpu[0].system_s = 7.6; }, "busiest thread 86%"},
-        Fault{"BusyCores", "generator",
-              [](Trial& t) {
-                t.result.cores = 1;
-                t.result.cpu = {{.user_s = 4.5, .system_s = 0}, {.user_s = 4.5, .system_s = 0}};
-              },
-              "0.90 of 1 cores"},
-        Fault{"LateSender", "generator",
-              [](Trial& t) {
-                for (int i = 0; i < 200; ++i) t.result.figures.own_lag.record(5 * ms);
-              },
-              "own send lag p50 5.0 us, p99 5"}};
+    Fault{"Lost", "verification", [](Trial& t) { --t.result.figures.messages.received; }, "lost 1"},
+    Fault{"Duplicated", "verification",
+          [](Trial& t) { ++t.result.figures.messages.received, ++t.result.figures.messages.duplicated; },
+          "lost 0, duplicated 1"},
+    Fault{"Reordered", "verification", [](Trial& t) { ++t.result.figures.messages.reordered; }, "reordered 1"},
+    Fault{"Corrupt", "verification", [](Trial& t) { ++t.result.figures.messages.corrupt; }, "corrupt 1"},
+    Fault{"Broken", "verification", [](Trial& t) { ++t.result.figures.errors.protocol; }, "streams broken 1"},
+    Fault{"NothingReceived", "verification", [](Trial& t) { t.result.figures.messages = {}; }, "0 replies"},
+    Fault{"BytesMissing", "bytes", [](Trial& t) { --t.result.figures.bytes.received; }, "received 340999"},
+    Fault{"BytesTooMany", "bytes", [](Trial& t) { ++t.result.figures.bytes.received; }, "received 341001"},
+    Fault{"Refused", "connections",
+          [](Trial& t) { --t.result.figures.connections.established, ++t.result.figures.connections.refused; },
+          "established 9 of 10 (refused 1"},
+    Fault{"ClosedEarly", "connections", [](Trial& t) { ++t.result.figures.errors.closed_by_server; }, "ended early 1"},
+    Fault{"ResetEarly", "connections", [](Trial& t) { ++t.result.figures.errors.reset; }, "ended early 1"},
+    Fault{"NotJoined", "connections", [](Trial& t) { t.result.all_joined = false; }, "not every client"},
+    Fault{"FellBehind", "achieved_rate", [](Trial& t) { t.result.figures.scheduled_in_window = 9800; },
+          "asked 1000.0/s, scheduled 980.0/s"},
+    Fault{"CompletedTooMany", "achieved_rate", [](Trial& t) { t.complete(10200); }, "completed 1020.0/s"},
+    Fault{"SlowGenerator", "achieved_rate",
+          [](Trial& t) {
+            t.complete(9000);
+            t.result.cpu[0].system_s = 9;
+          },
+          "completed 900.0/s"},
+    Fault{"TooManyInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns += 60'000'000; }, "N 0.1060"},
+    Fault{"TooFewInTheAir", "little", [](Trial& t) { t.result.figures.in_flight_ns -= 60'000'000; }, "N 0.0940"},
+    Fault{"ClosedLoopThatTimesHalf", "little",
+          [](Trial& t) {
+            t.close_loop();
+            t.result.figures.completed_in_window *= 2;
+            t.result.figures.completed_service_ns *= 2;
+            t.result.figures.in_flight_ns *= 2;
+          },
+          "N 10 kept in flight"},
+    Fault{"BusyThread", "generator", [](Trial& t) { t.result.cpu[0].system_s = 7.6; }, "busiest thread 86%"},
+    Fault{"BusyCores", "generator",
+          [](Trial& t) {
+            t.result.cores = 1;
+            t.result.cpu = {{.user_s = 4.5, .system_s = 0}, {.user_s = 4.5, .system_s = 0}};
+          },
+          "0.90 of 1 cores"},
+    Fault{"LateSender", "generator",
+          [](Trial& t) {
+            for (int i = 0; i < 200; ++i) t.result.figures.own_lag.record(5 * ms);
+          },
+          "own send lag p50 5.0 us, p99 5"}};
 
 INSTANTIATE_TEST_SUITE_P(One, AuditFaults, testing::ValuesIn(faults),
                          [](const auto& test) { return std::string{test.param.name}; });

@@ -31,11 +31,44 @@ TEST(LoadPlan, ARateMakesAnOpenLoop) {
 }
 
 TEST(LoadPlan, TakesEveryOption) {
-  const LoadPlan plan = parse(
-      {"--workload", "rpc", "-c", "8", "--depth", "4", "--size", "1KiB", "--duration", "1.5s", "--warmup", "0",
-       "--connect-rate", "50", "--connect-timeout", "2s", "--timeout", "3s", "--threads", "2", "--source-ips",
-       "127.0.0.2,127.0.0.3", "--seed", "9", "--json", "a", "--hdr", "b", "--audience", "all", "--service-time", "5ms",
-       "--nodelay", "off", "--write-mode", "split", "--events-fd", "2"});
+  const LoadPlan plan = parse({"--workload",
+                               "rpc",
+                               "-c",
+                               "8",
+                               "--depth",
+                               "4",
+                               "--size",
+                               "1KiB",
+                               "--duration",
+                               "1.5s",
+                               "--warmup",
+                               "0",
+                               "--connect-rate",
+                               "50",
+                               "--connect-timeout",
+                               "2s",
+                               "--timeout",
+                               "3s",
+                               "--threads",
+                               "2",
+                               "--source-ips",
+                               "127.0.0.2,127.0.0.3",
+                               "--seed",
+                               "9",
+                               "--json",
+                               "a",
+                               "--hdr",
+                               "b",
+                               "--audience",
+                               "all",
+                               "--service-time",
+                               "5ms",
+                               "--nodelay",
+                               "off",
+                               "--write-mode",
+                               "split",
+                               "--events-fd",
+                               "2"});
   EXPECT_EQ(plan.depth, 4U);
   EXPECT_EQ(plan.size, 1024U);
   EXPECT_EQ(plan.duration, 1'500'000'000);

@@ -49,10 +49,10 @@ TEST(Recorder, KeepsTheLatenessThatTheServerCausedApart) {
 TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
   Fixture fixture;
   auto& recorder = fixture.recorder;
-  recorder.sent(900 * ms, 900 * ms, false);                // 50 ms of it in the window
+  recorder.sent(900 * ms, 900 * ms, false);  // 50 ms of it in the window
   recorder.answered(900 * ms, 900 * ms, 1050 * ms);
-  recorder.sent(1100 * ms, 1100 * ms, false);              // 100 ms
-  recorder.sent(1150 * ms, 1150 * ms, false);              // 100 ms, to the end
+  recorder.sent(1100 * ms, 1100 * ms, false);  // 100 ms
+  recorder.sent(1150 * ms, 1150 * ms, false);  // 100 ms, to the end
   recorder.answered(1100 * ms, 1100 * ms, 1200 * ms);
   recorder.answered(1150 * ms, 1150 * ms, 1400 * ms);
   EXPECT_EQ(fixture.finish().in_flight_ns, static_cast<std::uint64_t>(250 * ms));
