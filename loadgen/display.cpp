@@ -109,7 +109,7 @@ void Display::progress(std::uint64_t completed, Nanos elapsed, const Timeline::S
 
 void Display::window_end() {
   event(R"({"event":"window_end"})");
-  live("");
+  live("waiting for the last answers ...");
 }
 
 }  // namespace netdyno::load

@@ -21,6 +21,7 @@ class Display final : public Observer {
   void window_start() override;
   void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) override;
   void window_end() override;
+  void finished() override { live(""); }
 
  private:
   void event(const std::string& json) const;

@@ -47,6 +47,7 @@ class Run {
     observer_.connected(control_.established);
     const bool all_joined = join();
     if (begin()) watch();
+    observer_.finished();
     threads.clear();  // joins them
     return collect(all_joined);
   }

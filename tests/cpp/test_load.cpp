@@ -20,6 +20,7 @@ struct Quiet : Observer {
   void window_start() override {}
   void progress(std::uint64_t, Nanos, const Timeline::Slot&) override {}
   void window_end() override {}
+  void finished() override {}
 };
 
 constexpr Nanos ms = 1'000'000;
