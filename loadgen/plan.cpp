@@ -30,6 +30,7 @@ Examples:
 )";
 
 constexpr std::size_t max_size = 64 << 20;
+constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Workload> workloads{{"echo", Workload::echo},
                                                 {"lines", Workload::lines},
@@ -146,6 +147,8 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
   if (plan.size < smallest_message(plan.workload))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
            std::to_string(smallest_message(plan.workload)) + " bytes";
+  if (plan.workload == Workload::http && plan.size > max_target)
+    return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
   if (plan.url.port == 0) return "url: port 0 cannot be connected to";
   if (raw.duration.count() <= 0) return "--duration must be longer than 0";
   if (raw.timeout.count() <= 0 || raw.connect_timeout.count() <= 0) return "--timeout must be longer than 0";

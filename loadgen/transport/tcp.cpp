@@ -24,16 +24,20 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// The first address of a host. Ends the program when there is none.
+/// An address of a host, IPv4 where it has one: `localhost` is ::1 first, and servers listen on 127.0.0.1. Ends the
+/// program when there is none.
 Address resolve(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (error != 0) die(fmt::format("cannot resolve '{}': {}", host, gai_strerror(error)));
+  const addrinfo* best = found;
+  for (const addrinfo* other = found; other != nullptr && best->ai_family != AF_INET; other = other->ai_next)
+    if (other->ai_family == AF_INET) best = other;
   Address address;
-  std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
-  address.size = found->ai_addrlen;
+  std::memcpy(&address.storage, best->ai_addr, best->ai_addrlen);
+  address.size = best->ai_addrlen;
   freeaddrinfo(found);
   return address;
 }

@@ -277,6 +277,13 @@ TEST(Load, ConnectsFromTheSourceAddressesInTurn) {
   EXPECT_EQ(server.peers(), (std::set<std::string>{"127.0.0.2", "127.0.0.3"}));
 }
 
+TEST(Load, FindsAServerOnLocalhost) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 1);
+  plan.url.host = "localhost";
+  EXPECT_EQ(measure(plan).figures.connections.established, 1U);
+}
+
 TEST(Load, ConnectsAtTheAskedRate) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 1);
