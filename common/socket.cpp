@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -116,11 +117,14 @@ Accepted accept_one(int listener, bool nonblocking) {
   }
 }
 
-SendResult send_all(int fd, std::string_view bytes) {
+SendResult send_all(int fd, std::string_view bytes, Patience patience) {
+  int flags = MSG_NOSIGNAL | (patience == Patience::none ? MSG_DONTWAIT : 0);
   while (!bytes.empty()) {
-    const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), flags);
     if (sent > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(sent));
+      // Only its timeout cuts a blocking send short (send(2), socket(7)), so the time is up.
+      if (patience == Patience::one_timeout) flags |= MSG_DONTWAIT;
     } else if (sent < 0 && errno == EAGAIN) {
       return SendResult::timed_out;
     } else if (sent < 0 && errno != EINTR) {
@@ -128,6 +132,14 @@ SendResult send_all(int fd, std::string_view bytes) {
     }
   }
   return SendResult::sent;
+}
+
+void end_stream(int fd) {
+  std::array<char, 64 << 10> scrap;
+  constexpr int most_reads = 256;  // whoever sends on and on is reset after all
+  shutdown(fd, SHUT_WR);
+  for (int i = 0; i < most_reads && recv(fd, scrap.data(), scrap.size(), MSG_DONTWAIT) > 0; ++i) {
+  }
 }
 
 UniqueFd termination_signals() {

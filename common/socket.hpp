@@ -66,9 +66,21 @@ struct Accepted {
 };
 Accepted accept_one(int listener, bool nonblocking);
 
+/// How long send_all waits for a reader that takes its bytes slowly.
+enum class Patience {
+  while_it_reads,  // as long as each send timeout sees some taken: nobody but the reader's own thread waits
+  one_timeout,     // one send timeout in all, however little at a time is taken: others wait meanwhile
+  none             // not at all
+};
+
 /// Sends all of `bytes` on a blocking socket, without SIGPIPE.
 enum class SendResult { sent, peer_gone, timed_out };
-SendResult send_all(int fd, std::string_view bytes);
+SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience::while_it_reads);
+
+/// Call before closing a socket: ends the sending side, and throws away what has arrived. A close with unread input
+/// resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC
+/// 9112, 9.6).
+void end_stream(int fd);
 
 /// Blocks SIGTERM and SIGINT in this thread and all that it starts, ignores SIGPIPE, and returns a signalfd(2) that
 /// becomes readable when the program is told to end. Call it before any thread starts.

@@ -2,6 +2,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -38,9 +40,11 @@ class Server {
 
   /// Main thread only. Ends every stream at what has arrived, and waits for the threads; false when the grace ran out.
   bool finish() {
+    const auto deadline = std::chrono::steady_clock::now() + shutdown_grace;
+    ending_ = true;  // a broadcast that holds the lock waits for no further reader
     std::unique_lock lock{mutex_};
     for (const int fd : clients_) shutdown(fd, SHUT_RD);
-    return all_gone_.wait_for(lock, shutdown_grace, [this] { return running_ == 0; });
+    return all_gone_.wait_until(lock, deadline, [this] { return running_ == 0; });
   }
 
   const Counters& counters() const { return counters_; }
@@ -52,7 +56,7 @@ class Server {
     counters_.add_connection();
     const std::lock_guard lock{mutex_};
     try {
-      std::thread{[this, fd = fd.get()] { serve(UniqueFd{fd}); }}.detach();
+      std::thread{[this, fd = fd.get()] { run(UniqueFd{fd}); }}.detach();
     } catch (const std::system_error&) {
       return;  // no more threads to be had: this client is closed, the others go on
     }
@@ -61,13 +65,22 @@ class Server {
   }
 
   /// The connection's own thread.
-  void serve(UniqueFd fd) {
+  void run(UniqueFd fd) {
+    serve(fd.get());
+    const std::lock_guard lock{mutex_};
+    clients_.erase(fd.get());
+    end_stream(fd.get());
+    fd.reset();
+    if (--running_ == 0) all_gone_.notify_all();
+  }
+
+  void serve(int fd) {
     const auto session = make_session(options_, counters_);
     Effects effects{options_.write_mode};
     std::vector<char> buffer(options_.read_buffer);
     bool open = true;
     while (open) {
-      const ssize_t n = recv(fd.get(), buffer.data(), buffer.size(), 0);
+      const ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
       if (n < 0) break;
       effects.clear();
       if (n > 0) {
@@ -75,19 +88,15 @@ class Server {
       } else {
         session->end(effects);
       }
-      open = carry_out(effects, fd.get());
+      open = carry_out(effects, fd);
     }
-    const std::lock_guard lock{mutex_};
-    clients_.erase(fd.get());
-    fd.reset();
-    if (--running_ == 0) all_gone_.notify_all();
   }
 
   bool carry_out(const Effects& effects, int fd) {
     for (const Effect& effect : effects) {
       switch (effect.kind) {
         case Effect::Kind::write:
-          if (!send_counted(fd, effects.bytes(effect))) return false;
+          if (!send_counted(fd, effects.bytes(effect), Patience::while_it_reads)) return false;
           break;
         case Effect::Kind::broadcast:
           broadcast(*effect.frame, fd);
@@ -110,15 +119,16 @@ class Server {
     std::erase_if(clients_, [&](int client) {
       if (client == sender && options_.audience == Audience::others) return false;
       bool sent = true;
-      for_each_part(frame, options_.write_mode,
-                    [&](std::string_view part) { sent = sent && send_counted(client, part); });
+      for_each_part(frame, options_.write_mode, [&](std::string_view part) {
+        sent = sent && send_counted(client, part, ending_ ? Patience::none : Patience::one_timeout);
+      });
       return !sent;
     });
   }
 
   /// False when the client cannot be sent to any more; its own thread sees the end of its stream and closes it.
-  bool send_counted(int fd, std::string_view bytes) {
-    const SendResult result = send_all(fd, bytes);
+  bool send_counted(int fd, std::string_view bytes, Patience patience) {
+    const SendResult result = send_all(fd, bytes, patience);
     if (result == SendResult::sent) {
       counters_.add_bytes_out(bytes.size());
       return true;
@@ -132,6 +142,7 @@ class Server {
   Counters counters_;
   std::mutex mutex_;
   std::condition_variable all_gone_;
+  std::atomic<bool> ending_{false};
   std::set<int> clients_;  // guarded by mutex_: whom a broadcast reaches
   int running_ = 0;        // guarded by mutex_: threads not yet done
 };

@@ -1,0 +1,200 @@
+// A thread per connection with blocking I/O; a broadcast sends to a copy of the registry, outside its lock.
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "common/session.hpp"
+#include "common/socket.hpp"
+
+namespace netdyno {
+namespace {
+
+/// A client's socket. Its descriptor stays open, and so is not given to another client, for as long as a snapshot holds
+/// the connection.
+class Connection {
+ public:
+  Connection(UniqueFd fd, Counters& counters) : fd_(std::move(fd)), counters_(counters) {}
+
+  int fd() const { return fd_.get(); }
+
+  /// The connection's own thread. False when the client cannot be sent to any more.
+  bool reply(std::string_view bytes) {
+    const std::lock_guard lock{write_lock_};
+    return send_counted(bytes, Patience::while_it_reads);
+  }
+
+  /// Any thread. Sends a frame whole, nobody else's bytes between its parts. To a client that cannot be sent to it
+  /// sends nothing; that client's own thread sees the end of its stream and closes it.
+  void deliver(const Frame& frame, WriteMode mode) {
+    const std::lock_guard lock{write_lock_};
+    for_each_part(frame, mode, [this](std::string_view part) { send_counted(part, Patience::one_timeout); });
+  }
+
+  /// The connection's own thread. Ends the stream after the frame that is being sent: the peer does not have to wait
+  /// for the snapshots that still hold the descriptor.
+  void end() {
+    const std::lock_guard lock{write_lock_};
+    broken_ = true;
+    end_stream(fd());
+  }
+
+ private:
+  bool send_counted(std::string_view bytes, Patience patience) {
+    if (broken_) return false;  // whoever waited for the lock while a send timed out has no timeout of its own to wait
+    const SendResult result = send_all(fd(), bytes, patience);
+    if (result == SendResult::sent) {
+      counters_.add_bytes_out(bytes.size());
+      return true;
+    }
+    if (result == SendResult::timed_out) counters_.add_slow_closed();
+    broken_ = true;
+    shutdown(fd(), SHUT_RDWR);
+    return false;
+  }
+
+  const UniqueFd fd_;
+  Counters& counters_;
+  std::mutex write_lock_;
+  bool broken_ = false;  // guarded by write_lock_: nothing can be sent any more
+};
+
+class Server {
+ public:
+  explicit Server(const ServerOptions& options) : options_(options) {}
+
+  /// Main thread only. Returns when the program is told to end.
+  void accept_until(int stop, int listener) {
+    pollfd watched[] = {{stop, POLLIN, 0}, {listener, POLLIN, 0}};
+    while (true) {
+      Accepted next = accept_one(listener, false);
+      if (next.status == AcceptStatus::accepted) {
+        start(std::move(next.fd));
+        continue;
+      }
+      // Out of descriptors: the queue stays readable, so look again only after a while.
+      const bool exhausted = next.status == AcceptStatus::exhausted;
+      poll(watched, exhausted ? 1 : 2, exhausted ? 10 : -1);
+      if (watched[0].revents != 0) return;
+    }
+  }
+
+  /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out. Nobody is accepted
+  /// any more.
+  bool finish() {
+    std::unique_lock lock{mutex_};
+    for (const auto& client : clients_) shutdown(client->fd(), SHUT_RD);
+    return all_gone_.wait_for(lock, shutdown_grace, [this] { return running_ == 0; });
+  }
+
+  const Counters& counters() const { return counters_; }
+
+ private:
+  void start(UniqueFd fd) {
+    set_nodelay(fd.get(), options_.nodelay);
+    set_send_timeout(fd.get(), blocking_send_timeout);
+    counters_.add_connection();
+    auto client = std::make_shared<Connection>(std::move(fd), counters_);
+    const std::lock_guard lock{mutex_};
+    try {
+      std::thread{[this, client]() mutable { run(std::move(client)); }}.detach();
+    } catch (const std::system_error&) {
+      return;  // no more threads to be had: this client is closed, the others go on
+    }
+    clients_.push_back(std::move(client));
+    ++running_;
+  }
+
+  /// The connection's own thread.
+  void run(std::shared_ptr<Connection> client) {
+    serve(*client);
+    client->end();
+    const std::lock_guard lock{mutex_};
+    std::erase(clients_, client);
+    client.reset();  // closes the descriptor, or leaves that to the last snapshot
+    if (--running_ == 0) all_gone_.notify_all();
+  }
+
+  void serve(Connection& client) {
+    const auto session = make_session(options_, counters_);
+    Effects effects{options_.write_mode};
+    std::vector<char> buffer(options_.read_buffer);
+    bool open = true;
+    while (open) {
+      const ssize_t n = recv(client.fd(), buffer.data(), buffer.size(), 0);
+      if (n < 0) break;
+      effects.clear();
+      if (n > 0) {
+        session->receive({buffer.data(), static_cast<std::size_t>(n)}, effects);
+      } else {
+        session->end(effects);
+      }
+      open = carry_out(effects, client);
+    }
+  }
+
+  bool carry_out(const Effects& effects, Connection& client) {
+    for (const Effect& effect : effects) {
+      switch (effect.kind) {
+        case Effect::Kind::write:
+          if (!client.reply(effects.bytes(effect))) return false;
+          break;
+        case Effect::Kind::broadcast:
+          broadcast(*effect.frame, client);
+          break;
+        case Effect::Kind::wait:
+          std::this_thread::sleep_for(effect.duration);
+          break;
+        case Effect::Kind::burn:
+          burn_cpu(effect.duration);
+          break;
+        case Effect::Kind::close:
+          return false;
+      }
+    }
+    return true;
+  }
+
+  void broadcast(const Frame& frame, const Connection& sender) {
+    for (const auto& client : snapshot()) {  // sent to outside the lock: this is the model
+      if (client.get() == &sender && options_.audience == Audience::others) continue;
+      client->deliver(frame, options_.write_mode);
+    }
+  }
+
+  std::vector<std::shared_ptr<Connection>> snapshot() {
+    const std::lock_guard lock{mutex_};
+    return clients_;
+  }
+
+  const ServerOptions& options_;
+  Counters counters_;
+  std::mutex mutex_;
+  std::condition_variable all_gone_;
+  std::vector<std::shared_ptr<Connection>> clients_;  // guarded by mutex_: whom a broadcast reaches
+  int running_ = 0;                                   // guarded by mutex_: threads not yet done
+};
+
+}  // namespace
+}  // namespace netdyno
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  const UniqueFd stop = termination_signals();
+  UniqueFd listener = listen_tcp(options, true);
+  Server server{options};
+  announce_ready(local_endpoint(listener.get()));
+
+  server.accept_until(stop.get(), listener.get());
+  listener.reset();
+  const bool all_gone = server.finish();
+  print_totals(server.counters().totals());
+  if (!all_gone) std::_Exit(0);  // threads are still blocked in their clients; the totals are out
+}
