@@ -10,6 +10,10 @@ function(netdyno_need_boost result why)
     target_link_libraries(netdyno_boost INTERFACE Boost::headers)
     # Header-only, no deprecated names; the error category is header-only as well since Boost 1.69.
     target_compile_definitions(netdyno_boost INTERFACE BOOST_ASIO_NO_DEPRECATED)
+    if(NETDYNO_SANITIZE STREQUAL "thread")
+      # The thread sanitizer does not see std::atomic_thread_fence (-Wtsan); Asio's mutexes order the same accesses.
+      target_compile_definitions(netdyno_boost INTERFACE BOOST_ASIO_DISABLE_FENCED_BLOCK)
+    endif()
     set(${result} netdyno_boost PARENT_SCOPE)
   else()
     set(${why} "Boost 1.81 or newer not found: install libboost1.81-dev" PARENT_SCOPE)
