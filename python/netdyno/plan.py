@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from netdyno.model import Contestant, Experiment, Frozen, Scenario, type_level
 from netdyno.options import settings
 
-TRIAL_OVERHEAD_S = 0.3
-"""What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check."""
+TRIAL_OVERHEAD_S = 0.15
+"""What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
+Measured: 0.06 s with 1 to 100 connections on an idle machine of two cores, 0.13 s on a busy one."""
 
 
 class Cell(Frozen):
