@@ -37,10 +37,14 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def carries(pid: int, library: str) -> bool:
+    """The process has a library of that name mapped."""
+    return library in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+
+
 def sanitized(pid: int) -> bool:
     """The program carries a sanitizer, so its memory and its speed say nothing."""
-    maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
-    return any(name in maps for name in ("libasan", "libtsan", "libubsan"))
+    return any(carries(pid, library) for library in ("libasan", "libtsan", "libubsan"))
 
 
 @dataclass(frozen=True)
