@@ -79,7 +79,8 @@ class TcpTransport final : public Transport {
         epoll_(epoll_create1(EPOLL_CLOEXEC)),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         fds_(slice.size()),
-        connecting_(slice.size()) {
+        connecting_(slice.size()),
+        reset_(slice.size()) {
     if (!epoll_ || !wake_) die(fmt::format("epoll: {}", std::strerror(errno)));
     control(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, wake_mark);
   }
@@ -103,7 +104,9 @@ class TcpTransport final : public Transport {
     const int fd = fds_[connection].get();
     const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     const std::size_t taken = sent > 0 ? static_cast<std::size_t>(sent) : 0;
-    // A connection that is gone says so in its next event, after what it still has to deliver.
+    // A connection that is gone says so in its next event, after what it still has to deliver. But a reset is reported
+    // once (socket(7), SO_ERROR): who hears of it here has to remember.
+    if (sent < 0 && errno == ECONNRESET) reset_[connection] = true;
     const bool full = sent >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
     if (taken < bytes.size() && full) control(EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLOUT, connection);
     return taken;
@@ -178,7 +181,8 @@ class TcpTransport final : public Transport {
     if (n > 0) return events.on_received(connection, {buffer_.data(), static_cast<std::size_t>(n)});
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     close(connection);
-    events.on_closed(connection, n == 0 ? CloseReason::closed_by_server : CloseReason::reset);
+    const bool ended = n == 0 && !reset_[connection];
+    events.on_closed(connection, ended ? CloseReason::closed_by_server : CloseReason::reset);
   }
 
   /// epoll_pwait2(2) (Linux 5.11, glibc 2.35) takes nanoseconds; epoll_wait rounds to milliseconds, which is the error
@@ -209,6 +213,7 @@ class TcpTransport final : public Transport {
   UniqueFd wake_;
   std::vector<UniqueFd> fds_;
   std::vector<bool> connecting_;
+  std::vector<bool> reset_;
   std::array<epoll_event, 256> ready_{};
   std::array<char, 64 << 10> buffer_{};  // one for all connections of the thread
 };

@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -13,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/framing.hpp"
 #include "common/socket.hpp"
 
 namespace netdyno {
@@ -24,13 +26,24 @@ class FakeServer {
   struct Answer {
     std::string bytes;
     Then then = Then::go_on;
+    std::size_t audience = 0;  // goes to the first so many connections; 0: to the one that asked
   };
-  /// Gets the number of the connection, the number of the message on it, and the message with its newline.
-  using Behaviour = std::function<Answer(int connection, int message, const std::string& line)>;
+  /// Gets the number of the connection, the number of the message on it, and the whole message.
+  using Behaviour = std::function<Answer(int connection, int message, const std::string& text)>;
+  /// Size of the message at the front of `bytes`; 0 while it is not complete.
+  using Framing = std::size_t (*)(const std::string& bytes);
+
+  static std::size_t lines(const std::string& bytes) { return bytes.find('\n') + 1; }
+  static std::size_t frames(const std::string& bytes) {
+    if (bytes.size() < frame_header_size) return 0;
+    const std::size_t whole = frame_header_size + decode_frame_header(bytes.data());
+    return bytes.size() < whole ? 0 : whole;
+  }
 
   /// `held`: accepts, but reads nothing before release().
-  explicit FakeServer(Behaviour behaviour, bool held = false)
+  explicit FakeServer(Behaviour behaviour, bool held = false, Framing framing = lines)
       : behaviour_(std::move(behaviour)),
+        framing_(framing),
         listener_(listen_tcp({}, true)),
         control_(eventfd(0, EFD_CLOEXEC)),
         held_(held) {
@@ -78,7 +91,7 @@ class FakeServer {
         [[maybe_unused]] const ssize_t n = read(control_.get(), &unused, sizeof unused);
       }
       for (std::size_t i = 2; i < watched.size(); ++i)
-        if (watched[i].revents != 0 && !receive(clients[i - 2])) clients[i - 2].fd.reset();
+        if (watched[i].revents != 0 && !receive(clients[i - 2], clients)) clients[i - 2].fd.reset();
       std::erase_if(clients, [](const Client& client) { return !client.fd; });
       for (Accepted next = accept_one(listener_.get(), false); next.status == AcceptStatus::accepted;
            next = accept_one(listener_.get(), false)) {
@@ -88,22 +101,30 @@ class FakeServer {
     }
   }
 
-  bool receive(Client& client) {
+  bool receive(Client& client, const std::vector<Client>& all) {
     char buffer[64 << 10];
     const ssize_t n = recv(client.fd.get(), buffer, sizeof buffer, 0);
     if (n <= 0) return false;
     client.pending.append(buffer, static_cast<std::size_t>(n));
-    for (auto end = client.pending.find('\n'); end != std::string::npos; end = client.pending.find('\n')) {
-      const Answer answer = behaviour_(client.number, client.messages++, client.pending.substr(0, end + 1));
-      client.pending.erase(0, end + 1);
-      if (send_all(client.fd.get(), answer.bytes) != SendResult::sent) return false;
-      if (answer.then == Then::reset) {
-        const linger at_once{1, 0};  // socket(7): close sends a reset
-        setsockopt(client.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-      }
-      if (answer.then != Then::go_on) return false;
+    for (std::size_t size = framing_(client.pending); size > 0; size = framing_(client.pending)) {
+      const Answer answer = behaviour_(client.number, client.messages++, client.pending.substr(0, size));
+      client.pending.erase(0, size);
+      if (answer.audience == 0) send_all(client.fd.get(), answer.bytes);
+      for (std::size_t i = 0; i < std::min(answer.audience, all.size()); ++i) send_all(all[i].fd.get(), answer.bytes);
+      if (answer.then != Then::go_on) return end(client, answer.then);
     }
     return true;
+  }
+
+  static bool end(const Client& client, Then how) {
+    if (how == Then::reset) {
+      const linger at_once{1, 0};  // socket(7): close sends a reset
+      setsockopt(client.fd.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    } else {
+      shutdown(client.fd.get(),
+               SHUT_WR);  // or close would send a reset if a further message has come (RFC 1122, 4.2.2.13)
+    }
+    return false;
   }
 
   void note_peer(int fd) {
@@ -116,6 +137,7 @@ class FakeServer {
   }
 
   Behaviour behaviour_;
+  Framing framing_;
   UniqueFd listener_;
   UniqueFd control_;
   std::atomic<bool> held_;

@@ -329,6 +329,54 @@ TEST(Load, SaysThatASourceAddressIsNotOurs) {
   EXPECT_EQ(f.other_connect_error, EADDRNOTAVAIL);
 }
 
+/// A server that has accepted a connection need not have let it into the room. This one lets in one client with each
+/// message it hears; whoever is outside misses what is said.
+Figures chat_in_a_room_that_fills_slowly(Audience audience) {
+  std::size_t inside = 1;
+  const FakeServer server{[&inside](int, int, const std::string& frame) -> FakeServer::Answer {
+                            return {frame, Then::go_on, inside++};
+                          },
+                          false, FakeServer::frames};
+  LoadPlan plan = one_by_one(server.url(), 50);
+  plan.workload = Workload::chat;
+  plan.audience = audience;
+  plan.connections = 6;
+  return measure(plan).figures;
+}
+
+TEST(Load, StartsAChatWhenEverybodyHasHeardSomething) {
+  const Figures f = chat_in_a_room_that_fills_slowly(Audience::all);
+  EXPECT_EQ(f.messages.sent, 50U);
+  EXPECT_EQ(f.messages.expected, 300U);
+  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.bytes.received, f.bytes.expected);
+}
+
+TEST(Load, CountsOnesOwnMessageInAChatToOthersAsOneTooMany) {
+  const Figures f = chat_in_a_room_that_fills_slowly(Audience::others);
+  EXPECT_EQ(f.messages.expected, 250U);
+  EXPECT_EQ(f.messages.duplicated, 50U);
+  EXPECT_EQ(lost(f.messages), 0U);
+}
+
+TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
+  int said = 0;
+  const FakeServer server{[&said](int, int, const std::string& frame) -> FakeServer::Answer {
+                            const bool is_probe = frame.compare(4, 8, "ffffffff") == 0;
+                            const bool is_whispered = !is_probe && said++ % 10 == 5;
+                            return {frame, Then::go_on, is_whispered ? 2U : 4U};
+                          },
+                          false, FakeServer::frames};
+  LoadPlan plan = one_by_one(server.url(), 50);
+  plan.workload = Workload::chat;
+  plan.audience = Audience::all;
+  plan.connections = 4;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.messages.expected, 200U);
+  EXPECT_EQ(lost(f.messages), 10U);
+  EXPECT_EQ(f.messages.duplicated, 0U);
+}
+
 struct Case {
   const char* name;
   Workload workload;
