@@ -35,7 +35,7 @@ def committed_files() -> list[Path]:
     if not (ROOT / ".git").exists():
         pytest.skip("not a git clone, so which files are committed is not known")
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        ["git", "-c", "safe.directory=*", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
         check=True,
         capture_output=True,
