@@ -36,7 +36,9 @@ def measure(command: Sequence[str], server: Process, watch: Watch, bench: Bench,
     with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section("generator", command) as output:
         full = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
-            generator = Process(full, bench.pinning.generator, output, pass_fds=[writing])
+            generator = Process(
+                full, bench.pinning.generator, output, realtime=bench.pinning.realtime, pass_fds=[writing]
+            )
         finally:
             os.close(writing)
         with generator:

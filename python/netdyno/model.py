@@ -185,11 +185,13 @@ class ServerObservation(Frozen):
 
 
 class Pinning(Frozen):
-    """Which cores each side was bound to; empty means not pinned, and `note` says why."""
+    """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
+    generator runs before everything else on its cores (docs/adr/realtime-generator.md)."""
 
     server: tuple[int, ...]
     generator: tuple[int, ...]
     note: str
+    realtime: bool = False
 
 
 Status = Literal["valid", "struck_out", "skipped", "failed"]

@@ -1,10 +1,12 @@
-"""Which cores the server gets and which the generator. Pure but for `choose`, which asks the kernel."""
+"""Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
 from pathlib import Path
+
+import msgspec
 
 from netdyno.model import Pinning
 
@@ -14,7 +16,32 @@ _CPUS = Path("/sys/devices/system/cpu")
 def choose() -> Pinning:
     """Split the cores this process may use (sched_getaffinity(2), so a container's or taskset's limit is kept)."""
     allowed = sorted(os.sched_getaffinity(0))
-    return split({cpu: siblings(cpu) for cpu in allowed})
+    return prioritise(split({cpu: siblings(cpu) for cpu in allowed}), may_run_realtime())
+
+
+def may_run_realtime() -> bool:
+    """Whether this process may use SCHED_FIFO (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of 1 or more). Only trying
+    tells, as a container may give root without the capability."""
+    before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, before, parameters)
+    return True
+
+
+def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
+    """Let the generator run before everything else on cores of its own, so that its clock is not the machine's noise.
+    Never on a core that it shares with the server. Pure."""
+    if not pinning.generator:
+        return pinning
+    how = (
+        "generator at real-time priority"
+        if allowed
+        else "generator at normal priority, as this user may not use real-time (ulimit -r 1 in limits.conf, or root)"
+    )
+    return msgspec.structs.replace(pinning, realtime=allowed, note=f"{pinning.note}; {how}")
 
 
 def siblings(cpu: int) -> str:

@@ -36,9 +36,11 @@ class Process:
         output: IO[bytes],
         *,
         talks: bool = False,
+        realtime: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
+        `realtime` puts it before everything else on its cores (SCHED_FIFO, sched(7)).
         Raises TrialError when it cannot be started."""
         self.output = output
         parent = os.getpid()
@@ -51,6 +53,8 @@ class Process:
                 os._exit(1)
             if cores:
                 os.sched_setaffinity(0, cores)
+            if realtime:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
         try:
             # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread whose

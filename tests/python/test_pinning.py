@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
+from pathlib import Path
 
-from netdyno.pinning import choose, split
+import pytest
+
+from netdyno.pinning import choose, may_run_realtime, prioritise, split
+from netdyno.process import Process
 
 
 def test_one_core_is_shared_and_that_is_said() -> None:
@@ -39,3 +44,30 @@ def test_two_threads_of_the_only_core_are_said_to_be_that() -> None:
 def test_only_allowed_cores_are_used() -> None:
     pinning = choose()
     assert {*pinning.server, *pinning.generator} <= os.sched_getaffinity(0)
+
+
+def test_the_generator_goes_before_everything_else_only_on_cores_of_its_own() -> None:
+    apart = split({0: "0", 1: "1"})
+    together = split({0: "0"})
+    assert prioritise(apart, allowed=True).realtime
+    assert not prioritise(together, allowed=True).realtime
+
+
+def test_a_generator_without_the_right_to_priority_says_so_and_how_to_get_it() -> None:
+    pinning = prioritise(split({0: "0", 1: "1"}), allowed=False)
+    assert not pinning.realtime
+    assert "normal priority" in pinning.note
+    assert "ulimit -r" in pinning.note
+
+
+def test_asking_for_real_time_leaves_this_process_as_it_was() -> None:
+    before = os.sched_getscheduler(0)
+    may_run_realtime()
+    assert os.sched_getscheduler(0) == before
+
+
+@pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
+def test_a_real_time_process_is_scheduled_so_with_all_its_threads(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("wb") as log, Process(["chrt", "-p", "0"], (), log, realtime=True) as child:
+        assert child.wait(time.monotonic() + 10)
+    assert "SCHED_FIFO" in (tmp_path / "log").read_text()
