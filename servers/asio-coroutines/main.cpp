@@ -209,16 +209,15 @@ class Server {
   /// when the grace ran out before.
   bool serve_until(int stop) {
     asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
-    std::vector<std::future<void>> threads;
     for (int i = 0; i < shared_.options.threads; ++i)
-      threads.push_back(std::async(std::launch::async, [this]() noexcept { io_.run(); }));
+      threads_.push_back(std::async(std::launch::async, [this]() noexcept { io_.run(); }));
     pollfd told_to_end{stop, POLLIN, 0};
     while (poll(&told_to_end, 1, -1) < 0) {
     }
     asio::post(acceptor_.get_executor(), [this] { end(); });
     const auto grace_ends = std::chrono::steady_clock::now() + shutdown_grace;
     return std::ranges::all_of(
-        threads, [=](auto& thread) { return thread.wait_until(grace_ends) == std::future_status::ready; });
+        threads_, [=](auto& thread) { return thread.wait_until(grace_ends) == std::future_status::ready; });
   }
 
   Totals totals() const { return shared_.counters.totals(); }
@@ -284,6 +283,7 @@ class Server {
   asio::io_context io_;
   tcp protocol_;
   tcp::acceptor acceptor_;  // this, and what follows, on one strand
+  std::vector<std::future<void>> threads_;
 };
 
 }  // namespace
