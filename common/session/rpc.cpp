@@ -50,7 +50,8 @@ class RpcSession final : public Session {
   FrameReader frames_;
   std::chrono::nanoseconds service_time_;
   ServiceKind service_kind_;
-  // Reused, so that a request allocates nothing once the buffers have grown.
+  // Reused for their buffers; what Protobuf allocates per request (the message in the oneof) is the same in every
+  // server.
   wire::WorkMessage message_;
   wire::WorkMessage reply_;
   std::string serialised_;
