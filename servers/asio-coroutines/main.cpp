@@ -20,6 +20,8 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -205,12 +207,19 @@ class Server {
         protocol_(protocol_of(listener.get())),
         acceptor_(new_executor(), protocol_, listener.release()) {}
 
-  /// Main thread. Serves on `options.threads` threads until `stop` is readable, then lets them end their work; false
-  /// when the grace ran out before.
-  bool serve_until(int stop) {
+  /// Main thread. When it returns, `options.threads` threads serve.
+  void start() {
     asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
-    for (int i = 0; i < shared_.options.threads; ++i)
-      threads_.push_back(std::async(std::launch::async, [this]() noexcept { io_.run(); }));
+    try {
+      for (int i = 0; i < shared_.options.threads; ++i)
+        threads_.push_back(std::async(std::launch::async, [this]() noexcept { io_.run(); }));
+    } catch (const std::system_error& error) {
+      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
+    }
+  }
+
+  /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.
+  bool finish_when_told(int stop) {
     pollfd told_to_end{stop, POLLIN, 0};
     while (poll(&told_to_end, 1, -1) < 0) {
     }
@@ -296,9 +305,10 @@ int main(int argc, char** argv) {
   UniqueFd listener = listen_tcp(options, true);
   const Url endpoint = local_endpoint(listener.get());
   Server server{options, std::move(listener)};
+  server.start();
   announce_ready(endpoint);
 
-  const bool all_gone = server.serve_until(stop.get());
+  const bool all_gone = server.finish_when_told(stop.get());
   print_totals(server.totals());
   if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
 }
