@@ -149,7 +149,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto everybody = shared_.registry.snapshot();
     for (const auto& member : *everybody) {
       if (member.get() == this && options_.audience == Audience::others) continue;
-      asio::dispatch(member->executor(), [member, frame] { member->deliver(frame); });
+      if (options_.threads == 1) {
+        member->deliver(frame);  // as dispatch would do here, for a third of the price
+      } else {
+        asio::dispatch(member->executor(), [member, frame] { member->deliver(frame); });
+      }
     }
   }
 
