@@ -67,11 +67,16 @@ class Server {
   /// The connection's own thread.
   void run(UniqueFd fd) {
     serve(fd.get());
+    leave(fd.get());
+    end_stream(fd.get());  // without the lock: it may have a flood to throw away, and nobody sends to this one any more
     const std::lock_guard lock{mutex_};
-    clients_.erase(fd.get());
-    end_stream(fd.get());
     fd.reset();
     if (--running_ == 0) all_gone_.notify_all();
+  }
+
+  void leave(int fd) {
+    const std::lock_guard lock{mutex_};
+    clients_.erase(fd);
   }
 
   void serve(int fd) {
