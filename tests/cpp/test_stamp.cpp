@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/crc32.hpp"
+
 namespace netdyno {
 namespace {
 
@@ -43,6 +45,13 @@ RC_GTEST_PROP(Stamp, SeesAnyChangedByte, ()) {
   const auto at = *rc::gen::inRange<std::size_t>(0, text.size());
   text[at] = static_cast<char>(text[at] ^ *rc::gen::inRange(1, 256));
   RC_ASSERT(!read_stamp(text));
+}
+
+RC_GTEST_PROP(Crc32, IsThatOfZlib, ()) {
+  const auto text =
+      *rc::gen::container<std::string>(*rc::gen::inRange<std::size_t>(0, 300), rc::gen::arbitrary<char>());
+  const auto before = *rc::gen::arbitrary<std::uint32_t>();
+  RC_ASSERT(crc32(before, text) == crc32_z(before, reinterpret_cast<const Bytef*>(text.data()), text.size()));
 }
 
 TEST(Stamp, NeedsAllOfItsDigits) {
