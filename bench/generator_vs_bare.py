@@ -5,7 +5,10 @@ Both meet the same bare echo server, pinned to core 0, from core 1: closed loop,
 drifts by more than the difference that is looked for, so the two alternate, each round gives one ratio, and the ratios
 are what counts. Run by hand on a quiet machine:
 
-    bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000]
+    bench/generator_vs_bare.py [--build build/release] [--rounds 9] [--seconds 2] [--connections 100 1000] [--realtime]
+
+With --realtime (root, or a limit of RLIMIT_RTPRIO) both sides of both pairs run under SCHED_FIFO, so that what else the
+machine does takes no core from any of them; the kernel keeps 5% for the rest (sched(7)).
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 SERVER_CORE, LOAD_CORE = 0, 1
+REALTIME: list[str] = []
+"""What starts a program at real-time priority; empty unless asked for."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ def bare_server(build: Path) -> Iterator[str]:
 
 
 def pinned(core: int) -> list[str]:
-    return ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
+    return [*REALTIME, *(["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else [])]
 
 
 def output(command: list[str], prefix: list[str]) -> Any:
@@ -113,7 +118,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--connections", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--realtime", action="store_true")
     options = parser.parse_args()
+    if options.realtime:
+        REALTIME[:] = ["chrt", "--fifo", "1"]
     for connections in options.connections:
         compare(options.build, connections, options.rounds, options.seconds)
     memory(options.build, 10_000)
