@@ -187,6 +187,24 @@ TEST(Load, SaysThatTheServerReset) {
   EXPECT_EQ(f.errors.closed_by_server, 0U);
 }
 
+/// More than one read can take, and the end right behind it: whether the end comes with the same event or with one of
+/// its own, everything is read and the end is seen.
+TEST(Load, ReadsEverythingBeforeTheEnd) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {line, message == 2 ? Then::close : Then::go_on};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 300);
+  plan.rate_hz = 40;  // 12 messages, three a connection
+  plan.connections = 4;
+  plan.size = 1 << 20;
+  plan.timeout = 20 * one_second;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.messages.sent, 12U);
+  EXPECT_EQ(f.messages.received, 12U);
+  EXPECT_EQ(f.errors.closed_by_server, 4U);
+  EXPECT_EQ(f.errors.timeout, 0U);
+}
+
 TEST(Load, OneConnectionThatIsClosedLeavesTheOthersAlone) {
   const FakeServer server{[](int connection, int message, const std::string& line) -> FakeServer::Answer {
     return {line, connection == 0 && message == 4 ? Then::close : Then::go_on};
