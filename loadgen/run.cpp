@@ -81,7 +81,8 @@ class Run {
       if (control_.wait_for(Milestone::finished, next)) return;
       observer_.progress(completed(), next - window_start, timeline_.latest());
     }
-    if (!control_.wait_for(Milestone::finished, window_end)) observer_.window_end();
+    // The threads may be done with the window before this one sees its end; done earlier than that, they had no window.
+    if (!control_.wait_for(Milestone::finished, window_end) || now_ns() >= window_end) observer_.window_end();
     control_.wait_for(Milestone::finished, never);
   }
 

@@ -85,6 +85,21 @@ TEST(Load, CountsNothingWrongWithAServerThatEchoes) {
   EXPECT_TRUE(passed(audits, "connections"));
 }
 
+TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
+  struct Ends : Quiet {
+    void window_end() override { ++count; }
+    int count = 0;
+  };
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 5);
+  plan.arrivals = Arrivals::closed;
+  for (int i = 0; i < 50; ++i) {
+    Ends ends;
+    run_load(plan, ends);
+    EXPECT_EQ(ends.count, 1);
+  }
+}
+
 TEST(Load, CountsEveryCorruptMessage) {
   const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
     if (every_tenth(message)) line[static_cast<std::size_t>(message) % 30] ^= 1;
