@@ -22,7 +22,8 @@ class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Manifest(Frozen):
-    """server.json of one contestant, as CMake reads it too. The folder's name is the identity and not repeated here."""
+    """server.json or client.json of one contestant, as CMake reads it too. The folder's name is the identity and not
+    repeated here."""
 
     kind: Literal["cmake", "command"]
     model: str
@@ -150,7 +151,26 @@ class Plan(Frozen):
     timeout_s: float
 
 
+class ClientReport(Frozen):
+    """What a client contestant says beside the figures of a load (protocol/client.md): its failures by stage, over the
+    whole life; `recovered` counts connections that stood again after one. `tick_lag_ns` is how late a 10 ms timer of
+    the application's loop came."""
+
+    resolve_failed: int
+    connect_refused: int
+    connect_timed_out: int
+    connect_other: int
+    response_timeout: int
+    closed: int
+    reset: int
+    protocol: int
+    recovered: int
+    tick_lag_ns: Distribution
+
+
 class LoadResult(Frozen):
+    """`client` is there where a client contestant was the load, and None where the generator was."""
+
     version: int
     plan: Plan
     requests: Requests
@@ -164,6 +184,7 @@ class LoadResult(Frozen):
     errors: dict[str, int]
     timeseries: TimeSeries
     audits: tuple[Audit, ...]
+    client: ClientReport | None = None
 
 
 # --- what the harness observes -----------------------------------------------------------------------------------
