@@ -1,6 +1,7 @@
 # A contestant is a folder with a manifest; nothing else names it. Each folder of kind "cmake" becomes one program of the
 # folder's name, built from its main.cpp (and what else *.cpp it holds), linked with the needs its manifest states.
-# A need that is missing makes a stated skip: the reason goes to <build>/skipped/<name>.txt, where `netdyno list` reads it.
+# A need that is missing makes a stated skip: the reason goes to <build>/skipped/<root>/<name>.txt, where `netdyno list`
+# reads it. A server and a client may have the same name; the target of a client is client-<name>.
 
 # A need is a function: it sets <result> to the libraries to link, or <why> to what is missing and how to get it.
 function(netdyno_need_boost result why)
@@ -37,9 +38,11 @@ function(netdyno_find_need need)
   set_property(GLOBAL PROPERTY netdyno_missing_${need} "${missing}")
 endfunction()
 
+# netdyno_add_contestants(servers|clients [library that each of them links beside netdyno_common])
 function(netdyno_add_contestants root)
-  file(GLOB manifests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${root}/*/server.json)
-  file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/skipped)
+  string(REGEX REPLACE "s$" "" role ${root})
+  file(GLOB manifests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/${root}/*/${role}.json)
+  file(REMOVE_RECURSE ${CMAKE_BINARY_DIR}/skipped/${root})
   foreach(manifest IN LISTS manifests)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${manifest})
     get_filename_component(folder ${manifest} DIRECTORY)
@@ -69,14 +72,19 @@ function(netdyno_add_contestants root)
     endif()
     if(missing)
       list(JOIN missing "\n" reason)
-      file(WRITE ${CMAKE_BINARY_DIR}/skipped/${name}.txt "${reason}\n")
-      message(STATUS "contestant ${name} skipped: ${reason}")
+      file(WRITE ${CMAKE_BINARY_DIR}/skipped/${root}/${name}.txt "${reason}\n")
+      message(STATUS "${role} ${name} skipped: ${reason}")
       continue()
     endif()
 
     file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-    add_executable(${name} ${sources})
-    target_link_libraries(${name} PRIVATE netdyno_common netdyno_warnings ${libraries})
-    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${root})
+    set(target ${name})
+    if(NOT role STREQUAL "server")
+      set(target ${role}-${name})
+    endif()
+    add_executable(${target} ${sources})
+    target_link_libraries(${target} PRIVATE netdyno_common ${ARGN} netdyno_warnings ${libraries})
+    set_target_properties(${target} PROPERTIES
+      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${root})
   endforeach()
 endfunction()

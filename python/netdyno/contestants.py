@@ -1,4 +1,4 @@
-"""Contestants are folders: servers/<name>/server.json. The world is closed: every folder is found, and either can be
+"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. The world is closed: every folder is found, and either can be
 started or says why not. Nothing is registered anywhere else."""
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
         command = expand(manifest.run, folder, build)
-    why_not = _why_not(folder, build, manifest, command)
+    why_not = _why_not(skip_file(build, folder.name, kind), manifest, command)
     return Contestant(name=folder.name, manifest=manifest, command=command, available=not why_not, why_not=why_not)
 
 
@@ -78,9 +78,13 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
     return tuple(text.replace("{folder}", str(folder)).replace("{build}", str(build)) for text in arguments)
 
 
-def _why_not(folder: Path, build: Path, manifest: Manifest, command: tuple[str, ...]) -> str:
+def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
+    """Where the build says why it skipped a contestant; the file exists only then (cmake/Contestants.cmake)."""
+    return build / "skipped" / f"{kind}s" / f"{name}.txt"
+
+
+def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...]) -> str:
     """The build's own reason where it skipped the contestant, else whether the program is there at all."""
-    reason = build / "skipped" / f"{folder.name}.txt"
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
     if manifest.kind == "cmake" and not Path(command[0]).is_file():

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from netdyno.contestants import discover, select
+from netdyno.contestants import discover, select, skip_file
 from netdyno.model import Contestant
 from netdyno.paths import build_dir
 from tests.conformance.talk import Talk
@@ -73,7 +73,7 @@ def startable(contestant: Contestant) -> Contestant:
     """The contestant; a skip that states the build's reason; or a failure when it is neither built nor skipped."""
     if contestant.available:
         return contestant
-    stated = (build_dir() / "skipped" / f"{contestant.name}.txt").is_file()
+    stated = skip_file(build_dir(), contestant.name).is_file()
     if stated or contestant.manifest.kind == "command":
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import by_name, discover, parse_manifest, prepare, select
+from netdyno.contestants import by_name, discover, parse_manifest, prepare, select, skip_file
 from netdyno.errors import UserError
 from netdyno.paths import ROOT
 
@@ -18,11 +18,11 @@ GOOD: dict[str, object] = {"kind": "cmake", "model": "reactor", "summary": "one 
 COMMAND = GOOD | {"kind": "command", "run": ["python3", "{folder}/main.py", "{build}"]}
 
 
-def add(root: Path, name: str, manifest: object = GOOD) -> Path:
-    folder = root / "servers" / name
+def add(root: Path, name: str, manifest: object = GOOD, kind: str = "server") -> Path:
+    folder = root / f"{kind}s" / name
     folder.mkdir(parents=True)
     text = manifest if isinstance(manifest, str) else json.dumps(manifest)
-    (folder / "server.json").write_text(text)
+    (folder / f"{kind}.json").write_text(text)
     return folder
 
 
@@ -31,8 +31,9 @@ def test_every_folder_is_found_and_says_whether_it_can_start(tmp_path: Path, wri
     for name in ("built", "missing", "skipped"):
         add(tmp_path, name)
     write_program(build / "servers" / "built", "server.py")
-    (build / "skipped").mkdir()
-    (build / "skipped" / "skipped.txt").write_text("Folly not found:\nhow to get it\n")
+    reason = skip_file(build, "skipped")
+    reason.parent.mkdir(parents=True)
+    reason.write_text("Folly not found:\nhow to get it\n")
     built, missing, skipped = discover(tmp_path, build)
     assert (built.name, built.available, built.why_not) == ("built", True, "")
     assert built.command == (str(build / "servers" / "built"),)
@@ -57,6 +58,19 @@ def test_a_command_that_is_not_installed_is_unavailable(tmp_path: Path) -> None:
 def test_clients_are_found_in_their_own_folder(tmp_path: Path) -> None:
     add(tmp_path, "server-only")
     assert discover(tmp_path, tmp_path, "client") == ()
+
+
+def test_a_server_and_a_client_of_the_same_name_do_not_meet(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    add(tmp_path, "twin")
+    add(tmp_path, "twin", kind="client")
+    reason = skip_file(build, "twin", "client")
+    reason.parent.mkdir(parents=True)
+    reason.write_text("Qt not found\n")
+    (server,), (client,) = discover(tmp_path, build), discover(tmp_path, build, "client")
+    assert "not built" in server.why_not
+    assert client.why_not == "Qt not found"
+    assert {server.command, client.command} == {(f"{build}/{kind}s/twin",) for kind in ("server", "client")}
 
 
 @pytest.mark.parametrize(
