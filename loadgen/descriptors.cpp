@@ -19,14 +19,15 @@ void ensure_descriptors(const LoadPlan& plan) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) die(fmt::format("getrlimit: {}", std::strerror(errno)));
   if (limit.rlim_cur >= needed) return;
   if (limit.rlim_max < needed)
-    usage_error("netdyno-load",
+    usage_error(program_invocation_short_name,
                 fmt::format("{} connections need {} file descriptors, and the hard limit is {}: raise it (as root: "
                             "ulimit -n {}; for good: nofile in /etc/security/limits.conf)",
                             plan.connections, needed, limit.rlim_max, needed));
   limit.rlim_cur = limit.rlim_max;
   if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-    usage_error("netdyno-load", fmt::format("cannot raise the limit of open files to {}: {}; run: ulimit -n {}",
-                                            limit.rlim_max, std::strerror(errno), needed));
+    usage_error(program_invocation_short_name,
+                fmt::format("cannot raise the limit of open files to {}: {}; run: ulimit -n {}", limit.rlim_max,
+                            std::strerror(errno), needed));
 }
 
 }  // namespace netdyno::load

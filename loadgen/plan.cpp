@@ -1,6 +1,7 @@
 #include "loadgen/plan.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
@@ -42,13 +43,20 @@ const std::map<std::string, Arrivals> arrivals{
 
 /// What is parsed first and put into the plan when all options are known.
 struct RawPlan {
+  explicit RawPlan(const LoadPlan& defaults)
+      : plan(defaults),
+        duration(defaults.duration),
+        warmup(defaults.warmup),
+        timeout(defaults.timeout),
+        connect_timeout(defaults.connect_timeout) {}
+
   LoadPlan plan;
   double rate_hz = 0;
   bool rate_is_per_connection = false;
-  std::chrono::nanoseconds duration{10 * one_second};
-  std::chrono::nanoseconds warmup{one_second};
-  std::chrono::nanoseconds timeout{10 * one_second};
-  std::chrono::nanoseconds connect_timeout{5 * one_second};
+  std::chrono::nanoseconds duration;
+  std::chrono::nanoseconds warmup;
+  std::chrono::nanoseconds timeout;
+  std::chrono::nanoseconds connect_timeout;
   std::chrono::nanoseconds service_time{0};
 };
 
@@ -92,7 +100,8 @@ void add_connect_rate(CLI::App& app, LoadPlan& plan) {
 void add_load_options(CLI::App& app, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_url(app, "url", plan.url, {"tcp"}, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
-  add_choice(app, "--workload", plan.workload, workloads, "application protocol (default echo)");
+  add_choice(app, "--workload", plan.workload, workloads,
+             fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   app.add_option("-c,--connections", plan.connections, "connections (default 1)")->check(CLI::Range(1U, 1'000'000U));
   add_rate(app, raw);
   add_choice(app, "--arrivals", plan.arrivals, arrivals,
@@ -102,7 +111,8 @@ void add_load_options(CLI::App& app, RawPlan& raw) {
   add_bytes(app, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(app, "--duration", raw.duration, "the measured window (default 10s)");
   add_duration(app, "--warmup", raw.warmup, "load before the window (default 1s)");
-  add_duration(app, "--timeout", raw.timeout, "how long an answer may take (default 10s)");
+  add_duration(app, "--timeout", raw.timeout,
+               fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));
 }
 
 void add_connection_options(CLI::App& app, RawPlan& raw) {
@@ -172,18 +182,21 @@ std::string_view to_string(Arrivals value) {
   return "?";
 }
 
-LoadPlan parse_load_plan(int argc, const char* const* argv) {
-  RawPlan raw;
-  LoadPlan& plan = raw.plan;
-  CLI::App app{description};
-  const std::string program = program_name(argv[0]);
-  app.name(program);
+namespace {
+
+void add_options(CLI::App& app, RawPlan& raw) {
   add_load_options(app, raw);
   add_connection_options(app, raw);
   add_other_options(app, raw);
+}
+
+LoadPlan parse(CLI::App& app, RawPlan& raw, int argc, const char* const* argv) {
+  LoadPlan& plan = raw.plan;
+  const std::string program = program_name(argv[0]);
+  app.name(program);
   parse_or_exit(app, program, argc, argv);
 
-  if (app.count("--arrivals") == 0 && raw.rate_hz > 0) plan.arrivals = Arrivals::constant;
+  if (raw.rate_hz > 0 && app.count("--arrivals") == 0) plan.arrivals = Arrivals::constant;
   if (const auto why = contradiction(raw, app); !why.empty()) usage_error(program, why);
   if (raw.rate_hz > 0) plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * plan.connections : raw.rate_hz;
   plan.duration = raw.duration.count();
@@ -192,6 +205,36 @@ LoadPlan parse_load_plan(int argc, const char* const* argv) {
   plan.connect_timeout = raw.connect_timeout.count();
   plan.service_us =
       static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());
+  return plan;
+}
+
+void keep_only(CLI::App& app, const std::set<std::string>& names) {
+  for (CLI::Option* option : app.get_options()) {
+    const bool always = option == app.get_help_ptr() || option->get_positional();
+    if (!always && !names.contains("--" + option->get_lnames().front())) app.remove_option(option);
+  }
+}
+
+}  // namespace
+
+LoadPlan parse_load_plan(int argc, const char* const* argv) {
+  RawPlan raw{LoadPlan{}};
+  CLI::App app{description};
+  add_options(app, raw);
+  return parse(app, raw, argc, argv);
+}
+
+LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {
+  RawPlan raw{subset.defaults};
+  CLI::App app{subset.description};
+  add_options(app, raw);
+  keep_only(app, subset.options);
+  subset.add_own(app);
+  const LoadPlan plan = parse(app, raw, argc, argv);
+  if (!subset.workloads.contains(plan.workload))
+    usage_error(program_name(argv[0]),
+                fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
+                            netdyno::to_string(*subset.workloads.begin())));
   return plan;
 }
 

@@ -2,7 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,10 @@
 #include "common/options.hpp"
 #include "common/url.hpp"
 #include "loadgen/clock.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace netdyno::load {
 
@@ -43,6 +49,16 @@ struct LoadPlan {
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).
 LoadPlan parse_load_plan(int argc, const char* const* argv);
+
+/// What a program takes that stands in the generator's place, under the same names and with the same meaning.
+struct PlanSubset {
+  std::string description;
+  LoadPlan defaults;
+  std::set<std::string> options;           // long names; the other options of the generator are unknown to it
+  std::set<Workload> workloads;            // at least one
+  std::function<void(CLI::App&)> add_own;  // options that the generator does not have
+};
+LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset);
 
 std::string_view to_string(Arrivals arrivals);
 

@@ -14,12 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json distribution(const Histogram& histogram) {
-  return {{"count", histogram.count()}, {"mean", histogram.mean()},       {"p50", histogram.at(50)},
-          {"p90", histogram.at(90)},    {"p99", histogram.at(99)},        {"p999", histogram.at(99.9)},
-          {"max", histogram.max()},     {"histogram", histogram.encode()}};
-}
-
 Histogram send_lag(const Figures& figures) {
   Histogram both = figures.own_lag;
   both.add(figures.blocked_lag);
@@ -96,6 +90,12 @@ Json audits_json(const std::vector<Audit>& audits) {
 }
 
 }  // namespace
+
+Json distribution(const Histogram& histogram) {
+  return {{"count", histogram.count()}, {"mean", histogram.mean()},       {"p50", histogram.at(50)},
+          {"p90", histogram.at(90)},    {"p99", histogram.at(99)},        {"p999", histogram.at(99.9)},
+          {"max", histogram.max()},     {"histogram", histogram.encode()}};
+}
 
 Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const Figures& figures = measurement.figures;

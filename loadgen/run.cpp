@@ -1,11 +1,9 @@
 #include "loadgen/run.hpp"
 
-#include <sched.h>
-
-#include <fstream>
 #include <memory>
-#include <string>
 #include <thread>
+
+#include "loadgen/process.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -14,22 +12,6 @@ using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
 constexpr Nanos progress_interval = one_second / 2;
-
-/// VmHWM. (getrusage's ru_maxrss would do, did it not keep the size of the process that called exec: getrusage(2).)
-std::uint64_t peak_rss_bytes() {
-  std::ifstream status{"/proc/self/status"};
-  for (std::string word; status >> word;) {
-    std::uint64_t kib = 0;
-    if (word == "VmHWM:" && status >> kib) return kib * 1024;
-  }
-  return 0;
-}
-
-std::size_t usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::thread::hardware_concurrency();
-  return static_cast<std::size_t>(CPU_COUNT(&set));
-}
 
 class Run {
  public:

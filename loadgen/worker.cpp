@@ -1,10 +1,8 @@
 #include "loadgen/worker.hpp"
 
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include <algorithm>
-#include <fstream>
 
 namespace netdyno::load {
 namespace {
@@ -14,23 +12,6 @@ constexpr int sends_between_waits = 64;
 constexpr int sends_between_events = 16;
 constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
-
-/// The second number of schedstat (Documentation/scheduler/sched-stats.rst); 0 where the kernel keeps none.
-double run_queue_wait_s() {
-  std::ifstream schedstat{"/proc/thread-self/schedstat"};
-  std::uint64_t ran = 0;
-  std::uint64_t waited = 0;
-  return schedstat >> ran >> waited ? static_cast<double>(waited) / 1e9 : 0;
-}
-
-CpuTime thread_cpu() {
-  rusage usage{};
-  getrusage(RUSAGE_THREAD, &usage);
-  const auto in_seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime), run_queue_wait_s()};
-}
 
 }  // namespace
 

@@ -8,19 +8,13 @@
 #include "loadgen/connection.hpp"
 #include "loadgen/control.hpp"
 #include "loadgen/deliveries.hpp"
+#include "loadgen/process.hpp"
 #include "loadgen/recorder.hpp"
 #include "loadgen/schedule.hpp"
 #include "loadgen/sender.hpp"
 #include "loadgen/transport.hpp"
 
 namespace netdyno::load {
-
-/// What a thread used of the machine, and how long it stood ready to run while something else had its core.
-struct CpuTime {
-  double user_s = 0;
-  double system_s = 0;
-  double waited_s = 0;
-};
 
 /// One thread of the generator: an event loop of its own over its slice of the connections. It connects all of them,
 /// waits for the common start, keeps to its schedule, and waits for the last answers.

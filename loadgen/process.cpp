@@ -1,0 +1,56 @@
+#include "loadgen/process.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <fstream>
+#include <string>
+#include <thread>
+
+namespace netdyno::load {
+namespace {
+
+CpuTime cpu_of(__rusage_who who) {
+  rusage usage{};
+  getrusage(who, &usage);
+  const auto in_seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return {in_seconds(usage.ru_utime), in_seconds(usage.ru_stime), 0};
+}
+
+/// The second number of schedstat (Documentation/scheduler/sched-stats.rst); 0 where the kernel keeps none.
+double run_queue_wait_s() {
+  std::ifstream schedstat{"/proc/thread-self/schedstat"};
+  std::uint64_t ran = 0;
+  std::uint64_t waited = 0;
+  return schedstat >> ran >> waited ? static_cast<double>(waited) / 1e9 : 0;
+}
+
+}  // namespace
+
+CpuTime thread_cpu() {
+  CpuTime cpu = cpu_of(RUSAGE_THREAD);
+  cpu.waited_s = run_queue_wait_s();
+  return cpu;
+}
+
+CpuTime process_cpu() { return cpu_of(RUSAGE_SELF); }
+
+/// VmHWM. (getrusage's ru_maxrss would do, did it not keep the size of the process that called exec: getrusage(2).)
+std::uint64_t peak_rss_bytes() {
+  std::ifstream status{"/proc/self/status"};
+  for (std::string word; status >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "VmHWM:" && status >> kib) return kib * 1024;
+  }
+  return 0;
+}
+
+std::size_t usable_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::thread::hardware_concurrency();
+  return static_cast<std::size_t>(CPU_COUNT(&set));
+}
+
+}  // namespace netdyno::load
