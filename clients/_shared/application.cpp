@@ -1,0 +1,140 @@
+#include "clients/_shared/application.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "loadgen/audits.hpp"
+#include "loadgen/result.hpp"
+#include "loadgen/run.hpp"
+
+namespace netdyno::client {
+namespace {
+
+using load::never;
+using load::now_ns;
+using Json = nlohmann::ordered_json;
+
+constexpr Nanos progress_interval = load::one_second / 2;
+
+Json client_json(const Journal& journal, const Histogram& tick_lag) {
+  Json json;
+  for (std::size_t i = 0; i < failure_names.size(); ++i)
+    json[failure_names[i]] = journal.failures(static_cast<Failure>(i));
+  json["recovered"] = journal.recovered();
+  json["tick_lag_ns"] = load::distribution(tick_lag);
+  return json;
+}
+
+load::Audit window_audit(const ClientPlan& plan, bool whole) {
+  return {"window", whole,
+          whole ? fmt::format("{:g} s, as asked", load::seconds(plan.load.duration))
+                : "a signal ended the run before the end of the window"};
+}
+
+/// The generator's checks. One is no check here: a generator must not be what limits, but a client is what is measured.
+std::vector<load::Audit> audits_of(const ClientPlan& plan, const Journal& journal, const load::Measurement& measured) {
+  std::vector<load::Audit> audits = load::audit(plan.load, measured);
+  for (load::Audit& audit : audits)
+    if (audit.name == "generator") audit = {audit.name, true, "the client is what is measured: " + audit.detail};
+  audits.push_back(window_audit(plan, journal.reached_the_end()));
+  return audits;
+}
+
+/// "response_timeout 3, recovered 2"; "none".
+std::string failures_text(const Journal& journal) {
+  std::string text;
+  const auto add = [&](const char* name, std::uint64_t count) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count);
+  };
+  for (std::size_t i = 0; i < failure_names.size(); ++i)
+    add(failure_names[i], journal.failures(static_cast<Failure>(i)));
+  add("recovered", journal.recovered());
+  return text.empty() ? "none" : text;
+}
+
+std::string client_summary(const Journal& journal, const Histogram& tick_lag) {
+  const auto ms = [&](double percentile) { return static_cast<double>(tick_lag.at(percentile)) / 1e6; };
+  return fmt::format("failures      {}\ntick lag      p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms\n",
+                     failures_text(journal), ms(50), ms(99), ms(100));
+}
+
+}  // namespace
+
+Application::Application(const ClientPlan& plan, const Journal& journal)
+    : plan_(plan), journal_(journal), display_(plan.load), tick_due_(now_ns() + tick_interval) {}
+
+Nanos Application::due() const { return std::min({tick_due_, boundary_, progress_}); }
+
+void Application::wake() {
+  const Nanos now = now_ns();
+  tick(now);
+  while (now >= boundary_) cross_boundary();
+  if (now >= progress_) {
+    display_.progress(journal_.completed(), progress_ - window_.start, journal_.timeline().latest());
+    progress_ += progress_interval;
+    if (progress_ >= window_.end) progress_ = never;
+  }
+}
+
+/// Every tick that was due counts, also those that one long block has swallowed.
+void Application::tick(Nanos now) {
+  for (; tick_due_ <= now; tick_due_ += tick_interval) tick_lag_.record(now - tick_due_);
+}
+
+void Application::begin(std::uint64_t established, const load::Window& window) {
+  display_.connected(established);
+  window_ = window;
+  boundary_ = window.start;
+}
+
+void Application::cross_boundary() {
+  if (boundary_ == window_.start) {
+    display_.window_start();
+    cpu_at_start_ = load::process_cpu();
+    boundary_ = window_.end;
+    if (window_.start + progress_interval < window_.end) progress_ = window_.start + progress_interval;
+  } else {
+    display_.window_end();
+    cpu_ = cpu_since_start();
+    boundary_ = never;
+    progress_ = never;
+  }
+}
+
+load::CpuTime Application::cpu_since_start() const {
+  const load::CpuTime cpu = load::process_cpu();
+  return {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s, 0};
+}
+
+int Application::finish() {
+  wake();
+  if (boundary_ != never && boundary_ == window_.end) cpu_ = cpu_since_start();  // a signal came within the window
+  display_.finished();
+  load::Measurement measured;
+  measured.figures.add(journal_.figures());
+  measured.cpu.push_back(cpu_);
+  measured.timeline = journal_.timeline().slots();
+  measured.max_rss_bytes = load::peak_rss_bytes();
+  measured.cores = load::usable_cores();
+
+  const auto audits = audits_of(plan_, journal_, measured);
+  Json json = load::to_json(plan_.load, measured, audits);
+  json["client"] = client_json(journal_, tick_lag_);
+  const std::string text = json.dump() + "\n";
+  const bool json_to_stdout = plan_.load.json_file == "-";
+  if (!plan_.load.json_file.empty() && !json_to_stdout) load::write_file(plan_.load.json_file, text);
+  fmt::print("{}",
+             json_to_stdout ? text : load::summary(plan_.load, measured, audits) + client_summary(journal_, tick_lag_));
+  std::fflush(stdout);
+
+  if (measured.figures.messages.received > 0) return 0;
+  fmt::print(stderr, "{}: no valid answer from {}; failures: {}\n", program_invocation_short_name,
+             format_url(plan_.load.url), failures_text(journal_));
+  return 1;
+}
+
+}  // namespace netdyno::client

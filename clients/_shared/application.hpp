@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "clients/_shared/journal.hpp"
+#include "common/histogram.hpp"
+#include "loadgen/display.hpp"
+#include "loadgen/process.hpp"
+
+namespace netdyno::client {
+
+/// The application that the client is part of: it has a timer of 10 ms, whose lateness shows whether its loop is ever
+/// blocked, and it tells the time of the run. The client's own loop drives it: wake() whenever due() has come.
+/// Application's thread only.
+class Application {
+ public:
+  static constexpr Nanos tick_interval = 10'000'000;
+
+  /// Whatever it takes from the journal before finish(), any thread may.
+  Application(const ClientPlan& plan, const Journal& journal);
+
+  /// When wake() is due next.
+  Nanos due() const;
+  void wake();
+
+  /// The load has started.
+  void begin(std::uint64_t established, const load::Window& window);
+
+  /// When the journal is finished: writes the result and returns the program's exit code.
+  int finish();
+
+ private:
+  void tick(Nanos now);
+  void cross_boundary();
+  load::CpuTime cpu_since_start() const;
+
+  const ClientPlan& plan_;
+  const Journal& journal_;
+  load::Display display_;
+  Nanos tick_due_;
+  Histogram tick_lag_;
+  load::Window window_;
+  Nanos boundary_ = load::never;  // the next of window start, window end
+  Nanos progress_ = load::never;
+  load::CpuTime cpu_at_start_;
+  load::CpuTime cpu_;
+};
+
+}  // namespace netdyno::client

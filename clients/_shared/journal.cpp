@@ -1,0 +1,145 @@
+#include "clients/_shared/journal.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace netdyno::client {
+
+using load::now_ns;
+
+Failure connect_failure(int error) {
+  switch (error) {
+    case ECONNREFUSED:
+      return Failure::connect_refused;
+    case ETIMEDOUT:
+      return Failure::connect_timed_out;
+    default:
+      return Failure::connect_other;
+  }
+}
+
+Journal::Journal(const ClientPlan& plan)
+    : plan_(plan),
+      instances_(plan.load.connections),
+      codec_(load::make_codec(plan.load)),
+      timeline_(plan.load.duration, 1),
+      recorder_(timeline_),
+      deliveries_(plan.load.connections, 1) {}
+
+void Journal::begin() {
+  start_ = now_ns();
+  window_.start = start_ + plan_.load.warmup;
+  window_.end = window_.start + plan_.load.duration;
+  recorder_.set_window(window_);
+  end_ = window_.end;
+}
+
+void Journal::end() {
+  if (!begun()) begin();  // told to end before all first attempts were over; the series needs a window
+  end_ = std::min(end_, now_ns());
+}
+
+void Journal::finish() {
+  recorder_.finish();
+  completed_.store(figures().completed_in_window, std::memory_order_relaxed);
+}
+
+void Journal::count_first_attempt(Failure failure) {
+  auto& counts = recorder_.figures.connections;
+  switch (failure) {
+    case Failure::connect_refused:
+      ++counts.refused;
+      break;
+    case Failure::connect_timed_out:
+      ++counts.timed_out;
+      break;
+    default:
+      ++counts.other;
+      break;
+  }
+}
+
+void Caller::connected() {
+  const Nanos now = now_ns();
+  if (first_attempt_) {
+    journal_.recorder_.figures.connect.record(now - connect_began_);
+    ++journal_.recorder_.figures.connections.established;
+    settle();
+  }
+  if (std::exchange(failed_before_, false)) ++journal_.recovered_;
+  decoder_ = journal_.codec_->make_decoder();
+  intended_ = now;
+}
+
+void Caller::settle() {
+  first_attempt_ = false;
+  ++journal_.settled_;
+}
+
+void Caller::failed(Failure failure) {
+  const Nanos now = now_ns();
+  auto& recorder = journal_.recorder_;
+  ++journal_.failures_[static_cast<std::size_t>(failure)];
+  failed_before_ = true;
+  if (first_attempt_) {
+    journal_.count_first_attempt(failure);
+    settle();
+  }
+  if (std::exchange(waiting_, false)) recorder.abandoned(1, now);
+  auto& errors = recorder.figures.errors;
+  errors.timeout += failure == Failure::response_timeout;
+  errors.closed_by_server += failure == Failure::closed;
+  errors.reset += failure == Failure::reset;
+  errors.protocol += failure == Failure::protocol;
+  recorder.error(now);
+}
+
+Caller::Request Caller::next() {
+  auto& recorder = journal_.recorder_;
+  const Stamp stamp{id_, next_++};
+  buffer_.clear();
+  const std::size_t header = journal_.codec_->encode(stamp, buffer_);
+  sent_ = now_ns();
+  intended_ = std::max(intended_, journal_.start_);
+  waiting_ = true;
+  recorder.scheduled(intended_);
+  recorder.sent(intended_, sent_, false);
+  ++recorder.figures.messages.expected;
+  recorder.figures.bytes.sent += buffer_.size();
+  recorder.figures.bytes.expected += journal_.codec_->reply_size(stamp).value_or(0);
+  const std::string_view whole{buffer_};
+  return {whole.substr(0, header), whole.substr(header), whole};
+}
+
+Caller::Received Caller::receive(std::string_view bytes) {
+  now_ = now_ns();
+  journal_.recorder_.figures.bytes.received += bytes.size();
+  verdict_ = Received::incomplete;
+  return decoder_->receive(bytes, *this) ? verdict_ : Received::broken;
+}
+
+void Caller::reply(const Stamp& stamp, std::size_t) {
+  auto& recorder = journal_.recorder_;
+  if (stamp.client != id_ || stamp.sequence >= next_) return corrupt();
+  ++recorder.figures.messages.received;
+  using Verdict = load::Deliveries::Verdict;
+  const Verdict verdict = journal_.deliveries_.note(id_, 0, stamp.sequence);
+  if (verdict != Verdict::in_order) {
+    ++(verdict == Verdict::again ? recorder.figures.messages.duplicated : recorder.figures.messages.reordered);
+    return recorder.error(now_);
+  }
+  if (!waiting_ || stamp.sequence + 1 != next_) return;  // of a request that was given up; the right one may follow
+  waiting_ = false;
+  recorder.answered(intended_, sent_, now_);
+  journal_.completed_.store(recorder.figures.completed_in_window, std::memory_order_relaxed);
+  intended_ = now_;
+  if (verdict_ != Received::broken) verdict_ = Received::answered;
+}
+
+void Caller::corrupt() {
+  ++journal_.recorder_.figures.messages.corrupt;
+  verdict_ = Received::broken;
+}
+
+}  // namespace netdyno::client

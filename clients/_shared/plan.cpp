@@ -1,0 +1,33 @@
+#include "clients/_shared/plan.hpp"
+
+#include <chrono>
+
+#include "common/option_values.hpp"
+
+namespace netdyno::client {
+namespace {
+
+load::LoadPlan defaults() {
+  load::LoadPlan plan;
+  plan.workload = Workload::rpc;
+  plan.timeout = 5 * load::one_second;  // as in source A
+  return plan;
+}
+
+}  // namespace
+
+ClientPlan parse_client_plan(int argc, const char* const* argv) {
+  std::chrono::nanoseconds retry_delay = std::chrono::milliseconds{100};
+  const load::PlanSubset subset{
+      .description = "netdyno client contestant: a closed loop of requests (protocol/client.md)",
+      .defaults = defaults(),
+      .options = {"--workload", "--connections", "--size", "--duration", "--warmup", "--timeout", "--connect-timeout",
+                  "--service-time", "--nodelay", "--write-mode", "--seed", "--json", "--events-fd"},
+      .workloads = {Workload::rpc},
+      .add_own = [&](CLI::App& app) {
+        add_duration(app, "--retry-delay", retry_delay, "from a failure to the next attempt (default 100ms)");
+      }};
+  return {load::parse_load_plan(argc, argv, subset), retry_delay.count()};
+}
+
+}  // namespace netdyno::client

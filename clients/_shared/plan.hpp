@@ -1,0 +1,18 @@
+#pragma once
+
+#include "loadgen/plan.hpp"
+
+namespace netdyno::client {
+
+using load::Nanos;
+
+/// What a client contestant is asked to do (protocol/client.md). Parsed once, never changed.
+struct ClientPlan {
+  load::LoadPlan load;  // closed loop, one message in flight on each connection
+  Nanos retry_delay;    // from a failure to the next attempt
+};
+
+/// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).
+ClientPlan parse_client_plan(int argc, const char* const* argv);
+
+}  // namespace netdyno::client
