@@ -21,6 +21,15 @@ function(netdyno_need_boost result why)
   endif()
 endfunction()
 
+function(netdyno_need_qt result why)
+  find_package(Qt6 6.4 QUIET COMPONENTS Core Network)
+  if(Qt6_FOUND)
+    set(${result} Qt6::Core Qt6::Network PARENT_SCOPE)
+  else()
+    set(${why} "Qt 6.4 or newer (Core and Network) not found: install qt6-base-dev" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Each need is looked for once, whatever number of contestants states it.
 function(netdyno_find_need need)
   get_property(known GLOBAL PROPERTY netdyno_need_${need} SET)
