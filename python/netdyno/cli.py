@@ -94,6 +94,19 @@ def load(ctx: typer.Context) -> int:
     return _become([str(generator), *ctx.args])
 
 
+@app.command()
+def chat(
+    url: Annotated[str, typer.Argument(help="Where a server speaks the workload chat, such as tcp://127.0.0.1:7000.")],
+    name: Annotated[
+        str | None, typer.Option(help="What the others read before your lines (default: your login).")
+    ] = None,
+) -> int:
+    """Talk to everybody who is connected to a chat server."""
+    from netdyno import chat as conversation
+
+    return conversation.run(url, name)
+
+
 def _become(command: Sequence[str]) -> NoReturn:
     """Become the program: its output, signals and exit code are then its own."""
     sys.stdout.flush()

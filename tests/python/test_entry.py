@@ -39,7 +39,7 @@ def test_the_second_call_only_asks_ninja(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["list", "servers"], ["doctor"], ["report", "x"], ["--help"], ["run", "--help"], []]
+    "arguments", [["list", "servers"], ["doctor"], ["report", "x"], ["chat", "x"], ["--help"], ["run", "--help"], []]
 )
 def test_a_command_that_starts_no_program_builds_nothing(tree: Tree, arguments: list[str]) -> None:
     tree.run("run")

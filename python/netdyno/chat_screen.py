@@ -1,0 +1,108 @@
+"""Where a chat is typed and shown: a terminal with a person before it, or a pair of pipes."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+from collections.abc import AsyncGenerator
+from typing import Protocol
+
+PROMPT = "> "
+
+
+class InterruptedByKeyError(Exception):
+    """Ctrl-C at the prompt, where the terminal makes no signal of it."""
+
+
+class Screen(Protocol):
+    """What the conversation needs of either. One thread, the event loop's."""
+
+    def lines(self) -> AsyncGenerator[bytes, None]:
+        """What is typed, line by line without the newline, until there is no more."""
+        ...
+
+    def show(self, line: str) -> None:
+        """A message of the room. The text must be harmless already."""
+        ...
+
+    def note(self, line: str) -> None:
+        """A word of this program's own."""
+        ...
+
+
+def open_screen() -> Screen:
+    """The terminal where both ends are one; else plain lines, without a prompt and without escape sequences."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that cannot show every letter gets its escape
+            stream.reconfigure(errors="backslashreplace")
+    return Terminal() if sys.stdin.isatty() and sys.stdout.isatty() else Pipes()
+
+
+class Terminal:
+    """Messages appear above the line that is being typed, which stays as it is (prompt_toolkit)."""
+
+    def __init__(self) -> None:
+        # Imported here: it takes longer than everything else that a chat over pipes needs.
+        from prompt_toolkit import PromptSession
+        from prompt_toolkit.output.vt100 import Vt100_Output
+
+        output = Vt100_Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
+        # Nothing below the prompt is drawn, so the terminal need not be asked where its cursor is (CPR); one that does
+        # not answer would make prompt_toolkit complain.
+        output.enable_cpr = False
+        self._session: PromptSession[str] = PromptSession(output=output, interrupt_exception=InterruptedByKeyError)
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """Ends with Ctrl-D on an empty line; Ctrl-C raises InterruptedByKeyError."""
+        from prompt_toolkit.patch_stdout import patch_stdout
+
+        with patch_stdout():
+            while True:
+                try:
+                    line = await self._session.prompt_async(PROMPT, reserve_space_for_menu=0, handle_sigint=False)
+                except EOFError:
+                    return
+                yield line.encode("utf-8", "surrogateescape")
+
+    def show(self, line: str) -> None:
+        print(line, flush=True)
+
+    def note(self, line: str) -> None:
+        print(f"* {line}", flush=True)
+
+
+class Pipes:
+    """Lines in, lines out; what is no message goes to stderr."""
+
+    async def lines(self) -> AsyncGenerator[bytes, None]:
+        """Until the end of stdin; what stands after the last newline is a line too."""
+        begun = b""
+        while data := await _read(sys.stdin.fileno()):
+            *whole, begun = (begun + data).split(b"\n")
+            for line in whole:
+                yield line
+        if begun:
+            yield begun
+
+    def show(self, line: str) -> None:
+        print(line, flush=True)
+
+    def note(self, line: str) -> None:
+        print(f"netdyno: {line}", file=sys.stderr, flush=True)
+
+
+async def _read(fd: int) -> bytes:
+    """What there is on a descriptor, as soon as there is something; empty at its end."""
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(fd, ready.set)
+    except PermissionError:  # epoll_ctl(2): EPERM, a regular file or /dev/null, which never makes anybody wait
+        return os.read(fd, 65536)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(fd)
+    return os.read(fd, 65536)
