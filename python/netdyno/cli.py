@@ -39,7 +39,7 @@ def run(
     blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, instead of the experiment's.")] = None,
     duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
     contestant: Annotated[
-        list[str] | None, typer.Option(help="Only these: a name or a pattern such as 'asio-*'; may be repeated.")
+        list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
     results: Results = RESULTS,

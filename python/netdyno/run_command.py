@@ -68,11 +68,8 @@ def _experiment(wishes: Wishes) -> Experiment:
 
 
 def _contestants(asked: Experiment, patterns: Sequence[str], build: Path) -> tuple[Contestant, ...]:
-    """Those of the experiment, narrowed by --contestant, with the build steps that CMake does not know done."""
-    everyone = contestants.discover(build=build)
-    chosen = contestants.select(everyone, asked.contestants)
-    if patterns:
-        chosen = contestants.select(chosen, patterns)
+    """Those of --contestant, else those of the experiment, with the build steps that CMake does not know done."""
+    chosen = contestants.select(contestants.discover(build=build), patterns or asked.contestants)
     return tuple(contestants.prepare(contestant, build=build) for contestant in chosen)
 
 

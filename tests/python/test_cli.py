@@ -132,6 +132,16 @@ def test_a_run_prints_a_table_and_says_where_its_report_is(toml: str, tmp_path: 
     assert SERVER in Path(where[1]).read_text()
 
 
+def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path) -> None:
+    first, other, *_ = (one.name for one in discover())
+    named = tmp_path / "named.toml"
+    named.write_text(TINY.replace('["*"]', f'["{first}"]'))
+    done = netdyno("run", str(named), "--contestant", other, "--results", str(tmp_path / "results"))
+    assert done.returncode == 0, done.stderr
+    assert f"connections=1 {other}" in done.stdout
+    assert f"connections=1 {first}" not in done.stdout
+
+
 def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path) -> None:
     results = tmp_path / "results"
     done = netdyno(*run_tiny(toml, results, "--json", "--blocks", "2"))
