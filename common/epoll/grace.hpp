@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "common/effects.hpp"
+#include "common/socket.hpp"
+
+namespace netdyno {
+
+/// When a server that was told to end gives up what is not done. Any thread.
+class Grace {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// Only the first call counts.
+  void start() {
+    auto unset = never;
+    end_.compare_exchange_strong(unset, (Clock::now() + shutdown_grace).time_since_epoch().count());
+  }
+  bool over() const { return Clock::now() >= end(); }
+  Clock::time_point end() const { return Clock::time_point{Clock::duration{end_.load()}}; }
+
+ private:
+  static constexpr Clock::rep never = Clock::time_point::max().time_since_epoch().count();
+  std::atomic<Clock::rep> end_{never};
+};
+
+/// burn_cpu, but `cut_short()` is asked every 10 ms. False when it said so.
+template <typename CutShort>
+bool burn_cpu_unless(CutShort&& cut_short, std::chrono::nanoseconds duration) {
+  constexpr std::chrono::nanoseconds slice = std::chrono::milliseconds{10};
+  for (; duration > slice; duration -= slice) {
+    burn_cpu(slice);
+    if (cut_short()) return false;
+  }
+  burn_cpu(duration);
+  return true;
+}
+
+}  // namespace netdyno
