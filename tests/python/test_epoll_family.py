@@ -1,0 +1,140 @@
+"""What docs/adr/epoll-family.md promises: callbacks and coroutines over one loop ask the kernel for the same, and no
+other contestant uses that loop."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.conformance.talk import expect_reply, message
+from tests.golden import wire
+from tests.support.client import Client
+from tests.support.server import Server, serving
+
+from netdyno.contestants import by_name, discover
+from netdyno.paths import ROOT
+
+SIBLINGS = ("epoll-reactor", "epoll-coroutines")
+# What the allocator asks for, and how often a service that burns CPU looks whether it was preempted.
+LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
+OPTIONS = ("--service-time", "15ms", "--read-buffer", "1000", "--audience", "all")
+CALL = re.compile(r"^(\w+)\(.* = (-?\w+)")
+
+
+Conversation = Callable[[list[Client]], None]
+
+
+def echo(clients: list[Client]) -> None:
+    """One message at a time, of less than the read buffer and of more."""
+    for text in (b"x", b"y" * 2500, b"z"):
+        clients[0].send(text)
+        assert clients[0].receive(len(text)) == text
+
+
+def lines(clients: list[Client]) -> None:
+    """Several lines in one write, and one that ends with the stream."""
+    clients[0].send(b"one\ntwo\nthree")
+    assert clients[0].receive(8) == b"one\ntwo\n"
+    clients[0].half_close()
+    assert clients[0].rest() == b"three"
+
+
+def rpc(clients: list[Client]) -> None:
+    """Services that take their time, two of them asked for in one write, and a message that is refused."""
+    for number in range(3):
+        clients[0].send(wire.frame(wire.request(number, b"s")) * 2)
+        for _ in range(2):
+            assert clients[0].frame() == wire.response(number, b"s")
+    clients[0].send(wire.header(0))
+    assert clients[0].rest_until_closed() == b""
+
+
+def chat(clients: list[Client]) -> None:
+    """Everybody hears everybody, then one leaves."""
+    said = message("chat", 1, 1)
+    for speaker in clients:
+        speaker.send(said * 3)
+        for member in clients:
+            for _ in range(3):
+                assert wire.frame(member.frame()) == said
+    clients[0].half_close()
+    assert clients[0].rest() == b""
+    clients[1].send(said)
+    for member in clients[1:]:
+        assert wire.frame(member.frame()) == said
+
+
+def http(clients: list[Client]) -> None:
+    """Pipelined requests, and a malformed one."""
+    client = clients[0]
+    client.send(message("http", client.identity, 0) + message("http", client.identity, 1))
+    for number in range(2):
+        expect_reply("http", client, number)
+    client.send(b"nonsense\r\n\r\n")
+    assert b" 400 " in client.rest_until_closed()
+
+
+def connected(stack: ExitStack, server: Server, workload: str) -> list[Client]:
+    """Three clients, each of which has had an answer: when a new connection is reported, and how often, is chance."""
+    clients: list[Client] = []
+    for _ in range(3):
+        clients.append(stack.enter_context(Client(server.address)))
+        clients[-1].send(message(workload, clients[-1].identity, 0))
+        for member in clients if workload == "chat" else clients[-1:]:
+            expect_reply(workload, member, 0, sender=clients[-1].identity)
+    return clients
+
+
+def traced(contestant: str, conversation: Conversation, options: tuple[str, ...], trace: Path) -> list[str]:
+    """The system calls of a server from a conversation's beginning to the line of totals, each as name and result."""
+    command = by_name(discover(), contestant).command
+    strace = ("strace", "-e", "signal=none", "-o", str(trace))
+    workload = conversation.__name__
+    with serving((*strace, *command), "--workload", workload, *options) as server, ExitStack() as stack:
+        clients = connected(stack, server, workload)
+        with Client(server.address) as mark:  # its close is where the comparison begins
+            mark.half_close()
+            assert mark.rest() == b""
+        conversation(clients)
+        server.stop()
+    found = (CALL.match(line) for line in trace.read_text().splitlines())
+    calls = [f"{call[1]} = {call[2]}" for call in found if call and call[1] not in LEFT_OUT]
+    ready = next(at for at, call in enumerate(calls) if call.startswith("write ="))
+    begin = calls.index("close = 0", ready)
+    totals = next(at for at in range(begin, len(calls)) if calls[at].startswith("write ="))
+    return calls[begin + 1 : totals]
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("mode", ["gathered", "split"])
+@pytest.mark.parametrize(
+    ("conversation", "kind"),
+    [(echo, "wait"), (lines, "wait"), (rpc, "wait"), (rpc, "cpu"), (chat, "wait"), (http, "wait")],
+)
+def test_callbacks_and_coroutines_make_the_same_system_calls(
+    conversation: Conversation, kind: str, mode: str, tmp_path: Path
+) -> None:
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not installed (package strace)")
+    if subprocess.run([strace, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
+    options = (*OPTIONS, "--write-mode", mode, "--service-kind", kind)
+    callbacks, coroutines = (traced(name, conversation, options, tmp_path / name) for name in SIBLINGS)
+    assert callbacks == coroutines
+    assert any(call.startswith("recvfrom") for call in callbacks), callbacks
+
+
+def test_no_other_contestant_uses_their_loop() -> None:
+    users = {
+        path.relative_to(ROOT).parts[1]
+        for path in (ROOT / "servers").rglob("*")
+        if path.suffix in {".cpp", ".hpp"} and "common/epoll/" in path.read_text()
+    }
+    assert users >= set(SIBLINGS)
+    assert [name for name in users if not name.startswith("epoll-")] == []
