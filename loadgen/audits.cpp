@@ -42,17 +42,25 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
                       measurement.all_joined ? "" : "; not every client was heard of before the load began")};
 }
 
+/// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
+double busy_s(const CpuTime& cpu) { return std::max(0.0, cpu.user_s + cpu.system_s - cpu.spun_s); }
+
 double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
   double most = 0;
-  for (const CpuTime& cpu : measurement.cpu)
-    most = std::max(most, (cpu.user_s + cpu.system_s) / seconds(plan.duration));
+  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, busy_s(cpu) / seconds(plan.duration));
   return most;
 }
 
 double cores_used(const LoadPlan& plan, const Measurement& measurement) {
   double sum = 0;
-  for (const CpuTime& cpu : measurement.cpu) sum += cpu.user_s + cpu.system_s;
+  for (const CpuTime& cpu : measurement.cpu) sum += busy_s(cpu);
   return sum / seconds(plan.duration);
+}
+
+double spun_s(const Measurement& measurement) {
+  double sum = 0;
+  for (const CpuTime& cpu : measurement.cpu) sum += cpu.spun_s;
+  return sum;
 }
 
 double run_queue_wait(const Measurement& measurement) {
@@ -133,6 +141,8 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
       fmt::format("{:.2f} of {} cores, busiest thread {:.0f}%", cores_used(plan, measurement),
                   std::min<std::size_t>(measurement.cores, plan.threads), 100 * busiest_thread(plan, measurement));
   detail += fmt::format(", waited {:.2f} s for a core", run_queue_wait(measurement));
+  if (const double spun = spun_s(measurement); spun > 0)
+    detail += fmt::format(", {:.2f} cores more on the lookout", spun / seconds(plan.duration));
   if (open)
     detail += fmt::format("; own send lag p50 {:.1f} us, p99 {:.1f} us beside response p50 {:.1f} us, p99 {:.1f} us",
                           us(figures.own_lag, 50), us(figures.own_lag, 99), us(figures.response, 50),

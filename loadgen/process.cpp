@@ -2,10 +2,16 @@
 
 #include <sched.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <ctime>
 #include <fstream>
 #include <string>
 #include <thread>
+
+#include "loadgen/clock.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -46,6 +52,22 @@ std::uint64_t peak_rss_bytes() {
   }
   return 0;
 }
+
+Nanos timer_lateness() {
+  constexpr std::size_t sleeps = 30;
+  constexpr Nanos length = 100'000;
+  std::array<Nanos, sleeps> lateness{};
+  for (Nanos& late : lateness) {
+    const Nanos due = now_ns() + length;
+    const timespec at{due / one_second, due % one_second};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+    late = now_ns() - due;
+  }
+  std::sort(lateness.begin(), lateness.end());
+  return std::clamp<Nanos>(lateness[sleeps * 9 / 10], 0, length);
+}
+
+std::size_t online_cores() { return static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
 std::size_t usable_cores() {
   cpu_set_t set;

@@ -58,10 +58,12 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
   for (const CpuTime& cpu : measurement.cpu) {
     sum.user_s += cpu.user_s;
     sum.system_s += cpu.system_s;
-    threads.push_back({{"cpu_user_s", cpu.user_s}, {"cpu_system_s", cpu.system_s}});
+    sum.spun_s += cpu.spun_s;
+    threads.push_back({{"cpu_user_s", cpu.user_s}, {"cpu_system_s", cpu.system_s}, {"spun_s", cpu.spun_s}});
   }
   return {{"cpu_user_s", sum.user_s},
           {"cpu_system_s", sum.system_s},
+          {"spun_s", sum.spun_s},
           {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
           {"max_rss_bytes", measurement.max_rss_bytes},
           {"threads", threads}};

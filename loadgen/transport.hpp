@@ -40,8 +40,8 @@ class Transport {
   /// Lets go of a connection, without an event.
   virtual void close(std::uint32_t connection) = 0;
   /// Delivers events until there are none at hand; waits for the first until `until` at most (a moment that has passed:
-  /// does not wait).
-  virtual void wait(Nanos until, TransportEvents& events) = 0;
+  /// does not wait). False when there was none.
+  virtual bool wait(Nanos until, TransportEvents& events) = 0;
   /// Any thread: ends a `wait` early.
   virtual void wake() = 0;
 };

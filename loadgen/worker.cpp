@@ -33,6 +33,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
 void Worker::run() {
   // Timers of this thread fire when they are due: the default slack is 50 us (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1UL);
+  early_ = lookout();
   connect_all();
   await_start();
   const Nanos start = control_.start;
@@ -60,26 +61,37 @@ void Worker::measure(Nanos start) {
     if (now_ >= expire_at_) expire_some();
     recorder_.roll(now_);
     completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
-    transport_->wait(next_wakeup(give_up), *this);
+    const Nanos until = next_wakeup(give_up);
+    const bool spinning = until <= now_ && !is_due();
+    if (!transport_->wait(until, *this) && spinning) spun_ += now_ns() - now_;
   }
   finish();
 }
 
+/// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking
+/// (docs/adr/wake-early.md). For half of the time at most, and not where it would take the core of the server.
+Nanos Worker::lookout() const {
+  if (!plan_.rate_hz || online_cores() <= plan_.threads) return 0;
+  const auto gap = static_cast<Nanos>(1e9 / *plan_.rate_hz * plan_.threads);
+  return std::min(timer_lateness(), gap / 2);
+}
+
 void Worker::cross_boundary() {
-  const CpuTime cpu = thread_cpu();
+  CpuTime cpu = thread_cpu();
+  cpu.spun_s = seconds(spun_);
   if (boundary_ == window_.start) {
     cpu_at_start_ = cpu;
     boundary_ = window_.end;
   } else {
     cpu_ = {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s,
-            cpu.waited_s - cpu_at_start_.waited_s};
+            cpu.waited_s - cpu_at_start_.waited_s, cpu.spun_s - cpu_at_start_.spun_s};
     boundary_ = never;
   }
 }
 
 Nanos Worker::next_wakeup(Nanos give_up) const {
   Nanos next = std::min({boundary_, expire_at_, give_up});
-  if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended);
+  if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended - early_);
   // What other threads received ends the drain of a chat too.
   if (draining_ && is_chat()) next = std::min(next, now_ + drain_check);
   return next;

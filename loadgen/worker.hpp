@@ -45,6 +45,7 @@ class Worker final : private TransportEvents, private ReplySink {
 
   // The load (worker.cpp).
   void measure(Nanos start);
+  Nanos lookout() const;
   void cross_boundary();
   Nanos next_wakeup(Nanos give_up) const;
   bool is_due() const;
@@ -100,6 +101,8 @@ class Worker final : private TransportEvents, private ReplySink {
   std::uint32_t receiver_ = 0;  // whose bytes are being decoded
   std::uint64_t intended_ = 0;  // messages that joined a queue
   std::uint64_t waiting_ = 0;   // those of open connections that are not answered, sent or not
+  Nanos early_ = 0;             // how long before a message is due the lookout for it begins
+  Nanos spun_ = 0;              // time on that lookout
   Nanos boundary_ = never;      // the next of window start, window end
   Nanos expire_at_ = never;
   std::uint32_t expire_next_ = 0;

@@ -133,7 +133,7 @@ class TcpTransport final : public Transport {
     fds_[connection].reset();
   }
 
-  void wait(Nanos until, TransportEvents& events) override {
+  bool wait(Nanos until, TransportEvents& events) override {
     const int count = poll(unfinished_.empty() ? until : 0);
     for (int i = 0; i < count; ++i) {
       const epoll_event& event = ready_[static_cast<std::size_t>(i)];
@@ -147,7 +147,9 @@ class TcpTransport final : public Transport {
     next_turn_.swap(unfinished_);
     for (const std::uint32_t connection : next_turn_)
       if (fds_[connection]) receive(connection, true, events);
+    const bool any = count > 0 || !next_turn_.empty();
     next_turn_.clear();
+    return any;
   }
 
   void wake() override {

@@ -7,6 +7,7 @@
 #include "common/stamp.hpp"
 #include "fake_server.hpp"
 #include "loadgen/audits.hpp"
+#include "loadgen/process.hpp"
 #include "loadgen/run.hpp"
 #include "server_process.hpp"
 
@@ -234,6 +235,19 @@ TEST(Load, OneConnectionThatIsClosedLeavesTheOthersAlone) {
 
 /// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed
 /// loop would never see that.
+/// Between two messages of an open loop there is something to look out for, and half of the time at most; in a closed
+/// loop, or without a core to spare, never.
+TEST(Load, LooksOutForTheNextMessage) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 200);
+  const double open_s = measure(plan).cpu.at(0).spun_s;
+  EXPECT_EQ(open_s > 0, online_cores() > 1);
+  EXPECT_LE(open_s, 0.5 * 0.2 + 0.05);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
+}
+
 TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {
   std::string held;
   const Figures f = hundred([&held](int, int message, const std::string& line) -> FakeServer::Answer {

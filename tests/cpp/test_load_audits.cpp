@@ -171,6 +171,17 @@ TEST(Audits, LatenessThatTheServerCausedIsNotTheGenerators) {
   EXPECT_TRUE(trial.of("generator").passed);
 }
 
+TEST(Audits, TimeOnTheLookoutIsTimeLeft) {
+  Trial trial;
+  trial.result.cpu[0] = {.user_s = 2, .system_s = 7.6, .spun_s = 4};
+  const Audit& check = trial.of("generator");
+  EXPECT_TRUE(check.passed) << check.detail;
+  EXPECT_NE(check.detail.find("busiest thread 56%"), std::string::npos) << check.detail;
+  EXPECT_NE(check.detail.find("0.40 cores more on the lookout"), std::string::npos) << check.detail;
+  trial.result.cpu[0].spun_s = 1;
+  EXPECT_FALSE(trial.of("generator").passed);
+}
+
 TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
   Trial trial;
   trial.complete(99);
