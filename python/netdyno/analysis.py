@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from netdyno import answers, cells, stats, words
+from netdyno.command import by_hand
 from netdyno.findings import (
     Analysis,
     AuditTally,
@@ -28,9 +30,16 @@ from netdyno.findings import (
     TrialNote,
 )
 from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
+from netdyno.options import LOAD, SERVER, settings
 from netdyno.stats import Comparison, Samples
 
-LEVEL_UNITS = {"connections": "connections", "rate": "msg/s offered", "size": "B messages", "depth": "in flight"}
+LEVEL_UNITS = {
+    "connections": "connections",
+    "rate": "msg/s offered",
+    "rate-per-connection": "msg/s offered on each connection",
+    "size": "B messages",
+    "depth": "in flight",
+}
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
@@ -74,9 +83,19 @@ def level_key(values: Mapping[str, type_level]) -> str:
 def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
     """A level as people say it; a scenario without factors is named by its connections."""
     shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
-    return ", ".join(
-        f"{value} {LEVEL_UNITS[name]}" if name in LEVEL_UNITS else f"{name} {value}" for name, value in shown.items()
-    )
+    return ", ".join(_level_words(name, value) for name, value in shown.items())
+
+
+def _level_words(factor: str, value: type_level) -> str:
+    """One level: its unit where it has one, and whose it is where both sides have such an option."""
+    if factor in LEVEL_UNITS:
+        return f"{value} {LEVEL_UNITS[factor]}"
+    side, _, name = factor.rpartition(".")
+    if side == "both":
+        return f"{name} {value} on both sides"
+    if side == "" and name in LOAD and name in SERVER:
+        side = "client"
+    return f"{side} {name} {value}".lstrip()
 
 
 def _levels(run: Run, scenario: Scenario) -> tuple[LevelInfo, ...]:
@@ -270,14 +289,12 @@ def _commands(run: Run) -> tuple[Command, ...]:
         Command("The whole run again", f"./netdyno run {run.experiment.name}"),
         Command("This report again, from what is stored", f"./netdyno report {run.run_id}"),
     ]
-    started = next((trial for trial in run.trials if trial.load is not None), None)
+    scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
+    started = next((trial for trial in run.trials if trial.load is not None and trial.scenario in scenarios), None)
     if started is not None and started.load is not None:
         plan = started.load.plan
-        rate = [] if plan.rate_hz is None else ["--rate", f"{plan.rate_hz:g}"]
-        load = ["--workload", plan.workload, "-c", str(plan.connections), "--arrivals", plan.arrivals, *rate]
-        load += ["--depth", str(plan.depth), "--size", str(plan.size), "--warmup", f"{plan.warmup_s:g}s"]
-        load += ["--duration", f"{plan.duration_s:g}s", "--seed", str(plan.seed)]
-        server = f"./netdyno serve {started.contestant} --listen {plan.url} --workload {plan.workload}"
-        commands.append(Command("One trial by hand: the server", server))
-        commands.append(Command("One trial by hand: its load", f"./netdyno load {plan.url} {' '.join(load)}"))
+        wanted = settings(scenarios[started.scenario], started.levels)
+        server, load = by_hand(started.contestant, plan.url, wanted, run.experiment, plan.seed)
+        commands.append(Command("One trial by hand: the server", shlex.join(server)))
+        commands.append(Command("One trial by hand: its load", shlex.join(load)))
     return tuple(commands)

@@ -39,9 +39,15 @@ def load_words(scenario: Scenario) -> str:
     """How the load was offered; closed loop is always named as such."""
     if scenario.arrivals == "closed":
         return "closed loop" if scenario.depth == 1 else f"closed loop, {scenario.depth} in flight per connection"
-    rate = "rate" in scenario.factors
-    offered = "at the offered rates" if rate else f"at {words.rate(scenario.rate or 0)} offered"
-    return f"open loop {offered}, {scenario.arrivals} arrivals"
+    return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals"
+
+
+def _offered(scenario: Scenario) -> str:
+    if "rate" in scenario.factors or "rate-per-connection" in scenario.factors:
+        return "at the offered rates"
+    if scenario.rate_per_connection is not None:
+        return f"at {words.rate(scenario.rate_per_connection)} offered on each connection"
+    return f"at {words.rate(scenario.rate or 0)} offered"
 
 
 def against(first: str, second: str, family: Sequence[Comparison]) -> Comparison | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
-from netdyno.model import Experiment, Pinning
+from netdyno.model import Contestant, Experiment, Pinning
 
 
 class Bench(NamedTuple):
-    """`folder` is the run's; `progress` takes the completions of the window so far and its seconds so far. The times
-    are what is waited for beyond what the plan and the contracts foresee."""
+    """`clients` are the client contestants by name; `folder` is the run's; `progress` takes the completions of the
+    window so far and its seconds so far. The times are what is waited for beyond what the plan and the contracts
+    foresee."""
 
     experiment: Experiment
     generator: tuple[str, ...]
     pinning: Pinning
     folder: Path
+    clients: Mapping[str, Contestant] = MappingProxyType({})
     progress: Callable[[int, float], None] = lambda _completed, _seconds: None
     ready_timeout_s: float = 10.0
     shutdown_timeout_s: float = 5.0

@@ -107,6 +107,21 @@ def chat(
     return conversation.run(url, name)
 
 
+@app.command(context_settings=_PASS_ON)
+def client(ctx: typer.Context) -> int:
+    """NAME URL [options]: start a client contestant by hand (netdyno list clients)."""
+    from netdyno import contestants
+
+    if not ctx.args or ctx.args[0] in ("--help", "-h"):
+        print("usage: netdyno client NAME URL [options]   (netdyno list clients; netdyno client NAME --help)")
+        return 0 if ctx.args else 2
+    found = contestants.by_name(contestants.discover(kind="client"), ctx.args[0], "client")
+    chosen = contestants.prepare(found, kind="client")
+    if not chosen.available:
+        raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
+    return _become([*chosen.command, *ctx.args[1:]])
+
+
 def _become(command: Sequence[str]) -> NoReturn:
     """Become the program: its output, signals and exit code are then its own."""
     sys.stdout.flush()

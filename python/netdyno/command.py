@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.model import Contestant, Experiment
+from netdyno.model import GENERATOR, Contestant, Experiment
 from netdyno.options import Settings
-from netdyno.units import format_duration
+from netdyno.units import format_duration, parse_duration
 
 CHECK_DURATION_S = 0.02
 """Window of the closing check: it only asks whether a fresh connection still gets true answers."""
@@ -14,10 +14,18 @@ CHECK_DURATION_S = 0.02
 
 def server_command(contestant: Contestant, settings: Settings) -> list[str]:
     """The server on a free port of the loopback, with the options of the cell."""
-    arguments = [*contestant.command, "--listen", "tcp://127.0.0.1:0", "--workload", settings.workload]
-    for name, value in settings.server.items():
-        arguments += [f"--{name}", str(value)]
-    return arguments
+    return _server(contestant.command, "tcp://127.0.0.1:0", settings)
+
+
+def by_hand(
+    server: str, endpoint: str, settings: Settings, experiment: Experiment, seed: int
+) -> tuple[list[str], list[str]]:
+    """The same server and load as a user would start them: through the one entry."""
+    if settings.client == GENERATOR:
+        load = load_command(("./netdyno", "load"), endpoint, settings, experiment, seed)
+    else:
+        load = client_command(("./netdyno", "client", settings.client), endpoint, settings, experiment, seed)
+    return _server(("./netdyno", "serve", server), endpoint, settings), load
 
 
 def load_command(
@@ -26,13 +34,19 @@ def load_command(
     """The generator with the load of the cell; the files it writes to are the caller's to add."""
     return [
         *_common(generator, endpoint, settings, experiment),
-        *("-c", str(settings.connections)),
-        *("--arrivals", settings.arrivals),
-        *(("--rate", _number(settings.rate)) if settings.rate is not None else ("--depth", str(settings.depth))),
+        *_audience(settings),
+        *("--arrivals", settings.arrivals, *_pace(settings)),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
-        *("--warmup", format_duration(experiment.warmup_s), "--duration", format_duration(experiment.duration_s)),
-        *("--seed", str(seed)),
+        *_load(settings, experiment, seed),
     ]
+
+
+def client_command(
+    client: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment, seed: int
+) -> list[str]:
+    """A client contestant with the load of the cell: of the generator's options those that a closed loop with one
+    request in flight has (protocol/client.md)."""
+    return [*_common(client, endpoint, settings, experiment), *_load(settings, experiment, seed)]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
@@ -42,20 +56,50 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings, e
     connections = 2 if settings.workload == "chat" else 1
     return [
         *_common(generator, endpoint, settings, experiment),
+        *_audience(settings),
         *("-c", str(connections), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 
 
-def _common(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
-    audience = settings.server.get("audience")
+def _server(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+    options = (argument for name, value in settings.server.items() for argument in (f"--{name}", str(value)))
+    return [*program, "--listen", endpoint, "--workload", settings.workload, *options]
+
+
+def _common(program: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
     return [
-        *generator,
+        *program,
         endpoint,
         *("--workload", settings.workload, "--size", str(settings.size)),
         *("--timeout", format_duration(experiment.timeout_s)),
-        *(("--audience", str(audience)) if audience is not None else ()),
     ]
+
+
+def _load(settings: Settings, experiment: Experiment, seed: int) -> list[str]:
+    """What the generator and a client contestant are both told about the load. `--service-time` only where it says
+    something: the generator knows it for one workload alone."""
+    service = ("--service-time", settings.service_time) if parse_duration(settings.service_time) > 0 else ()
+    return [
+        *("-c", str(settings.connections)),
+        *("--nodelay", settings.nodelay, "--write-mode", settings.write_mode, *service),
+        *("--warmup", format_duration(experiment.warmup_s), "--duration", format_duration(experiment.duration_s)),
+        *("--seed", str(seed)),
+    ]
+
+
+def _pace(settings: Settings) -> tuple[str, str]:
+    """How fast the generator sends: at a rate, or as often as it is answered."""
+    if settings.rate is not None:
+        return "--rate", _number(settings.rate)
+    if settings.rate_per_connection is not None:
+        return "--rate", f"{_number(settings.rate_per_connection)}/conn"
+    return "--depth", str(settings.depth)
+
+
+def _audience(settings: Settings) -> tuple[str, ...]:
+    audience = settings.server.get("audience")
+    return ("--audience", str(audience)) if audience is not None else ()
 
 
 def _number(value: float | str) -> str:

@@ -4,16 +4,17 @@ Whatever is not understood is an error that names the file, the key and the near
 
 from __future__ import annotations
 
+import fnmatch
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from netdyno.errors import UserError, check_keys, did_you_mean
-from netdyno.model import Experiment, Scenario, type_level
-from netdyno.options import LOAD, SERVER, Settings, check_value, settings
+from netdyno.model import GENERATOR, Experiment, Scenario, type_level
+from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
 from netdyno.units import parse_duration
@@ -29,7 +30,10 @@ _TOP = {
     "seed": "seed",
 }
 _SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
+TOP_KEYS = (*_TOP, "scenario")
+SCENARIO_KEYS = (*_SCENARIO, "factors", "server")
 _DURATIONS = ("warmup", "duration", "timeout")
+MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 _REQUIRED = ("question", "contestants", "blocks", "warmup", "duration", "scenario")
 
 T = TypeVar("T")
@@ -73,7 +77,7 @@ def parse(text: str, name: str, where: str) -> Experiment:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where}: not valid TOML: {error}") from error
-    check_keys(where, raw, (*_TOP, "scenario"))
+    check_keys(where, raw, TOP_KEYS)
     for key in _REQUIRED:
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
@@ -93,7 +97,7 @@ def _scenario(table: object, where: str) -> Scenario:
         raise UserError(f"{where}: must be a table")
     if isinstance(table.get("name"), str):
         where = f"{where} ({table['name']!r})"
-    check_keys(where, table, (*_SCENARIO, "factors", "server"))
+    check_keys(where, table, SCENARIO_KEYS)
     for key in ("name", "workload"):
         if key not in table:
             raise UserError(f"{where}: the key {key!r} is missing")
@@ -106,9 +110,11 @@ def _scenario(table: object, where: str) -> Scenario:
     values["server"] = {key: check_value(f"{where}: server", key, value) for key, value in server.items()}
     values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
     scenario = _convert(where, values, Scenario)
-    _check_loop(where, scenario, table)
     for levels in combinations(scenario):
-        _check_load(where, settings(scenario, levels))
+        wanted = settings(scenario, levels)
+        _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
+        _check_load(where, wanted)
+        _check_client(where, wanted)
     return scenario
 
 
@@ -120,9 +126,8 @@ def _table(where: str, parent: Mapping[str, object], key: str) -> dict[str, obje
 
 
 def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
-    check_keys(where, table, (*LOAD, *SERVER))
     factors: dict[str, tuple[type_level, ...]] = {}
-    for key, levels in table.items():
+    for key, levels in _flat(where, table).items():
         if not isinstance(levels, list) or not levels:
             raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
         factors[key] = tuple(check_value(where, key, level) for level in levels)
@@ -131,17 +136,60 @@ def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_le
     return factors
 
 
-def _check_loop(where: str, scenario: Scenario, table: Mapping[str, object]) -> None:
+def _flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
+    """The factors by their full names (options.whose); an option that two of them would set is an error."""
+    on_both_sides = [name for name in LOAD if name in SERVER]
+    check_keys(where, table, (*LOAD, *SERVER, *SIDES))
+    flat = {key: levels for key, levels in table.items() if key not in SIDES}
+    for side in SIDES:
+        inner = _table(where, table, side)
+        check_keys(f"{where}: {side}", inner, on_both_sides)
+        flat |= {f"{side}.{key}": levels for key, levels in inner.items()}
+    for name in on_both_sides:
+        if f"both.{name}" in flat and (name in flat or f"server.{name}" in flat):
+            raise UserError(f"{where}: key 'both.{name}': {name!r} varies on one side as well; leave one of them out")
+    return flat
+
+
+def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
     """An open loop needs a rate and knows no depth, a closed loop has no rate: half would not run, half mislead."""
-    has_rate = scenario.rate is not None or "rate" in scenario.factors
-    if scenario.arrivals == "closed" and has_rate:
+    rates = [
+        key
+        for key, rate in (("rate", wanted.rate), ("rate-per-connection", wanted.rate_per_connection))
+        if rate is not None
+    ]
+    if wanted.arrivals == "closed" and rates:
         raise UserError(
-            f"{where}: 'rate' needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
+            f"{where}: {rates[0]!r} needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
         )
-    if scenario.arrivals != "closed" and not has_rate:
-        raise UserError(f"{where}: arrivals = {scenario.arrivals!r} needs a 'rate' (messages per second in all)")
-    if scenario.arrivals != "closed" and ("depth" in table or "depth" in scenario.factors):
+    if wanted.arrivals != "closed" and not rates:
+        raise UserError(
+            f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
+            "or a 'rate-per-connection'"
+        )
+    if len(rates) > 1:
+        raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
+    if wanted.arrivals != "closed" and has_depth:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
+
+
+def _check_client(where: str, wanted: Settings) -> None:
+    """A client contestant is a closed loop with one request in flight (protocol/client.md): what only the generator can
+    do is an error here and not a failure in the middle of a run."""
+    if wanted.client == GENERATOR:
+        return
+    only_generator = {
+        "arrivals": (wanted.arrivals, "closed"),
+        "depth": (wanted.depth, 1),
+        "generator-threads": (wanted.generator_threads, 1),
+        "connect-rate": (wanted.connect_rate, "burst"),
+    }
+    for key, (asked, possible) in only_generator.items():
+        if asked != possible:
+            raise UserError(
+                f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
+                f"closed loop with one request in flight, it is {possible!r}"
+            )
 
 
 def _check_load(where: str, wanted: Settings) -> None:
@@ -151,6 +199,11 @@ def _check_load(where: str, wanted: Settings) -> None:
         raise UserError(
             f"{where}: key 'size': {wanted.size} bytes; a message of {wanted.workload!r} has at least {least}"
         )
+    service_s = parse_duration(wanted.service_time)
+    if service_s > 0 and wanted.workload != "rpc":
+        raise UserError(f"{where}: key 'service-time': a request of 'rpc' can ask for one, {wanted.workload!r} cannot")
+    if service_s > MOST_SERVICE_TIME_S:
+        raise UserError(f"{where}: key 'service-time': {wanted.service_time} is above {MOST_SERVICE_TIME_S} s")
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
     most = wanted.connections // 2 if to_others else wanted.connections
     if wanted.generator_threads > most:
@@ -188,6 +241,39 @@ def _choices(field: str, values: Mapping[str, object]) -> str:
         "link": ("loopback",),
     }.get(field)
     return did_you_mean(str(values.get(field)), words) if words else ""
+
+
+def with_clients(experiment: Experiment, names: Sequence[str], where: str) -> Experiment:
+    """The experiment with the patterns of its `client` factors replaced by the names they match, the generator's among
+    them, each once. Pure. Raises UserError naming `where`, the key and the nearest name for one that is no client."""
+    scenarios = tuple(
+        _with_clients(scenario, (GENERATOR, *names), f"{where}: scenario {number} ({scenario.name!r})")
+        for number, scenario in enumerate(experiment.scenarios, 1)
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def _with_clients(scenario: Scenario, known: Sequence[str], where: str) -> Scenario:
+    if scenario.client not in known:
+        hint = did_you_mean(scenario.client, known)
+        raise UserError(f"{where}: key 'client': unknown client {scenario.client!r}{hint}")
+    if "client" not in scenario.factors:
+        return scenario
+    chosen: dict[type_level, None] = {}  # in order, each once
+    for pattern in map(str, scenario.factors["client"]):
+        matching = [name for name in known if fnmatch.fnmatchcase(name, pattern)]
+        if not matching:
+            raise UserError(f"{where}: factors: key 'client': unknown client {pattern!r}{did_you_mean(pattern, known)}")
+        chosen.update(dict.fromkeys(matching))
+    return msgspec.structs.replace(scenario, factors=scenario.factors | {"client": tuple(chosen)})
+
+
+def clients(experiment: Experiment) -> tuple[str, ...]:
+    """The client contestants that any cell starts, by name; the generator is none of them."""
+    names = {
+        settings(scenario, levels).client for scenario in experiment.scenarios for levels in combinations(scenario)
+    }
+    return tuple(sorted(names - {GENERATOR}))
 
 
 def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Run netdyno-load against a server: the measured load, and the closing check."""
+"""Run netdyno-load or a client contestant against a server: the measured load, and the closing check."""
 
 from __future__ import annotations
 
@@ -28,16 +28,24 @@ class Event(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def measure(command: Sequence[str], server: Process, watch: Watch, bench: Bench, log: TrialLog) -> LoadResult:
-    """The load: `watch` learns of its window, and its result is read. Raises TrialError when either side fails."""
+def measure(
+    program: str, command: Sequence[str], server: Process, watch: Watch, bench: Bench, log: TrialLog
+) -> LoadResult:
+    """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
+    or "client NAME". Raises TrialError when either side fails."""
     experiment = bench.experiment
     limit_s = CONNECT_TIMEOUT_S + experiment.warmup_s + experiment.duration_s + experiment.timeout_s + bench.slack_s
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section("generator", command) as output:
+    with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section(program, command) as output:
         full = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
             generator = Process(
-                full, bench.pinning.generator, output, realtime=bench.pinning.realtime, pass_fds=[writing]
+                full,
+                bench.pinning.generator,
+                output,
+                name=program,
+                realtime=bench.pinning.realtime,
+                pass_fds=[writing],
             )
         finally:
             os.close(writing)
@@ -55,7 +63,7 @@ def check(command: Sequence[str], bench: Bench, log: TrialLog) -> tuple[LoadResu
         with (
             _result_file(bench) as result,
             log.section("check", command) as output,
-            Process([*command, "--json", str(result)], bench.pinning.generator, output) as generator,
+            Process([*command, "--json", str(result)], bench.pinning.generator, output, name="generator") as generator,
         ):
             if not generator.wait(time.monotonic() + limit_s):
                 return None, f"no answer within {limit_s:g} s"
@@ -76,31 +84,31 @@ def _result_file(bench: Bench) -> Iterator[Path]:
 def _follow(
     generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
 ) -> None:
-    """Attend to events until the generator has ended. Raises TrialError when the server goes or time is up."""
+    """Attend to events until the load has ended. Raises TrialError when the server goes or time is up."""
     deadline = time.monotonic() + limit_s
     with selectors.PollSelector() as selector:
         for watched in (generator.pidfd, server.pidfd, events):
             selector.register(watched, selectors.EVENT_READ)
         while not generator.has_ended():
             if time.monotonic() > deadline:
-                raise TrialError(f"the generator did not finish within {limit_s:g} s")
+                raise TrialError(f"the {generator.name} did not finish within {limit_s:g} s")
             selector.select(watch.next_wait(deadline))
             if server.has_ended():
                 how = describe_exit(server.exit_code())
                 raise TrialError(f"the server ended with {how} under load{server.last_words()}")
-            _attend(events, watch, bench)
+            _attend(generator, events, watch, bench)
             if events.at_end and events.fd in selector.get_map():
                 selector.unregister(events)
             watch.maybe_read_late()
-    _attend(events, watch, bench)
+    _attend(generator, events, watch, bench)
 
 
-def _attend(events: LineReader, watch: Watch, bench: Bench) -> None:
+def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
     for line in events.read_lines():
         try:
             event = msgspec.json.decode(line, type=Event)
         except msgspec.DecodeError as error:
-            raise TrialError(f"the generator's event cannot be read: {line[:200]!r}") from error
+            raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
         if event.event == "window_start":
             watch.window_start()
         elif event.event == "window_end":
@@ -112,10 +120,10 @@ def _attend(events: LineReader, watch: Watch, bench: Bench) -> None:
 def _read_result(generator: Process, path: Path) -> LoadResult:
     code = generator.exit_code()
     if code != 0:
-        raise TrialError(f"the generator ended with {describe_exit(code)}{generator.last_words()}")
+        raise TrialError(f"the {generator.name} ended with {describe_exit(code)}{generator.last_words()}")
     try:
         return msgspec.json.decode(path.read_bytes(), type=LoadResult)
     except FileNotFoundError as error:
-        raise TrialError("the generator ended without a result") from error
+        raise TrialError(f"the {generator.name} ended without a result") from error
     except msgspec.DecodeError as error:
-        raise TrialError(f"the generator's result cannot be read: {error}") from error
+        raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error

@@ -12,6 +12,9 @@ import msgspec
 
 type_level = int | float | str
 
+GENERATOR = "netdyno-load"
+"""The name of the load generator where a client contestant could stand."""
+
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -246,17 +249,23 @@ class Trial(Frozen):
 
 
 class Scenario(Frozen):
-    """One workload under one load; `factors` maps a load option to the levels it takes."""
+    """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
+    there are), `server` holds the server's own options. docs/experiments.md explains every key."""
 
     name: str
     workload: str
     factors: dict[str, tuple[type_level, ...]] = {}
     arrivals: Literal["closed", "constant", "poisson"] = "closed"
     metric: Literal["throughput", "p50", "p99", "mean"] = "throughput"
+    client: str = GENERATOR
     connections: int = 100
     depth: int = 1
     rate: float | None = None
+    rate_per_connection: float | None = None
     size: int = 31
+    nodelay: Literal["on", "off"] = "on"
+    write_mode: Literal["gathered", "split"] = "gathered"
+    service_time: str = "0s"
     generator_threads: int = 1
     connect_rate: float | Literal["burst"] = "burst"
     server: dict[str, type_level] = {}

@@ -1,6 +1,7 @@
 """The options an experiment may set or vary, with the values each takes: those of the load and those of the server.
 
-A factor of a scenario is one of these names; the plan needs no other list."""
+A factor is named by its option. Three options both sides have (`nodelay`, `write-mode`, `service-time`): as in the rest
+of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` moves the two together."""
 
 from __future__ import annotations
 
@@ -51,15 +52,27 @@ def _duration(value: object) -> type_level:
     return value
 
 
+def _name(value: object) -> type_level:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a name")
+    return value
+
+
 LOAD: Mapping[str, Check] = {
+    "client": _name,
     "connections": _whole(1),
     "depth": _whole(1),
     "rate": _rate,
+    "rate-per-connection": _rate,
     "size": _whole(28),
+    "nodelay": _word("on", "off"),
+    "write-mode": _word("gathered", "split"),
+    "service-time": _duration,
     "generator-threads": _whole(1),
     "connect-rate": _connect_rate,
 }
-"""Options of the load, as netdyno-load understands them (`rate` is the total of all connections, per second)."""
+"""Options of the load, as netdyno-load understands them, and `client`, the program that makes it. `rate` is the total
+of all connections, per second; `service-time` is what each request asks for."""
 
 SERVER: Mapping[str, Check] = {
     "threads": _whole(1),
@@ -76,9 +89,31 @@ SERVER: Mapping[str, Check] = {
 """Options of every server (DESIGN, "Program contracts"), under the names the programs use."""
 
 
+SIDES = ("server", "both")
+"""The tables inside `factors` for options that the load has as well."""
+
+
+def whose(factor: str) -> tuple[str | None, str | None]:
+    """The load's option and the server's that a factor sets; None where it leaves that side alone. Pure.
+
+    Raises KeyError for what is no factor."""
+    side, _, name = factor.rpartition(".")
+    if side == "both" and name in LOAD and name in SERVER:
+        return name, name
+    if side == "server" and name in LOAD and name in SERVER:
+        return None, name
+    if not side and name in LOAD:
+        return name, None
+    if not side and name in SERVER:
+        return None, name
+    raise KeyError(factor)
+
+
 def check_value(where: str, name: str, value: object) -> type_level:
-    """The value if the option of that name takes it. Raises UserError naming `where`, the option and what it takes."""
-    check = LOAD.get(name) or SERVER[name]
+    """The value if the option of that name takes it (`server.x` is named whole and takes what `x` takes). Raises
+    UserError naming `where`, the option and what it takes."""
+    option = name.rpartition(".")[2]
+    check = LOAD.get(option) or SERVER[option]
     try:
         return check(value)
     except ValueError as error:
@@ -86,14 +121,19 @@ def check_value(where: str, name: str, value: object) -> type_level:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All options of one cell: the scenario's own with the cell's levels in place. `rate` is in messages per second."""
+    """All options of one cell: the scenario's own with the cell's levels in place. Rates are in messages per second."""
 
     workload: str
     arrivals: Literal["closed", "constant", "poisson"]
+    client: str
     connections: int
     depth: int
     rate: float | None
+    rate_per_connection: float | None
     size: int
+    nodelay: Literal["on", "off"]
+    write_mode: Literal["gathered", "split"]
+    service_time: str
     generator_threads: int
     connect_rate: float | Literal["burst"]
     server: dict[str, type_level]
@@ -102,8 +142,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     """Put the levels of one cell into a scenario."""
     load: dict[str, object] = {name: getattr(scenario, name.replace("-", "_")) for name in LOAD}
-    load.update({name: level for name, level in levels.items() if name in LOAD})
-    server = scenario.server | {name: level for name, level in levels.items() if name in SERVER}
+    server = dict(scenario.server)
+    for factor, level in levels.items():
+        of_load, of_server = whose(factor)
+        if of_load:
+            load[of_load] = level
+        if of_server:
+            server[of_server] = level
     fields = {name.replace("-", "_"): value for name, value in load.items()}
     return msgspec.convert(
         fields | {"workload": scenario.workload, "arrivals": scenario.arrivals, "server": server}, Settings

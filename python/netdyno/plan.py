@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
-from netdyno.model import Contestant, Experiment, Frozen, Scenario, type_level
+from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
 from netdyno.options import settings
 
 TRIAL_OVERHEAD_S = 0.15
@@ -52,20 +53,41 @@ def plan(experiment: Experiment, contestants: Sequence[Contestant]) -> tuple[Cel
     return tuple(cells)
 
 
-def why_skip(contestant: Contestant, scenario: Scenario, levels: dict[str, type_level]) -> str:
-    """Why a contestant cannot have this cell; empty when it can. A thread count that a model cannot have is refused by
-    the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
+Clients = Mapping[str, Contestant]
+"""The client contestants of a run by name; the generator is none of them."""
+
+
+def why_skip(
+    contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Clients = MappingProxyType({})
+) -> str:
+    """Why a contestant, or the cell's client, cannot have this cell; empty when they can. A thread count that a model
+    cannot have is refused by the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
+    wanted = settings(scenario, levels)
+    reason = _why_silent(contestant, scenario.workload)
+    if reason:
+        return reason
+    if wanted.client != GENERATOR:
+        client = clients[wanted.client]
+        reason = _why_silent(client, scenario.workload)
+        if reason:
+            return f"client {client.name}: {reason}"
     manifest = contestant.manifest
-    if not contestant.available:
-        return contestant.why_not
-    if scenario.workload not in manifest.workloads:
-        return f"{contestant.name} does not speak the workload {scenario.workload!r}"
-    if "tcp" not in manifest.transports:
-        return f"{contestant.name} does not speak the transport 'tcp'"
-    threads = settings(scenario, levels).server.get("threads", 1)
+    threads = wanted.server.get("threads", 1)
     if manifest.threads != "any" and threads != 1:
         model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
+    return ""
+
+
+def _why_silent(contestant: Contestant, workload: str) -> str:
+    """Why a server or client cannot speak in a workload; empty when it can."""
+    manifest = contestant.manifest
+    if not contestant.available:
+        return contestant.why_not
+    if workload not in manifest.workloads:
+        return f"{contestant.name} does not speak the workload {workload!r}"
+    if "tcp" not in manifest.transports:
+        return f"{contestant.name} does not speak the transport 'tcp'"
     return ""
 
 
@@ -74,10 +96,12 @@ def trial_seconds(experiment: Experiment) -> float:
     return experiment.warmup_s + experiment.duration_s + TRIAL_OVERHEAD_S
 
 
-def estimate_seconds(experiment: Experiment, contestants: Sequence[Contestant]) -> float:
+def estimate_seconds(
+    experiment: Experiment, contestants: Sequence[Contestant], clients: Clients = MappingProxyType({})
+) -> float:
     """The expected length of the whole run, in seconds; cells that will be skipped cost nothing."""
     per_block = sum(
-        not why_skip(contestant, scenario, levels)
+        not why_skip(contestant, scenario, levels, clients)
         for scenario in experiment.scenarios
         for levels in combinations(scenario)
         for contestant in contestants

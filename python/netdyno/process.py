@@ -35,13 +35,15 @@ class Process:
         cores: Sequence[int],
         output: IO[bytes],
         *,
+        name: str = "server",
         talks: bool = False,
         realtime: bool = False,
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
-        `realtime` puts it before everything else on its cores (SCHED_FIFO, sched(7)).
+        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO, sched(7)).
         Raises TrialError when it cannot be started."""
+        self.name = name
         self.output = output
         parent = os.getpid()
 

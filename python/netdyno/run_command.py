@@ -14,7 +14,7 @@ from rich.console import Console
 from netdyno import contestants, experiment, runner, store
 from netdyno.display import Display, LiveDisplay, PlainDisplay
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, Run
+from netdyno.model import Experiment, Run
 from netdyno.paths import build_dir
 from netdyno.units import parse_duration
 
@@ -36,12 +36,22 @@ class Wishes(NamedTuple):
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
     """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
     build = build_dir()
-    asked = _experiment(wishes)
-    chosen = _contestants(asked, wishes.contestants, build)
+    everyone = contestants.discover(build=build, kind="client")
+    asked = _experiment(wishes, [client.name for client in everyone])
+    clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
+    chosen = contestants.select(contestants.discover(build=build), wishes.contestants or asked.contestants)
     # with --json, stdout is for the one line at the end
     console = Console(stderr=wishes.as_json)
     display: Display = LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
-    outcome = runner.execute(asked, chosen, results=wishes.results, build=build, argv=argv, display=display)
+    outcome = runner.execute(
+        asked,
+        [contestants.prepare(server, build=build) for server in chosen],
+        clients=[contestants.prepare(client, build=build, kind="client") for client in clients],
+        results=wishes.results,
+        build=build,
+        argv=argv,
+        display=display,
+    )
     stored = store.load(outcome.folder / store.FILE_NAME)
     counts = runner.counts(stored.trials)
     if outcome.interrupted:
@@ -55,9 +65,10 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     return 0 if counts["valid"] else 1
 
 
-def _experiment(wishes: Wishes) -> Experiment:
-    """The experiment with the command line's wishes in place."""
-    asked = experiment.load(experiment.find(wishes.experiment, experiment.experiments_dir()))
+def _experiment(wishes: Wishes, clients: Sequence[str]) -> Experiment:
+    """The experiment with the command line's wishes in place, its clients by name."""
+    path = experiment.find(wishes.experiment, experiment.experiments_dir())
+    asked = experiment.with_clients(experiment.load(path), clients, str(path))
     try:
         duration_s = parse_duration(wishes.duration) if wishes.duration is not None else None
     except ValueError as error:
@@ -65,12 +76,6 @@ def _experiment(wishes: Wishes) -> Experiment:
     if duration_s is not None and duration_s <= 0:
         raise UserError("--duration: must be above 0")
     return runner.with_overrides(asked, wishes.blocks, duration_s, wishes.seed)
-
-
-def _contestants(asked: Experiment, patterns: Sequence[str], build: Path) -> tuple[Contestant, ...]:
-    """Those of --contestant, else those of the experiment, with the build steps that CMake does not know done."""
-    chosen = contestants.select(contestants.discover(build=build), patterns or asked.contestants)
-    return tuple(contestants.prepare(contestant, build=build) for contestant in chosen)
 
 
 def _present(stored: Run, folder: Path, console: Console) -> Path:

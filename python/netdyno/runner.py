@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import FrameType
+from types import FrameType, MappingProxyType
 from typing import NamedTuple
 
 import msgspec
@@ -47,12 +47,14 @@ def execute(
     experiment: Experiment,
     contestants: Sequence[Contestant],
     *,
+    clients: Sequence[Contestant] = (),
     results: Path,
     build: Path,
     argv: Sequence[str],
     display: Display,
 ) -> Outcome:
-    """Run it. Raises UserError before the first trial where something cannot work."""
+    """Run it; `clients` are the client contestants that its cells name. Raises UserError before the first trial where
+    something cannot work."""
     generator = generator_path(build)
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
@@ -76,6 +78,7 @@ def execute(
         generator=(str(generator),),
         pinning=cores,
         folder=folder,
+        clients={client.name: client for client in clients},
         progress=display.throughput,
     )
     with store.Store.create(folder, run, argv, cells) as stored:
@@ -98,7 +101,7 @@ def _run_cells(
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     named = {contestant.name: contestant for contestant in contestants}
     progress = Progress(cells, plan.trial_seconds(experiment))
-    display.begin(announcement(experiment, contestants))
+    display.begin(announcement(experiment, contestants, bench.clients))
     try:
         with _signals_raise():
             for cell in cells:
@@ -114,10 +117,12 @@ def _run_cells(
     return 0
 
 
-def announcement(experiment: Experiment, contestants: Sequence[Contestant]) -> str:
+def announcement(
+    experiment: Experiment, contestants: Sequence[Contestant], clients: plan.Clients = MappingProxyType({})
+) -> str:
     """What is about to happen and how long it will take."""
     cells = sum(1 for scenario in experiment.scenarios for _ in plan.combinations(scenario)) * len(contestants)
-    seconds = plan.estimate_seconds(experiment, contestants)
+    seconds = plan.estimate_seconds(experiment, contestants, clients)
     return (
         f"{experiment.name}: {experiment.question} {experiment.blocks} blocks of {cells} trials "
         f"({len(contestants)} contestants), about {format_clock(seconds)} (minutes:seconds)"

@@ -12,8 +12,8 @@ import msgspec
 
 from netdyno import audits, generate, observe
 from netdyno.bench import Bench
-from netdyno.command import check_command, load_command, server_command
-from netdyno.model import Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
+from netdyno.command import check_command, client_command, load_command, server_command
+from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
 from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, TrialError, describe_exit
@@ -47,7 +47,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         contestant=cell.contestant,
         levels=cell.levels,
         status="skipped",
-        reason=why_skip(contestant, scenario, cell.levels),
+        reason=why_skip(contestant, scenario, cell.levels, bench.clients),
         started_at=utc_now(),
         seconds=0.0,
     )
@@ -84,22 +84,32 @@ def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench,
         lines = server.lines()
         ready = _wait_ready(server, lines, bench)
         watch = Watch(ready.pid, kernel_at_start, bench.experiment.duration_s)
-        load = generate.measure(_load_command(cell, wanted, ready, bench), server, watch, bench, log)
+        program, command = _load_program(cell, wanted, ready, bench)
+        load = generate.measure(program, command, server, watch, bench, log)
         closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
         check, check_error = generate.check(closing, bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     observed = watch.observation(totals)
-    judged = [*load.audits, audits.server_alive(ended, check, check_error), audits.harness_quiet(observed)]
+    judged = [*_of_load(wanted, load), audits.server_alive(ended, check, check_error), audits.harness_quiet(observed)]
     if not ended:
         judged.append(audits.server_totals(totals, [load, *([check] if check else [])], shutdown))
     return _Measured(load=load, server=observed, kernel=watch.kernel(), audits=tuple(judged))
 
 
-def _load_command(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> list[str]:
+def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
+    """The program that makes the load, as it is called in a sentence, and its command line."""
     # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
     seed = (bench.experiment.seed * 1_000_003 + cell.block) % 2**63
-    return load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+    if wanted.client == GENERATOR:
+        return "generator", load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+    client = bench.clients[wanted.client]
+    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, bench.experiment, seed)
+
+
+def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
+    """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
+    return load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
 
 
 def _wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:

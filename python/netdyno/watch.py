@@ -51,9 +51,9 @@ class Watch:
         return max(0.0, min(deadline, self._late_at) - time.monotonic())
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
-        """Raises TrialError when the generator announced no window."""
+        """Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None:
-            raise TrialError("the generator did not announce its window on --events-fd")
+            raise TrialError("the load did not announce its window on --events-fd")
         return observe.observation(self._before, self._late, self._after, totals)
 
     def kernel(self) -> dict[str, int]:

@@ -33,6 +33,14 @@ def contestant() -> Contestant:
 
 
 @pytest.fixture
+def client() -> Contestant:
+    """The fake client; FAKE_CLIENT in the environment makes it misbehave."""
+    command = (*PYTHON, str(FAKES / "load.py"), "--as-client")
+    manifest = Manifest(kind="command", model="fake", summary="a fake", workloads=("echo",), run=command)
+    return Contestant(name="fake-client", manifest=manifest, command=command, available=True)
+
+
+@pytest.fixture
 def experiment() -> Experiment:
     """Two blocks of one scenario with two levels."""
     scenario = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)})

@@ -9,6 +9,7 @@ from netdyno.audits import harness_quiet, server_alive, server_totals, verdict
 from netdyno.model import (
     Audit,
     Bytes,
+    ClientReport,
     Connections,
     Distribution,
     Generator,
@@ -97,6 +98,14 @@ def test_the_closing_check_counts_too() -> None:
     both = {**TOTALS, "bytes_in": 620, "bytes_out": 620, "connections": 4}
     assert server_totals(both, [LOAD, LOAD], "").passed
     assert not server_totals(TOTALS, [LOAD, LOAD], "").passed
+
+
+def test_connections_that_a_client_made_again_are_counted() -> None:
+    none = dict.fromkeys((field.name for field in msgspec.structs.fields(ClientReport)), 0)
+    report = msgspec.convert(none | {"recovered": 2, "tick_lag_ns": LOAD.send_lag_ns}, ClientReport)
+    again = msgspec.structs.replace(LOAD, client=report)
+    assert server_totals(TOTALS | {"connections": TOTALS["connections"] + 2}, [again], "").passed
+    assert not server_totals(TOTALS, [again], "").passed
 
 
 def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:

@@ -77,6 +77,7 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["list", "rnus"], "cannot list 'rnus' (did you mean 'runs'?)"),
         (["list"], "Missing argument"),
         (["serve", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["client", "nobody"], "unknown client 'nobody'"),
         (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["report", "yesterday"], "no such run 'yesterday'"),
         (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
@@ -140,6 +141,15 @@ def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_p
     assert done.returncode == 0, done.stderr
     assert f"connections=1 {other}" in done.stdout
     assert f"connections=1 {first}" not in done.stdout
+
+
+def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_path: Path) -> None:
+    path = Path(toml)
+    path.write_text(TINY.replace("connections = [1, 2]", 'client = ["netdyno-lod"]'))
+    done = netdyno(*run_tiny(toml, tmp_path / "results"))
+    assert done.returncode == 2
+    assert f"{toml}: scenario 1 ('echo'): factors: key 'client': unknown client 'netdyno-lod'" in done.stderr
+    assert "(did you mean 'netdyno-load'?)" in done.stderr
 
 
 def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from netdyno.command import check_command, load_command, server_command
+import pytest
+
+from netdyno.command import by_hand, check_command, client_command, load_command, server_command
 from netdyno.model import Contestant, Experiment, Scenario
 from netdyno.options import settings
 
@@ -25,9 +27,22 @@ def value(command: list[str], option: str) -> str:
 
 
 def test_levels_take_the_place_of_what_the_scenario_says() -> None:
-    wanted = settings(CHAT, {"connections": 7, "write-mode": "gathered", "rate": 5, "generator-threads": 2})
+    wanted = settings(CHAT, {"connections": 7, "server.write-mode": "gathered", "rate": 5, "generator-threads": 2})
     assert (wanted.connections, wanted.rate, wanted.generator_threads) == (7, 5.0, 2)
     assert wanted.server == {"audience": "all", "write-mode": "gathered"}
+
+
+def test_an_option_of_both_sides_is_the_loads_the_servers_or_moves_both() -> None:
+    def sides(**levels: str) -> tuple[object, object]:
+        wanted = settings(CHAT, {name.replace("_", "."): level for name, level in levels.items()})
+        return wanted.nodelay, wanted.server.get("nodelay")
+
+    assert sides() == ("on", None)
+    assert sides(nodelay="off") == ("off", None)
+    assert sides(server_nodelay="off") == ("on", "off")
+    assert sides(both_nodelay="off") == ("off", "off")
+    with pytest.raises(KeyError):
+        sides(server_connections="1")
 
 
 def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contestant) -> None:
@@ -47,6 +62,45 @@ def test_the_generator_gets_the_load(experiment: Experiment) -> None:
     assert (value(command, "--timeout"), value(command, "--audience")) == ("1s", "all")
     assert value(command, "--seed") == "3"
     assert "--depth" not in command  # of an open loop the generator refuses it
+
+
+def test_the_load_gets_its_own_socket_options_and_service_time(experiment: Experiment) -> None:
+    slow = Scenario(name="s", workload="rpc", nodelay="off", write_mode="split", service_time="1ms")
+    command = load_command(GENERATOR, URL, settings(slow, {}), experiment, 3)
+    assert (value(command, "--nodelay"), value(command, "--write-mode")) == ("off", "split")
+    assert value(command, "--service-time") == "1ms"
+    plain = load_command(GENERATOR, URL, settings(CHAT, {}), experiment, 3)
+    assert (value(plain, "--nodelay"), value(plain, "--write-mode")) == ("on", "gathered")
+    assert "--service-time" not in plain  # the generator knows it for rpc alone
+
+
+def test_a_rate_can_be_that_of_each_connection(experiment: Experiment) -> None:
+    each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
+    command = load_command(GENERATOR, URL, settings(each, {}), experiment, 3)
+    assert value(command, "--rate") == "1000/conn"
+    assert value(load_command(GENERATOR, URL, settings(each, {"rate-per-connection": 5}), experiment, 3), "--rate") == (
+        "5/conn"
+    )
+
+
+def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know(experiment: Experiment) -> None:
+    wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time="1ms"), {})
+    command = client_command(["clients/c"], URL, wanted, experiment, 3)
+    generators = load_command(["clients/c"], URL, wanted, experiment, 3)
+    assert command[:2] == ["clients/c", URL]
+    only_the_generator = {"--arrivals", "--depth", "--connect-rate", "--threads"}
+    options = [word for word in generators if word.startswith("-")]
+    assert [word for word in options if word not in command] == [word for word in options if word in only_the_generator]
+    assert all(value(command, word) == value(generators, word) for word in command if word.startswith("-"))
+
+
+def test_a_trial_is_repeated_by_hand_through_the_one_entry(experiment: Experiment) -> None:
+    server, load = by_hand("a", URL, settings(CHAT, {}), experiment, 3)
+    assert server[:3] == ["./netdyno", "serve", "a"]
+    assert (value(server, "--listen"), value(server, "--write-mode")) == (URL, "split")
+    assert load == load_command(["./netdyno", "load"], URL, settings(CHAT, {}), experiment, 3)
+    client = by_hand("a", URL, settings(CHAT, {"client": "qt-signals"}), experiment, 3)[1]
+    assert client[:4] == ["./netdyno", "client", "qt-signals", URL]
 
 
 def test_a_closed_loop_names_no_rate(experiment: Experiment) -> None:

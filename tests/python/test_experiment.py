@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from netdyno import experiment
+from netdyno.contestants import discover
 from netdyno.errors import UserError
 from netdyno.model import Experiment
 from netdyno.paths import ROOT
@@ -98,6 +99,113 @@ def test_a_mistake_is_one_clear_line(old: str, new: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
+CLOSED = """
+question = "Which client?"
+contestants = ["*"]
+blocks = 1
+warmup = "0s"
+duration = "1s"
+[[scenario]]
+name = "rpc"
+workload = "rpc"
+nodelay = "off"
+write-mode = "split"
+service-time = "1ms"
+[scenario.factors]
+client = ["asio-*", "netdyno-load"]
+server.nodelay = ["on", "off"]
+both.write-mode = ["gathered", "split"]
+"""
+CLIENTS = ("asio-callbacks", "asio-coroutines", "qt-signals")
+
+
+def test_the_loads_own_options_and_factors_of_either_side_and_of_both() -> None:
+    (scenario,) = parse(CLOSED).scenarios
+    assert (scenario.nodelay, scenario.write_mode, scenario.service_time) == ("off", "split", "1ms")
+    assert scenario.factors["server.nodelay"] == ("on", "off")
+    assert scenario.factors["both.write-mode"] == ("gathered", "split")
+
+
+def test_clients_are_expanded_by_name_the_generator_among_them() -> None:
+    def levels(text: str) -> tuple[object, ...]:
+        return experiment.with_clients(parse(text), CLIENTS, "good.toml").scenarios[0].factors["client"]
+
+    assert levels(CLOSED) == ("asio-callbacks", "asio-coroutines", "netdyno-load")
+    everyone = CLOSED.replace('["asio-*", "netdyno-load"]', '["*"]')
+    assert levels(everyone) == ("netdyno-load", *CLIENTS)
+    named = experiment.with_clients(parse(everyone), CLIENTS, "good.toml")
+    assert experiment.clients(named) == CLIENTS
+    assert experiment.clients(parse(GOOD)) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '["asio-*", "netdyno-load"]',
+            '["asio-calbaks"]',
+            "scenario 1 ('rpc'): factors: key 'client': unknown client 'asio-calbaks' (did you mean 'asio-callbacks'?)",
+        ),
+        (
+            'nodelay = "off"',
+            'client = "qt-signal"',
+            "scenario 1 ('rpc'): key 'client': unknown client 'qt-signal' (did you mean 'qt-signals'?)",
+        ),
+    ],
+)
+def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -> None:
+    with pytest.raises(UserError) as error:
+        experiment.with_clients(parse(CLOSED.replace(old, new, 1)), CLIENTS, "good.toml")
+    assert str(error.value) == f"good.toml: {message}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'nodelay = "off"',
+            'nodelay = "of"',
+            "scenario 1 ('rpc'): key 'nodelay': 'of' is not valid (did you mean 'off'?)",
+        ),
+        ('nodelay = "off"', "nodelays = 1", "unknown key 'nodelays' (did you mean 'nodelay'?)"),
+        ('nodelay = "off"', "client = 5", "key 'client': 5 is not a name"),
+        ("server.nodelay", "server.depth", "factors: server: unknown key 'depth'"),
+        ("server.nodelay", "both.write-mod", "factors: both: unknown key 'write-mod' (did you mean 'write-mode'?)"),
+        ("server.nodelay", "server.write-mode", "key 'both.write-mode': 'write-mode' varies on one side as well"),
+        ('["on", "off"]', '["on", "of"]', "factors: key 'server.nodelay': 'of' is not valid (did you mean 'off'?)"),
+        ('workload = "rpc"', 'workload = "echo"', "key 'service-time': a request of 'rpc' can ask for one"),
+        ('"1ms"', '"11s"', "key 'service-time': 11s is above 10 s"),
+        (
+            'nodelay = "off"',
+            'arrivals = "poisson"\nrate-per-connection = 5',
+            "key 'arrivals': 'poisson' is what only netdyno-load can do; with client = 'asio-*'",
+        ),
+        ('nodelay = "off"', "depth = 4", "key 'depth': 4 is what only netdyno-load can do"),
+        ('nodelay = "off"', "connect-rate = 100", "key 'connect-rate': 100.0 is what only netdyno-load can do"),
+        ('nodelay = "off"', "generator-threads = 2", "key 'generator-threads': 2 is what only netdyno-load can do"),
+        (
+            'nodelay = "off"',
+            "rate-per-connection = 5",
+            "'rate-per-connection' needs arrivals = 'constant' or 'poisson'",
+        ),
+    ],
+)
+def test_a_mistake_about_clients_or_sides_is_one_clear_line(old: str, new: str, message: str) -> None:
+    assert old in CLOSED
+    with pytest.raises(UserError) as error:
+        parse(CLOSED.replace(old, new, 1))
+    assert str(error.value).startswith("good.toml: scenario 1")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_rate_is_said_in_one_way() -> None:
+    each = GOOD.replace("generator-threads = 2", 'arrivals = "constant"\nrate-per-connection = 1000')
+    assert parse(each).scenarios[0].rate_per_connection == 1000
+    with pytest.raises(UserError, match="say the same thing twice"):
+        parse(each.replace("[scenario.factors]", "[scenario.factors]\nrate = [5]"))
+
+
 def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(UserError, match="two scenarios are called 'echo'"):
         parse(GOOD + '[[scenario]]\nname = "echo"\nworkload = "echo"\n')
@@ -121,4 +229,6 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
 def test_every_experiment_of_this_repository_parses(name: str) -> None:
-    assert experiment.load(ROOT / "experiments" / f"{name}.toml").name == name
+    path = ROOT / "experiments" / f"{name}.toml"
+    clients = [client.name for client in discover(kind="client")]
+    assert experiment.with_clients(experiment.load(path), clients, str(path)).name == name

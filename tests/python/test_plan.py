@@ -71,6 +71,16 @@ def test_what_a_contestant_cannot_have_is_skipped_with_the_reason() -> None:
     assert why_skip(unbuilt, scenario, {}) == "Folly not found"
 
 
+def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
+    scenario = Scenario(name="s", workload="echo", client="qt")
+    speaks, other = contestant("qt"), contestant("qt", workloads=("rpc",))
+    assert why_skip(contestant("a"), scenario, {}, {"qt": speaks}) == ""
+    assert why_skip(contestant("a"), scenario, {}, {"qt": other}) == "client qt: qt does not speak the workload 'echo'"
+    assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": other}) == ""
+    unbuilt = msgspec.structs.replace(speaks, available=False, why_not="Qt not found")
+    assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
+
+
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
     alone = estimate_seconds(experiment, [contestant("a")])
     assert alone > experiment.blocks * 2 * experiment.duration_s

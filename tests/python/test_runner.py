@@ -70,6 +70,30 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert outcome.interrupted == 0
 
 
+def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
+    experiment: Experiment, contestant: Contestant, client: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    absent = msgspec.structs.replace(client, name="absent", available=False, why_not="Qt not found")
+    factors = {"client": ("netdyno-load", client.name, absent.name)}
+    scenario = msgspec.structs.replace(experiment.scenarios[0], factors=factors, connections=1)
+    recorder = Recorder()
+    outcome = runner.execute(
+        msgspec.structs.replace(experiment, scenarios=(scenario,), blocks=1),
+        [contestant],
+        clients=[client, absent],
+        results=tmp_path / "results",
+        build=fake_build,
+        argv=[],
+        display=recorder,
+    )
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert {(trial.levels["client"], trial.status, trial.reason) for trial in run.trials} == {
+        ("netdyno-load", "valid", ""),
+        (client.name, "valid", ""),
+        ("absent", "skipped", "client absent: Qt not found"),
+    }
+
+
 def test_a_trial_that_fails_does_not_stop_the_run(
     experiment: Experiment,
     contestant: Contestant,

@@ -92,7 +92,7 @@ def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
         ("fails", "the generator ended with exit code 1: netdyno-load: something is wrong here"),
         ("no_result", "the generator ended without a result"),
         ("unreadable", "the generator's result cannot be read"),
-        ("no_events", "the generator did not announce its window"),
+        ("no_events", "the load did not announce its window"),
         ("hangs", "the generator did not finish within"),
     ],
 )
@@ -143,6 +143,71 @@ def test_what_a_contestant_cannot_have_is_skipped_without_starting_it(contestant
     trial = run(contestant, bench, cell)
     assert trial.status == "skipped"
     assert "runs on exactly one thread" in trial.reason
+    assert list(bench.folder.iterdir()) == []
+
+
+WITH_CLIENT = msgspec.structs.replace(CELL, levels={"connections": 2, "client": "fake-client"})
+
+
+def run_client(contestant: Contestant, client: Contestant, bench: Bench) -> Trial:
+    return run(contestant, bench._replace(clients={client.name: client}), WITH_CLIENT)
+
+
+def test_a_client_contestant_takes_the_generators_place(
+    contestant: Contestant, client: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "corrupt")  # of the generator's window, which is not wanted; its check goes on
+    trial = run_client(contestant, client, bench)
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert trial.load is not None
+    assert trial.load.client is not None
+    assert trial.load.client.tick_lag_ns.count == 6
+    assert trial.load.generator.cpu_system_s > 0
+    assert trial.server is not None
+    assert trial.server.totals["connections"] == 3
+    log = (bench.folder / trial.log).read_text()
+    assert "== client fake-client: " in log
+    assert "== generator: " not in log
+
+
+def test_a_client_contestant_may_use_all_it_can_get_and_a_generator_may_not(
+    contestant: Contestant, client: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CLIENT", "saturated")
+    trial = run_client(contestant, client, bench)
+    assert trial.status == "valid"
+    (about,) = [audit.detail for audit in trial.audits if audit.name == "generator"]
+    assert about == "not judged, for the client is what is compared: 1.00 of 1 cores"
+    monkeypatch.setenv("FAKE_LOAD", "saturated")
+    assert run(contestant, bench).reason == "generator: 1.00 of 1 cores"
+
+
+@pytest.mark.parametrize(
+    ("mode", "status", "reason"),
+    [
+        ("corrupt", "struck_out", "verification: 1 of 6 answers corrupt"),
+        ("fails", "failed", "the client fake-client ended with exit code 1: client: something is wrong here"),
+        ("no_result", "failed", "the client fake-client ended without a result"),
+    ],
+)
+def test_a_client_contestant_is_held_to_everything_else(
+    mode: str,
+    status: str,
+    reason: str,
+    contestant: Contestant,
+    client: Contestant,
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_CLIENT", mode)
+    trial = run_client(contestant, client, bench)
+    assert (trial.status, trial.reason) == (status, reason)
+
+
+def test_a_client_that_is_missing_is_a_stated_skip(contestant: Contestant, client: Contestant, bench: Bench) -> None:
+    missing = msgspec.structs.replace(client, available=False, why_not="Qt 6 not found")
+    trial = run_client(contestant, missing, bench)
+    assert (trial.status, trial.reason) == ("skipped", "client fake-client: Qt 6 not found")
     assert list(bench.folder.iterdir()) == []
 
 

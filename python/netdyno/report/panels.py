@@ -18,6 +18,7 @@ MOST_CURVES = 3
 FACTOR_AXES = {
     "connections": "connections",
     "rate": "offered rate, messages per second",
+    "rate-per-connection": "offered rate on each connection, messages per second",
     "size": "message size, bytes",
     "depth": "in flight per connection",
     "threads": "server threads",

@@ -1,4 +1,5 @@
-"""A small generator that obeys the contract of netdyno-load, or breaks it in the way FAKE_LOAD names.
+"""A small generator that obeys the contract of netdyno-load, or breaks it in the way FAKE_LOAD names. With --as-client
+it is a client contestant (protocol/client.md), which knows fewer options, and FAKE_CLIENT says how it misbehaves.
 
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own."""
 
@@ -10,19 +11,27 @@ import socket
 import sys
 from pathlib import Path
 
-MODE = os.environ.get("FAKE_LOAD", "good")
+IS_CLIENT = "--as-client" in sys.argv
+MODE = os.environ.get("FAKE_CLIENT" if IS_CLIENT else "FAKE_LOAD", "good")
 MESSAGES = 3
 # six values of 1000 ns, as the PyPI package hdrhistogram encodes them
 HISTOGRAM = "HISTFAAAACN4nJNpmSzMwMDAzAABMJoRyHQz2LGAwf4DROA8Pw8AXh0FOA=="
 
 parser = argparse.ArgumentParser()
 parser.add_argument("url")
-for name in ("workload", "arrivals", "connect-rate", "warmup", "duration", "timeout", "audience", "json"):
+texts = ["workload", "warmup", "duration", "timeout", "nodelay", "write-mode", "service-time", "json"]
+numbers = {"size": 31, "seed": 1, "events-fd": -1}
+if IS_CLIENT:
+    parser.add_argument("--as-client", action="store_true")
+    parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None)
+else:
+    texts += ["arrivals", "connect-rate", "audience", "rate"]
+    numbers |= {"depth": 1, "threads": 1}
+for name in texts:
     parser.add_argument(f"--{name}")
-parser.add_argument("-c", dest="connections", type=int, default=1)
-for name, default in (("depth", 1), ("size", 31), ("threads", 1), ("seed", 1), ("events-fd", -1)):
+for name, default in numbers.items():
     parser.add_argument(f"--{name}", type=int, default=default)
-parser.add_argument("--rate", type=float)
+parser.add_argument("-c", dest="connections", type=int, default=1)
 options = parser.parse_args()
 IS_CHECK = options.events_fd < 0
 
@@ -64,7 +73,8 @@ def result(count: int) -> dict[str, object]:
     corrupt = 1 if MODE == "corrupt" and not IS_CHECK else 0
     size = count * options.size
     plan = {"url": options.url, "workload": options.workload, "arrivals": options.arrivals, "depth": options.depth}
-    plan |= {"rate_hz": options.rate, "connections": options.connections, "size": options.size, "seed": options.seed}
+    rate = float(options.rate.removesuffix("/conn")) if options.rate else None
+    plan |= {"rate_hz": rate, "connections": options.connections, "size": options.size, "seed": options.seed}
     plan |= {"threads": options.threads, "audience": options.audience or "others"}
     plan |= {"warmup_s": 0.0, "duration_s": 0.1, "timeout_s": 1.0}
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
@@ -75,8 +85,12 @@ def result(count: int) -> dict[str, object]:
     audits = [
         {"name": "verification", "passed": corrupt == 0, "detail": f"{corrupt} of {count} answers corrupt"},
         {"name": "connections", "passed": True, "detail": f"{options.connections} of {options.connections}"},
+        {"name": "generator", "passed": MODE != "saturated", "detail": "1.00 of 1 cores"},
     ]
-    return {
+    stages = ("resolve_failed", "connect_refused", "connect_timed_out", "connect_other", "response_timeout")
+    failures = dict.fromkeys((*stages, "closed", "reset", "protocol", "recovered"), 0)
+    client = {"client": failures | {"tick_lag_ns": distribution(count)}} if IS_CLIENT else {}
+    return client | {
         "version": 1,
         "plan": plan,
         "requests": {"sent": count, "completed": count, "per_second": count / 0.1},
@@ -97,7 +111,7 @@ if MODE == "hangs" and not IS_CHECK:
     say(event="window_start")
     signal.pause()
 if MODE == "fails" and not IS_CHECK:
-    sys.exit("netdyno-load: something is wrong here")
+    sys.exit(f"{'client' if IS_CLIENT else 'netdyno-load'}: something is wrong here")
 if MODE == "check_fails" and IS_CHECK:
     sys.exit("netdyno-load: nobody answers")
 done = converse()

@@ -1,0 +1,45 @@
+"""docs/experiments.md explains every key of an experiment file and none besides, and its example is one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from netdyno import experiment
+from netdyno.model import Scenario
+from netdyno.options import LOAD, SERVER, SIDES
+from netdyno.paths import ROOT
+
+PAGE = (ROOT / "docs" / "experiments.md").read_text()
+CHAPTERS = dict(re.findall(r"^## `?\[?([\w. ]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+KEYS = {
+    "The experiment": experiment.TOP_KEYS,
+    "A scenario": experiment.SCENARIO_KEYS,
+    "scenario.server": tuple(SERVER),
+    "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
+}
+
+
+@pytest.mark.parametrize("chapter", KEYS)
+def test_every_key_is_explained_and_no_other(chapter: str) -> None:
+    first_cells = re.findall(r"^\| (`[^|]*) \|", CHAPTERS[chapter], re.MULTILINE)
+    explained = [key for cell in first_cells for key in re.findall(r"`([^`]+)`", cell)]
+    assert sorted(explained) == sorted(KEYS[chapter])
+
+
+def test_the_example_is_an_experiment() -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    found = experiment.parse(example, "example", "docs/experiments.md")
+    assert found.scenarios[0].factors["both.nodelay"] == ("on", "off")
+
+
+def test_the_stated_defaults_are_the_defaults() -> None:
+    least = Scenario(name="s", workload="echo")
+    rows = dict(re.findall(r"^\| `([^`]*)` \| (.*) \|$", CHAPTERS["A scenario"], re.MULTILINE))
+    stated = {}
+    for key, text in rows.items():
+        if found := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
+            stated[key] = found[1] or found[2]
+    assert stated == {key: str(getattr(least, key.replace("-", "_"))) for key in stated}
+    assert len(stated) >= 10
