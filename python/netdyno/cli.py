@@ -54,7 +54,7 @@ def run(
 
 @app.command("list")
 def list_(
-    what: Annotated[str, typer.Argument(help="servers, clients, workloads, experiments, claims or runs.")],
+    what: Annotated[str, typer.Argument(help="servers, clients, code, workloads, experiments, claims or runs.")],
     as_json: Json = False,
     results: Results = RESULTS,
 ) -> int:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from netdyno import experiment, store
+import msgspec
+
+from netdyno import codesize, experiment, store
 from netdyno.contestants import Kind, discover
 from netdyno.errors import UserError
 from netdyno.paths import ROOT
@@ -38,6 +40,15 @@ def _contestants(kind: Kind) -> list[Row]:
         }
         for contestant in discover(kind=kind)
     ]
+
+
+def code() -> list[Row]:
+    """How much code each contestant is, and what they share."""
+    rows: list[Row] = []
+    for about in codesize.describe(discover(), discover(kind="client")):
+        size = msgspec.structs.asdict(about.code) if about.code else {}
+        rows.append({"name": about.name, "kind": about.kind, **size, "why_not": about.why_no_code})
+    return rows
 
 
 def workloads() -> list[Row]:
@@ -83,6 +94,7 @@ def runs(results: Path = ROOT / "results") -> list[Row]:
 LISTS: Mapping[str, Callable[[], list[Row]]] = {
     "servers": servers,
     "clients": clients,
+    "code": code,
     "workloads": workloads,
     "experiments": experiments,
     "claims": claims,

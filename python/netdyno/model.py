@@ -51,6 +51,29 @@ class Contestant(Frozen):
     why_not: str = ""
 
 
+class CodeSize(Frozen):
+    """Source files: lines without blanks and comments, and McCabe's cyclomatic complexity (codesize.py)."""
+
+    files: int
+    lines: int
+    functions: int
+    complexity: int
+    complexity_max: int
+
+
+class About(Frozen):
+    """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
+    counted, and `why_no_code` says why."""
+
+    kind: Literal["server", "client", "shared"]
+    name: str
+    model: str = ""
+    summary: str = ""
+    caveats: tuple[str, ...] = ()
+    code: CodeSize | None = None
+    why_no_code: str = ""
+
+
 # --- what netdyno-load prints (protocol/load-result.md) ----------------------------------------------------------
 
 
@@ -295,3 +318,5 @@ class Run(Frozen):
     finished_at: str | None
     environment: dict[str, str | int | float | bool | list[str]]
     trials: tuple[Trial, ...]
+    about: tuple[About, ...] = ()
+    """Who took part, in the order of codesize.describe; empty in a run stored before it was recorded."""

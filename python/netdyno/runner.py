@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import environment, pinning, plan, store
+from netdyno import codesize, environment, pinning, plan, store
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
@@ -72,6 +72,7 @@ def execute(
         finished_at=None,
         environment=found,
         trials=(),
+        about=codesize.describe(contestants, clients),
     )
     bench = Bench(
         experiment=experiment,

@@ -15,10 +15,10 @@ from typing import Self
 import msgspec
 
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Experiment, Run, Trial
+from netdyno.model import About, Experiment, Run, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: the table about
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
 FILE_NAME = "run.sqlite"
 
@@ -41,6 +41,10 @@ CREATE TABLE cell (
     contestant TEXT NOT NULL,
     levels TEXT NOT NULL,       -- JSON object
     PRIMARY KEY (block, position)
+);
+CREATE TABLE about (
+    number INTEGER PRIMARY KEY,
+    about TEXT NOT NULL         -- JSON, model.About
 );
 CREATE TABLE trial (
     block INTEGER NOT NULL,
@@ -104,6 +108,7 @@ def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], c
     seed = run.experiment.seed
     row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
     connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
     rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels)) for c in cells)
     connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?)", rows)
 
@@ -128,10 +133,19 @@ def load(path: Path) -> Run:
                 started_at=row[2],
                 finished_at=row[3],
                 environment=msgspec.json.decode(row[4], type=Environment),
+                about=_load_about(connection),
                 trials=tuple(msgspec.json.decode(text, type=Trial) for (text,) in trials),
             )
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise UserError(f"{path}: is damaged: {error}") from error
+
+
+def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
+    """Who took part; nobody says so in a run of schema 1."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
+        return ()
+    rows = connection.execute("SELECT about FROM about ORDER BY number").fetchall()
+    return tuple(msgspec.json.decode(text, type=About) for (text,) in rows)
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:

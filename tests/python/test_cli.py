@@ -197,7 +197,7 @@ def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
     assert report.is_file()
 
 
-@pytest.mark.parametrize("what", ["servers", "clients", "workloads", "experiments", "claims", "runs"])
+@pytest.mark.parametrize("what", ["servers", "clients", "code", "workloads", "experiments", "claims", "runs"])
 def test_every_list_is_an_array_of_named_objects(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", what, "--json", "--results", str(tmp_path)]) == 0
     rows = json.loads(capsys.readouterr().out)

@@ -9,8 +9,10 @@ import pytest
 
 from netdyno import store
 from netdyno.errors import UserError
-from netdyno.model import Experiment, Run, Trial
+from netdyno.model import About, CodeSize, Experiment, Run, Trial
 from netdyno.plan import Cell
+
+CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 
 
 def cells() -> list[Cell]:
@@ -40,6 +42,10 @@ def run(experiment: Experiment) -> Run:
         finished_at=None,
         environment={"kernel": "6.1", "cores": 2, "flags": ["a", "b"], "load": 0.5, "dirty": True},
         trials=(),
+        about=(
+            About(kind="server", name="a", model="m", caveats=("slow",), code=CODE),
+            About(kind="client", name="b", why_no_code="no source files"),
+        ),
     )
 
 
@@ -51,10 +57,19 @@ def path(run: Run, tmp_path: Path) -> Path:
     return tmp_path / store.FILE_NAME
 
 
+def test_a_run_of_schema_1_is_read_and_knows_nothing_about_its_contestants(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.executescript("DROP TABLE about; PRAGMA user_version = 1;")
+    stored = store.load(path)
+    assert stored.about == ()
+    assert stored.trials == (trial(0), trial(1))
+
+
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
     stored = store.load(path)
     assert stored.trials == (trial(0), trial(1))
     assert (stored.run_id, stored.experiment, stored.environment) == (run.run_id, run.experiment, run.environment)
+    assert stored.about == run.about
     assert stored.finished_at is None
     assert list(store.load_cells(path)) == cells()
 
