@@ -46,7 +46,12 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
         return text
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
-    choices = {"kind": ("cmake", "command"), "threads": ("any", "one", "per-connection")}.get(key, ())
+    words = {
+        "kind": ("cmake", "command"),
+        "threads": ("any", "one", "per-connection"),
+        "out_of_descriptors": ("waits", "closes"),
+    }
+    choices = words.get(key, ())
     value = raw.get(key)
     return f"key {key!r}: {message}" + (did_you_mean(value, choices) if isinstance(value, str) else "")
 

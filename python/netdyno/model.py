@@ -36,6 +36,8 @@ class Manifest(Frozen):
     needs: tuple[str, ...] = ()
     threads: Literal["any", "one", "per-connection"] = "one"
     asynchronous: bool = True
+    # What becomes of a new connection while a server has no descriptor for it.
+    out_of_descriptors: Literal["waits", "closes"] = "waits"
     caveats: tuple[str, ...] = ()
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()

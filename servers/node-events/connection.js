@@ -1,0 +1,177 @@
+// One client: its socket, its session, and the effects that are being carried out. All on the one thread.
+'use strict';
+
+const net = require('node:net');
+const { performance } = require('node:perf_hooks');
+
+const { burnCpu, whenQuiet } = require('./loop.js');
+const { Outbox } = require('./outbox.js');
+const { makeSession } = require('./workloads.js');
+
+const BURN_SLICE_MS = 10;
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
+const LINGER_MS = 1000; // that a connection closed because of what the peer sent may take to deliver the last replies
+
+/** The accepted connection as a socket that reads into `buffer` and calls `onRead(bytes)`; where that is false, the
+ * next read waits for resume(). net.Server cannot be asked for it (`onread` is for sockets that one makes); without it
+ * Node reads up to 64 KiB at a time. So the handle moves to a socket of our own; it has no public name. */
+function withReadBuffer(accepted, buffer, onRead) {
+  const handle = accepted._handle;
+  accepted._handle = null;
+  accepted.destroy(); // an empty shell now
+  const callback = (size) => onRead(buffer.subarray(0, size));
+  return new net.Socket({ handle, allowHalfOpen: true, onread: { buffer, callback } });
+}
+
+class Connection {
+  /** `server` has options, totals, readBuffer, broadcast(parts, sender) and left(connection). */
+  constructor(accepted, server) {
+    this.server = server;
+    this.session = makeSession(server.options, server.totals);
+    this.effects = []; // to be carried out, from `next` on
+    this.next = 0;
+    this.reads = 0;
+    this.busy = false; // an effect takes time; nothing is read meanwhile
+    this.ended = false; // by the peer
+    this.closing = false;
+    this.stopping = false;
+    this.timer = undefined;
+    this.socket = withReadBuffer(accepted, server.readBuffer, (bytes) => this.#receive(bytes));
+    this.outbox = new Outbox(this.socket, server.options, server.totals);
+    this.socket.on('end', () => this.#peerEnded());
+    this.socket.on('error', () => {}); // the peer is gone, which concerns nobody else; 'close' follows
+    this.socket.on('close', () => this.#closed());
+  }
+
+  /** Takes a frame of `size` bytes into the outbox, which the caller flushes; closes this reader when too much waits
+   * for it already. True when it was taken. */
+  deliver(parts, size) {
+    if (this.closing || this.socket.destroyed) return false;
+    if (this.outbox.offer(parts, size)) return true;
+    this.server.totals.slow_closed += 1;
+    this.socket.destroy();
+    return false;
+  }
+
+  /** Ends the input at what has arrived. Node has no shutdown(SHUT_RD), but nothing is left once a turn of the loop
+   * brings nothing. */
+  stopReceiving() {
+    this.stopping = true;
+    whenQuiet(
+      () => this.reads,
+      () => {
+        if (this.busy || this.socket.destroyed) return; // #goOn comes back here
+        if (!this.closing) this.#endSession();
+        else if (this.outbox.empty) this.#linger();
+      },
+    );
+  }
+
+  /** What one read brought; false: do not read on. */
+  #receive(bytes) {
+    this.reads += 1;
+    return this.#start(this.session.receive(bytes));
+  }
+
+  #peerEnded() {
+    this.ended = true;
+    this.#endSession();
+  }
+
+  #endSession() {
+    if (!this.#start(this.session.end())) this.socket.pause();
+  }
+
+  #start(effects) {
+    this.effects = effects;
+    this.next = 0;
+    return this.#carryOut();
+  }
+
+  /** Carries out effects until one takes time; true when none is left. */
+  #carryOut() {
+    this.busy = true;
+    while (this.next < this.effects.length && !this.socket.destroyed)
+      if (!this.#carryOutOne(this.effects[this.next++])) return false;
+    this.busy = false;
+    return true;
+  }
+
+  /** What took time is done. */
+  #goOn() {
+    if (this.socket.destroyed || !this.#carryOut()) return;
+    if (!this.ended) this.socket.resume();
+    if (this.stopping) this.stopReceiving();
+  }
+
+  /** False when it takes time; #goOn follows. */
+  #carryOutOne({ kind, parts, duration }) {
+    switch (kind) {
+      case 'write':
+        return this.#write(parts.length === 1 ? parts[0] : Buffer.concat(parts));
+      case 'broadcast':
+        this.server.broadcast(parts, this);
+        return true;
+      case 'wait':
+        return this.#wait(performance.now() + duration / 1e6);
+      case 'burn':
+        return this.#burn(duration / 1e6);
+      case 'close':
+        this.#finish();
+        return true;
+      default:
+        throw new Error(`an effect that is not known: ${kind}`);
+    }
+  }
+
+  #write(bytes) {
+    this.outbox.push([bytes], bytes.length);
+    this.outbox.flush();
+    if (this.outbox.empty) return true;
+    this.outbox.onEmpty = () => this.#goOn();
+    return false;
+  }
+
+  /** A timer counts whole milliseconds and may come a little early; then there is another one. */
+  #wait(until) {
+    const left = Math.min(Math.ceil(until - performance.now()), LONGEST_TIMER_MS);
+    this.timer = setTimeout(() => (performance.now() < until ? this.#wait(until) : this.#goOn()), left);
+    return false;
+  }
+
+  /** Long work is cut into slices, between which the loop turns: a signal could not be seen otherwise. */
+  #burn(ms) {
+    burnCpu(Math.min(ms, BURN_SLICE_MS));
+    if (ms <= BURN_SLICE_MS) return true;
+    setImmediate(() => {
+      if (this.socket.destroyed || this.#burn(ms - BURN_SLICE_MS)) this.#goOn();
+    });
+    return false;
+  }
+
+  #finish() {
+    this.closing = true;
+    this.outbox.flush();
+    if (this.outbox.empty) this.#linger();
+    else this.outbox.onEmpty = () => this.#linger();
+  }
+
+  /** Ends our stream and reads on (the session ignores it) until the peer ends its own: a close with unread bytes
+   * resets the connection, and the peer would lose the replies that are still on their way (RFC 9112, 9.6). */
+  #linger() {
+    if (this.stopping) {
+      this.socket.end(() => this.socket.destroy());
+    } else {
+      this.socket.end();
+      this.timer = setTimeout(() => this.socket.destroy(), LINGER_MS);
+    }
+  }
+
+  #closed() {
+    clearTimeout(this.timer);
+    this.session.discard();
+    this.server.left(this);
+  }
+}
+
+module.exports = { Connection };

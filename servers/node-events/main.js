@@ -1,0 +1,114 @@
+// Node.js: net sockets on the one event loop; a connection is a set of callbacks.
+'use strict';
+
+const net = require('node:net');
+
+const { Connection } = require('./connection.js');
+const { whenQuiet } = require('./loop.js');
+const { parseOrExit, program } = require('./options.js');
+const { newTotals } = require('./session.js');
+
+const SHUTDOWN_GRACE_MS = 2000; // how long a server that was told to end may still work on what is in flight
+
+const HINTS = {
+  EADDRINUSE: 'another program listens there: choose another port, or port 0 for a free one',
+  EACCES: 'ports below 1024 need rights: choose a higher one',
+  EADDRNOTAVAIL: "that address is not one of this machine's",
+};
+
+function printLine(object) {
+  process.stdout.write(`${JSON.stringify(object)}\n`);
+}
+
+/** tcp://host:port with the port that the kernel chose. */
+function formatUrl({ address, port }) {
+  return `tcp://${address.includes(':') ? `[${address}]` : address}:${port}`;
+}
+
+class Server {
+  constructor(options) {
+    this.options = options;
+    this.totals = newTotals();
+    this.readBuffer = Buffer.allocUnsafeSlow(options.readBuffer); // shared: what a read brought is taken at once
+    this.members = new Set();
+    this.unflushed = new Set();
+    this.stopping = false;
+    this.listener = net.createServer({ allowHalfOpen: true, pauseOnConnect: true, noDelay: options.nodelay });
+    this.listener.on('connection', (accepted) => this.#join(accepted));
+  }
+
+  /** Calls `ready(address)` once it listens; an error before that ends the program with a hint. */
+  listen(ready) {
+    const { listen: address, backlog } = this.options;
+    this.listener.once('error', (error) => {
+      const hint = HINTS[error.code] ? `; ${HINTS[error.code]}` : '';
+      const where = formatUrl({ address: address.host, port: address.port });
+      process.stderr.write(`${program}: cannot listen on ${where}${hint}: ${error.message}\n`);
+      process.exit(1);
+    });
+    this.listener.listen({ ...address, backlog }, () => {
+      this.listener.removeAllListeners('error');
+      this.listener.on('error', () => {}); // accept(2) failed: that concerns the peer alone, or what is scarce now
+      ready(this.listener.address());
+    });
+  }
+
+  #join(accepted) {
+    this.totals.connections += 1;
+    const connection = new Connection(accepted, this);
+    this.members.add(connection);
+    if (this.stopping) connection.stopReceiving();
+  }
+
+  /** Frames leave at the end of the loop's turn, so that what several senders said in it is one write per recipient. */
+  broadcast(parts, sender) {
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    for (const member of this.members)
+      if ((member !== sender || this.options.toAll) && member.deliver(parts, size)) this.#flushLater(member);
+  }
+
+  #flushLater(member) {
+    if (this.unflushed.size === 0) setImmediate(() => this.#flush());
+    this.unflushed.add(member);
+  }
+
+  #flush() {
+    const members = this.unflushed;
+    this.unflushed = new Set();
+    for (const member of members) member.outbox.flush();
+  }
+
+  /** Stops accepting (who is in the listen queue is let in), and ends every stream at what has arrived. */
+  stop() {
+    if (this.stopping) return;
+    this.stopping = true;
+    setTimeout(() => this.#exit(), SHUTDOWN_GRACE_MS);
+    for (const member of this.members) member.stopReceiving();
+    whenQuiet(
+      () => this.totals.connections,
+      () => {
+        this.listener.close();
+        this.#exitIfAllGone();
+      },
+    );
+  }
+
+  left(connection) {
+    this.members.delete(connection);
+    this.#exitIfAllGone();
+  }
+
+  #exitIfAllGone() {
+    if (this.stopping && !this.listener.listening && this.members.size === 0) this.#exit();
+  }
+
+  #exit() {
+    printLine(this.totals);
+    process.exit(0);
+  }
+}
+
+const server = new Server(parseOrExit(process.argv.slice(2)));
+process.on('SIGTERM', () => server.stop());
+process.on('SIGINT', () => server.stop());
+server.listen((address) => printLine({ ready: true, endpoint: formatUrl(address), pid: process.pid }));

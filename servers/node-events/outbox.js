@@ -1,0 +1,80 @@
+// What waits to be sent to one client.
+'use strict';
+
+/** Gathered: all that waits leaves in one write. Split: each part in a write of its own. While the socket holds bytes
+ * that the kernel did not take, nothing is added to them, as Node would join it. */
+class Outbox {
+  /** Counts into `totals` what was written. */
+  constructor(socket, options, totals) {
+    this.socket = socket;
+    this.split = options.split;
+    this.limit = options.outboxLimit;
+    this.totals = totals;
+    this.waiting = []; // parts, after those of `sending`
+    this.sending = []; // parts from `next` on
+    this.next = 0;
+    this.size = 0; // bytes of both
+    this.onEmpty = null; // called once, when a write has left nothing
+  }
+
+  /** Nothing waits and nothing is with the socket. */
+  get empty() {
+    return this.size === 0 && this.socket.writableLength === 0;
+  }
+
+  /** False, and nothing is taken, when more than the limit would wait: a slow reader. One frame is always taken. */
+  offer(parts, size) {
+    if (!this.#hasRoom(size)) this.flush();
+    if (!this.#hasRoom(size)) return false;
+    this.push(parts, size);
+    return true;
+  }
+
+  #hasRoom(size) {
+    const held = this.size + this.socket.writableLength;
+    return held === 0 || held + size <= this.limit;
+  }
+
+  push(parts, size) {
+    for (const part of parts) this.waiting.push(part);
+    this.size += size;
+  }
+
+  /** Writes as long as the kernel takes everything at once. */
+  flush() {
+    while (this.size > 0 && this.socket.writableLength === 0 && !this.socket.destroyed) {
+      if (this.next === this.sending.length) {
+        this.sending = this.waiting;
+        this.waiting = [];
+        this.next = 0;
+      }
+      this.#write(this.split ? [this.sending[this.next++]] : this.#rest());
+    }
+  }
+
+  #rest() {
+    this.next = this.sending.length;
+    return this.sending;
+  }
+
+  #write(parts) {
+    const size = parts.reduce((sum, part) => sum + part.length, 0);
+    this.size -= size;
+    this.socket.cork(); // several become one writev(2)
+    for (const part of parts.slice(0, -1)) this.socket.write(part);
+    this.socket.write(parts.at(-1), (error) => this.#written(size, error));
+    this.socket.uncork();
+  }
+
+  #written(size, error) {
+    if (error || this.socket.destroyed) return;
+    this.totals.bytes_out += size;
+    this.flush();
+    if (!this.empty || !this.onEmpty) return;
+    const then = this.onEmpty;
+    this.onEmpty = null;
+    then();
+  }
+}
+
+module.exports = { Outbox };
