@@ -1,17 +1,18 @@
 """What docs/adr/epoll-family.md promises: callbacks and coroutines over one loop ask the kernel for the same, and no
-other contestant uses that loop."""
+other contestant uses that loop. And what only the system calls of the pool show: who serves whom."""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.conformance.talk import expect_reply, message
+from tests.conformance.talk import expect_reply, joined, message
 from tests.golden import wire
 from tests.support.client import Client
 from tests.support.server import Server, serving
@@ -110,7 +111,19 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
     return calls[begin + 1 : totals]
 
 
+@pytest.fixture
+def strace() -> str:
+    """The program, where it is installed and may trace."""
+    found = shutil.which("strace")
+    if found is None:
+        pytest.skip("strace is not installed (package strace)")
+    if subprocess.run([found, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
+    return found
+
+
 @pytest.mark.needs_build
+@pytest.mark.usefixtures("strace")
 @pytest.mark.parametrize("mode", ["gathered", "split"])
 @pytest.mark.parametrize(
     ("conversation", "kind"),
@@ -119,15 +132,47 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
 def test_callbacks_and_coroutines_make_the_same_system_calls(
     conversation: Conversation, kind: str, mode: str, tmp_path: Path
 ) -> None:
-    strace = shutil.which("strace")
-    if strace is None:
-        pytest.skip("strace is not installed (package strace)")
-    if subprocess.run([strace, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
     options = (*OPTIONS, "--write-mode", mode, "--service-kind", kind)
     callbacks, coroutines = (traced(name, conversation, options, tmp_path / name) for name in SIBLINGS)
     assert callbacks == coroutines
     assert any(call.startswith("recvfrom") for call in callbacks), callbacks
+
+
+@pytest.mark.needs_build
+def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(strace: str, tmp_path: Path) -> None:
+    command = by_name(discover(), "epoll-coroutine-pool").command
+    trace = tmp_path / "trace"
+    options = ("--workload", "chat", "--audience", "all", "--threads", "3")
+    with (
+        serving((strace, "-f", "-e", "signal=none", "-o", str(trace), *command), *options) as server,
+        ExitStack() as stack,
+    ):
+        clients = [stack.enter_context(joined(server, "chat")) for _ in range(9)]
+        for i, client in enumerate(clients):
+            to_hear = {later.identity for later in clients[i:]}
+            while to_hear:
+                to_hear.discard(wire.read_stamp(client.frame())[0])
+        clients[0].send(message("chat", clients[0].identity, 1, size=100))
+        for client in clients:
+            assert wire.read_stamp(client.frame()) == (clients[0].identity, 1)
+        server.stop()
+    lines = trace.read_text().splitlines()
+    assert _calls_by_thread("recvfrom", 44, lines) == [3, 3, 3], "each has joined by a message of 44 bytes"
+    said = next(at for at, line in enumerate(lines) if _is_call(line, "recvfrom", 104))
+    speaker, after = lines[said].split()[0], lines[said:]
+    assert _calls_by_thread("writev", 104, after) == [3, 3, 3]
+    passed_on = [line for line in after if re.match(speaker + r" +write\(\d+, \"\\1\\0", line)]
+    assert len(passed_on) == 2, after
+
+
+def _calls_by_thread(name: str, result: int, trace: list[str]) -> list[int]:
+    """How many such calls each thread made, of those that made any."""
+    return sorted(Counter(line.split()[0] for line in trace if _is_call(line, name, result)).values())
+
+
+def _is_call(line: str, name: str, result: int) -> bool:
+    """`strace -f` writes the thread first, and a call in two lines when others come in between."""
+    return re.search(rf"\b{name}(\(| resumed>).* = {result}$", line) is not None
 
 
 def test_no_other_contestant_uses_their_loop() -> None:

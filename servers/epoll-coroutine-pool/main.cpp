@@ -1,0 +1,244 @@
+// Raw non-blocking sockets; C++20 coroutines spread over N threads, each with an epoll loop of its own.
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "common/epoll/connection.hpp"
+#include "common/epoll/coroutine.hpp"
+#include "common/epoll/grace.hpp"
+#include "common/epoll/loop.hpp"
+#include "common/epoll/roster.hpp"
+#include "inbox.hpp"
+
+namespace netdyno {
+namespace {
+
+/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
+/// look slow for that.
+std::size_t inbox_limit(const ServerOptions& options) {
+  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
+}
+
+/// What all threads share. Any thread.
+struct Shared {
+  explicit Shared(const ServerOptions& server_options) : options(server_options) {
+    for (int i = 0; i < options.threads; ++i) inboxes.emplace_back(inbox_limit(options));
+  }
+
+  const ServerOptions& options;
+  Counters counters;
+  Grace grace;
+  std::deque<Inbox> inboxes;  // one for each worker; none comes or goes once the threads run
+};
+
+/// A connection and the coroutine that serves it.
+struct Client final : Connection<Coroutine> {
+  using Connection::Connection;
+  Task task;  // last: it is destroyed first, as it refers to all of the above
+};
+
+/// A loop, and the connections that were handed to it. After the constructor, its thread only.
+class Worker final : private Watched {
+ public:
+  Worker(Shared& shared, Inbox& inbox)
+      : shared_(shared), options_(shared.options), inbox_(inbox), buffer_(options_.read_buffer) {
+    if (!loop_.poller().watch(inbox_.wake_fd(), EPOLLIN | EPOLLET, *this)) die("epoll_ctl: no room to watch an inbox");
+  }
+
+  /// Returns when the program was told to end, and all connections here are done or the grace is over.
+  void run() {
+    while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
+      loop_.turn();
+      pass_on();
+      clients_.end_turn();
+    }
+    inbox_.close();
+    clients_.clear();
+  }
+
+ private:
+  void on_events(std::uint32_t) override { take_mail(); }
+
+  void take_mail() {
+    inbox_.take(mail_);
+    for (const SharedFrame& frame : mail_.frames) clients_.broadcast(frame, nullptr);
+    for (UniqueFd& connection : mail_.connections) add(std::move(connection));
+    full_inboxes_ -= mail_.room;
+    if (full_inboxes_ == 0)
+      for (const Coroutine reader : std::exchange(waiting_for_room_, {})) loop_.soon(reader);
+    if (mail_.end) ending_ = end();
+    mail_.clear();
+  }
+
+  void add(UniqueFd fd) {
+    auto client = std::make_unique<Client>(std::move(fd), loop_, options_, shared_.counters);
+    if (!client->watch()) return;  // no room: this client is closed
+    client->task = serve(*client);
+    clients_.add(std::move(client));
+  }
+
+  /// Back-pressure between threads: waits until no inbox that was filled from here is full any more.
+  auto room() {
+    return Suspend{[this](Coroutine me) { waiting_for_room_.push_back(me); }};
+  }
+
+  /// One connection, from its first byte to its last. Effects are carried out here, as a coroutine of their own would
+  /// allocate a frame per message.
+  Task serve(Client& client) {
+    while (client.member && !client.broken()) {
+      co_await input(client);
+      while (full_inboxes_ > 0) co_await room();
+      client.receive(buffer_);
+      bool owes = false;
+      for (const Effect& effect : client.effects) {
+        if (client.broken()) break;
+        switch (effect.kind) {
+          case Effect::Kind::write:
+            client.send(client.effects.bytes(effect));
+            owes = true;
+            break;
+          case Effect::Kind::broadcast:
+            broadcast(effect.frame, client);
+            break;
+          case Effect::Kind::wait:
+            co_await sleep_for(loop_, effect.duration);
+            break;
+          case Effect::Kind::burn:
+            co_await turn_for_long_work(loop_);
+            if (!burn_cpu_unless([this] { return shared_.grace.over(); }, effect.duration)) client.give_up();
+            break;
+          case Effect::Kind::close:
+            take_mail();  // what was said on other threads before this is for this client, too
+            client.member = false;
+            owes = true;
+            break;
+        }
+      }
+      // Back-pressure: who does not take its replies is not read. Broadcasts are no replies: they fill the outbox.
+      if (owes && !client.all_sent()) co_await sent(client);
+    }
+    if (!client.broken()) end_stream(client.fd());
+    clients_.remove(client);
+  }
+
+  void broadcast(const SharedFrame& frame, const Client& sender) {
+    clients_.broadcast(frame, options_.audience == Audience::others ? &sender : nullptr);
+    said_.push_back(frame);
+  }
+
+  /// After a turn: what was said here in it, once to each of the other threads.
+  void pass_on() {
+    if (said_.empty()) return;
+    for (Inbox& inbox : shared_.inboxes)
+      if (&inbox != &inbox_ && inbox.add(said_, inbox_)) ++full_inboxes_;
+    said_.clear();
+  }
+
+  Task end() {
+    clients_.stop_receiving();
+    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which looks at the time
+  }
+
+  Shared& shared_;
+  const ServerOptions& options_;
+  Inbox& inbox_;
+  Mail mail_;
+  Loop<Coroutine> loop_;
+  std::vector<char> buffer_;  // shared: what a read brought is given to the session before anything waits
+  std::vector<SharedFrame> said_;
+  int full_inboxes_ = 0;  // of other threads, which will tell when there is room
+  std::vector<Coroutine> waiting_for_room_;
+  std::optional<Task> ending_;  // the program is told to end
+  Roster<Client> clients_;
+};
+
+/// The main thread: it accepts, hands connections to the workers in turn, and ends the program.
+class Server {
+ public:
+  Server(const ServerOptions& options, UniqueFd listener, UniqueFd signals)
+      : shared_(options), listener_(std::move(listener)), signals_(std::move(signals)) {
+    for (Inbox& inbox : shared_.inboxes) workers_.push_back(std::make_unique<Worker>(shared_, inbox));
+  }
+
+  void start_threads() {
+    try {
+      for (const auto& worker : workers_) threads_.emplace_back([&worker]() noexcept { worker->run(); });
+    } catch (const std::system_error& error) {
+      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
+    }
+  }
+
+  /// Returns when the program was told to end, and all workers are done, each at the end of the grace at the latest.
+  void run() {
+    const Task accepting = accept_all();
+    const Task ending = end_when_told();
+    while (listener_) loop_.turn();
+    threads_.clear();
+  }
+
+  Totals totals() const { return shared_.counters.totals(); }
+
+ private:
+  Task accept_all() {
+    Gate gate{loop_, listener_.get()};
+    while (true) {
+      Accepted next = accept_one(listener_.get(), true);
+      if (next.status == AcceptStatus::accepted) {
+        hand_over(std::move(next.fd));
+      } else if (next.status == AcceptStatus::try_again) {
+        co_await readable(gate);
+      } else if (next.status == AcceptStatus::exhausted) {
+        co_await sleep_for(loop_, std::chrono::milliseconds{10});
+      } else {
+        co_return;
+      }
+    }
+  }
+
+  void hand_over(UniqueFd connection) {
+    set_nodelay(connection.get(), shared_.options.nodelay);
+    shared_.counters.add_connection();
+    shared_.inboxes[next_worker_].add(std::move(connection));
+    next_worker_ = (next_worker_ + 1) % shared_.inboxes.size();
+  }
+
+  Task end_when_told() {
+    Gate gate{loop_, signals_.get()};
+    co_await readable(gate);
+    shared_.grace.start();
+    listener_.reset();
+    for (Inbox& inbox : shared_.inboxes) inbox.tell_to_end();
+  }
+
+  Shared shared_;
+  Loop<Coroutine> loop_;
+  UniqueFd listener_;
+  UniqueFd signals_;
+  std::size_t next_worker_ = 0;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace
+}  // namespace netdyno
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  UniqueFd signals = termination_signals();
+  UniqueFd listener = listen_tcp(options, true);
+  const Url endpoint = local_endpoint(listener.get());
+  Server server{options, std::move(listener), std::move(signals)};
+  server.start_threads();
+  announce_ready(endpoint);
+
+  server.run();
+  print_totals(server.totals());
+}
