@@ -59,9 +59,9 @@ def report(results: Sequence[tuple[Step, int]]) -> int:
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
-    """The conformance suite, for the named contestants or for all. Returns pytest's exit code."""
+    """The suites over servers and over clients, for the named contestants or for all. Returns pytest's exit code."""
     chosen = [argument for name in names for argument in ("--contestant", name)]
-    command = (sys.executable, "-m", "pytest", "tests/conformance", *chosen, *pytest_arguments)
+    command = (sys.executable, "-m", "pytest", "tests/conformance", "tests/clients", *chosen, *pytest_arguments)
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

@@ -148,12 +148,12 @@ def check(
     ctx: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(help="Contestants; all when none is named.")] = None,
 ) -> int:
-    """Run the conformance suite over contestants (from the first option on, the rest goes to pytest)."""
+    """Run the conformance suites over servers and clients (from the first option on, the rest goes to pytest)."""
     from netdyno import checks, contestants
 
     words = [*(names or ()), *ctx.args]
     first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-    everyone = contestants.discover()
+    everyone = (*contestants.discover(), *contestants.discover(kind="client"))
     for name in words[:first_option]:
         contestants.by_name(everyone, name)
     return checks.run_conformance(words[:first_option], words[first_option:])

@@ -8,20 +8,17 @@ models that never block, or only the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
-from netdyno.contestants import discover, select, skip_file
 from netdyno.model import Contestant
-from netdyno.paths import build_dir
 from tests.conformance.talk import Talk
 from tests.support import proc
+from tests.support.chosen import NOBODY, chosen, startable
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
-
-NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 
 
 @dataclass(frozen=True)
@@ -41,8 +38,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
-    chosen = [one for one in _chosen(metafunc.config) if _concerns(metafunc, one)]
-    pairs = [(one, workload) for one in chosen for workload in _workloads(metafunc, one)]
+    them = [one for one in chosen(metafunc.config, "server") if _concerns(metafunc, one)]
+    pairs = [(one, workload) for one in them for workload in _workloads(metafunc, one)]
     ids = [f"{one.name}-{workload}" for one, workload in pairs]
     if "served" in metafunc.fixturenames:
         metafunc.parametrize("served", pairs or NOBODY, ids=ids or None, indirect=True, scope="session")
@@ -50,13 +47,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
         metafunc.parametrize(("contestant", "workload"), pairs or nobody, ids=ids or None, indirect=["contestant"])
     elif "contestant" in metafunc.fixturenames:
-        metafunc.parametrize("contestant", chosen or NOBODY, ids=[one.name for one in chosen] or None, indirect=True)
-
-
-def _chosen(config: pytest.Config) -> Sequence[Contestant]:
-    everyone = discover()
-    names: list[str] = config.getoption("--contestant", default=[])
-    return select(everyone, names) if names else everyone
+        metafunc.parametrize("contestant", them or NOBODY, ids=[one.name for one in them] or None, indirect=True)
 
 
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
@@ -69,16 +60,6 @@ def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
     return [one for one in contestant.manifest.workloads if mark is None or one in mark.args]
 
 
-def startable(contestant: Contestant) -> Contestant:
-    """The contestant; a skip that states the build's reason; or a failure when it is neither built nor skipped."""
-    if contestant.available:
-        return contestant
-    stated = skip_file(build_dir(), contestant.name).is_file()
-    if stated or contestant.manifest.kind == "command":
-        pytest.skip(f"{contestant.name}: {contestant.why_not}")
-    pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
-
-
 def threads_for(contestant: Contestant) -> tuple[str, ...]:
     """More than one thread where the model can have them: that is where its data races are."""
     return ("--threads", "3") if contestant.manifest.threads == "any" else ()
@@ -88,14 +69,14 @@ def threads_for(contestant: Contestant) -> tuple[str, ...]:
 def contestant(request: pytest.FixtureRequest) -> Contestant:
     """One contestant that can be started."""
     one: Contestant = request.param
-    return startable(one)
+    return startable(one, "server")
 
 
 @pytest.fixture(scope="session")
 def served(request: pytest.FixtureRequest) -> Iterator[Served]:
     """A server shared by all tests of one contestant and workload. It must end in order when they are done."""
     contestant, workload = request.param
-    startable(contestant)
+    startable(contestant, "server")
     with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
         yield Served(contestant, workload, server)
 

@@ -1,0 +1,44 @@
+"""Every test of this folder runs against every client contestant, found by its folder: clients/<name>/client.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netdyno.contestants import discover
+from netdyno.model import Contestant
+from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.namespace import Namespace, NotAllowedError, namespace
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Client by client."""
+    if "client" in metafunc.fixturenames:
+        them = chosen(metafunc.config, "client")
+        metafunc.parametrize("client", them or NOBODY, ids=[one.name for one in them] or None, indirect=True)
+
+
+@pytest.fixture
+def client(request: pytest.FixtureRequest) -> Contestant:
+    """One client that can be started."""
+    one: Contestant = request.param
+    return startable(one, "client")
+
+
+@pytest.fixture
+def server() -> Contestant:
+    """A real server, where a test needs one in a process of its own: the plainest."""
+    (plainest,) = (one for one in discover() if one.name == "threads-global-lock")
+    return startable(plainest, "server")
+
+
+@pytest.fixture
+def private(tmp_path: Path) -> Iterator[Namespace]:
+    """A namespace of the test's own; a skip where the system forbids it."""
+    try:
+        with namespace(tmp_path) as made:
+            yield made
+    except NotAllowedError as error:
+        pytest.skip(f"no namespaces here: {error}")

@@ -1,0 +1,31 @@
+"""Which contestants a suite runs over: all of a kind, or those that `--contestant` names."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import pytest
+
+from netdyno.contestants import Kind, discover, select, skip_file
+from netdyno.model import Contestant
+from netdyno.paths import build_dir
+
+NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
+
+
+def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
+    """The contestants of that kind that are asked for. A name that neither a server nor a client has is an error."""
+    names: list[str] = config.getoption("--contestant", default=[])
+    if names:
+        select((*discover(), *discover(kind="client")), names)
+    return [one for one in discover(kind=kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
+
+
+def startable(contestant: Contestant, kind: Kind) -> Contestant:
+    """The contestant; a skip that states the build's reason; or a failure when it is neither built nor skipped."""
+    if contestant.available:
+        return contestant
+    stated = skip_file(build_dir(), contestant.name, kind).is_file()
+    if stated or contestant.manifest.kind == "command":
+        pytest.skip(f"{contestant.name}: {contestant.why_not}")
+    pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
