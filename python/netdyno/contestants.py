@@ -1,5 +1,5 @@
-"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. The world is closed: every folder is found, and either can be
-started or says why not. Nothing is registered anywhere else."""
+"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. The world is closed: every folder
+is found, and either can be started or says why not. Nothing is registered anywhere else."""
 
 from __future__ import annotations
 

@@ -137,14 +137,14 @@ class GeneratorThread(Frozen):
 
 
 class Generator(Frozen):
-    """`spun_s`: of the two times before it, what went into looking out for the next message (docs/adr/wake-early.md)."""
+    """`spun_s`: of the two times before it, what went into looking out for messages (docs/adr/wake-early.md)."""
 
     cpu_user_s: float
     cpu_system_s: float
-    spun_s: float = 0.0
     cores_used: float
     max_rss_bytes: int
     threads: tuple[GeneratorThread, ...]
+    spun_s: float = 0.0
 
 
 class TimeSeries(Frozen):

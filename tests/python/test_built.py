@@ -57,7 +57,7 @@ def test_what_the_server_cost_was_seen(run: Run) -> None:
 def test_no_contestant_was_forgotten_by_the_build() -> None:
     """Built, or skipped with a stated reason: a folder that is neither was forgotten (a program: Path.is_file)."""
     kinds: tuple[contestants.Kind, ...] = ("server", "client")
-    for kind, found in ((kind, found) for kind in kinds for found in contestants.discover(kind=kind)):
+    for kind, found in [(each, found) for each in kinds for found in contestants.discover(kind=each)]:
         stated = contestants.skip_file(build_dir(), found.name, kind).is_file()
         assert found.available or stated or found.manifest.kind == "command", f"{found.name}: {found.why_not}"
         assert not found.available or Path(found.command[0]).is_file() or found.manifest.kind == "command"
