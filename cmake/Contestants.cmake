@@ -30,6 +30,20 @@ function(netdyno_need_qt result why)
   endif()
 endfunction()
 
+# Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
+function(netdyno_need_folly result why)
+  find_package(gflags QUIET CONFIG COMPONENTS shared)
+  find_package(folly QUIET CONFIG)
+  if(folly_FOUND AND gflags_FOUND)
+    set(${result} Folly::folly PARENT_SCOPE)
+  else()
+    string(CONCAT how "Folly not found: it is not in Debian. Build its tag v2025.02.17.00 (github.com/facebook/folly; known good "
+      "with GCC 12) as its README says, and name its prefix in CMAKE_PREFIX_PATH; then delete build/ and call netdyno "
+      "again")
+    set(${why} "${how}" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Each need is looked for once, whatever number of contestants states it.
 function(netdyno_find_need need)
   get_property(known GLOBAL PROPERTY netdyno_need_${need} SET)

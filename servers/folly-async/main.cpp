@@ -1,0 +1,133 @@
+// Folly: an AsyncServerSocket accepts; each connection is an AsyncSocket on the EventBase of one of N threads.
+#include <folly/io/async/AsyncServerSocket.h>
+#include <folly/io/async/EventBase.h>
+#include <folly/io/async/EventHandler.h>
+#include <folly/net/NetworkSocket.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "common/socket.hpp"
+#include "worker.hpp"
+
+namespace netdyno {
+namespace {
+
+/// Folly links libunwind, which takes the place of GCC's unwinder and opens a pipe at the first exception of a process.
+/// That is now and not with the first client who resets, so that a descriptor which appears later is a connection.
+void have_unwinder_open_its_pipe() {
+  try {
+    throw std::exception{};
+  } catch (const std::exception&) {
+  }
+}
+
+/// Ends a loop when the program is told to end.
+class EndWatch final : folly::EventHandler {
+ public:
+  EndWatch(folly::EventBase& base, int signals)
+      : EventHandler(&base, folly::NetworkSocket::fromFd(signals)), base_(base) {
+    registerHandler(READ);
+  }
+
+ private:
+  void handlerReady(std::uint16_t) noexcept override { base_.terminateLoopSoon(); }
+
+  folly::EventBase& base_;
+};
+
+/// The main thread: it accepts and deals out connections, until it is told to end.
+class Server final : folly::AsyncServerSocket::AcceptCallback {
+ public:
+  Server(const ServerOptions& options, UniqueFd listener, int signals)
+      : options_(options),
+        end_watch_(base_, signals),
+        listener_fd_(listener.get()),
+        listener_(folly::AsyncServerSocket::newSocket(&base_)) {
+    for (int i = 0; i < options.threads; ++i)
+      workers_.push_back(std::make_unique<Worker>(options_, counters_, workers_));
+    listener_->useExistingSocket(folly::NetworkSocket::fromFd(listener.release()));
+    listener_->addAcceptCallback(this, nullptr);
+  }
+
+  /// When it returns, `options.threads` threads serve.
+  void start() {
+    try {
+      for (const auto& worker : workers_)
+        threads_.push_back(std::async(std::launch::async, [&worker]() noexcept { worker->run(); }));
+    } catch (const std::system_error& error) {
+      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
+    }
+    listener_->startAccepting();
+  }
+
+  /// Accepts until the program is told to end, then waits for the threads to end their work; false when the grace ran
+  /// out.
+  bool run() {
+    base_.loopForever();
+    end();
+    const auto grace_ends = std::chrono::steady_clock::now() + shutdown_grace;
+    return std::ranges::all_of(
+        threads_, [=](auto& thread) { return thread.wait_until(grace_ends) == std::future_status::ready; });
+  }
+
+  Totals totals() const { return counters_.totals(); }
+
+ private:
+  void connectionAccepted(folly::NetworkSocket socket, const folly::SocketAddress&, AcceptInfo) noexcept override {
+    deal_out(UniqueFd{socket.toFd()});
+  }
+
+  /// Round robin, as AsyncServerSocket would do it for callbacks on other EventBases; but its queues to them end with
+  /// it, and who still waits in them, whereas a Worker's keeps its order until the last.
+  void deal_out(UniqueFd fd) {
+    set_nodelay(fd.get(), options_.nodelay);
+    counters_.add_connection();
+    workers_[next_++ % workers_.size()]->add_later(std::move(fd));
+  }
+
+  void end() {
+    while (true) {  // who is connected already has been promised an answer
+      Accepted next = accept_one(listener_fd_, true);
+      if (next.status != AcceptStatus::accepted) break;
+      deal_out(std::move(next.fd));
+    }
+    listener_.reset();
+    for (const auto& worker : workers_) worker->end_later();
+  }
+
+  folly::EventBase base_;
+  const ServerOptions& options_;
+  Counters counters_;
+  Worker::Everybody workers_;
+  std::size_t next_ = 0;
+  EndWatch end_watch_;
+  int listener_fd_;
+  std::shared_ptr<folly::AsyncServerSocket> listener_;
+  std::vector<std::future<void>> threads_;
+};
+
+}  // namespace
+}  // namespace netdyno
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::any);
+  have_unwinder_open_its_pipe();
+  const UniqueFd signals = termination_signals();
+  UniqueFd listener = listen_tcp(options, true);
+  const Url endpoint = local_endpoint(listener.get());
+  Server server{options, std::move(listener), signals.get()};
+  server.start();
+  announce_ready(endpoint);
+
+  const bool all_gone = server.run();
+  print_totals(server.totals());
+  if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
+}
