@@ -83,6 +83,8 @@ async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamW
             return await _first_of([str(info[4][0]) for info in found], place)
     except socket.gaierror as error:
         raise ChatError(f"{place}: the host is not known: {error.strerror}") from error
+    except UnicodeError as error:  # what getaddrinfo raises for a label that is empty or too long (RFC 1035, 2.3.4)
+        raise ChatError(f"{place}: the host is no name that could be known") from error
     except TimeoutError as error:
         raise ChatError(f"{place}: no answer within {CONNECT_TIMEOUT_S:g} s") from error
 
