@@ -16,9 +16,10 @@ from typing import Any
 
 from netdyno import wire
 from netdyno.chat_screen import InterruptedByKeyError, Screen, open_screen
-from netdyno.chat_text import LoadTally, harmless, shown
+from netdyno.chat_text import LoadTally, shown
 from netdyno.errors import UserError, did_you_mean
 from netdyno.url import TcpUrl, parse_tcp_url
+from netdyno.visible import harmless
 
 CONNECT_TIMEOUT_S = 5.0
 LEAVE_TIMEOUT_S = 2.0

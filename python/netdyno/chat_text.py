@@ -6,18 +6,10 @@ no newline (which would let one sender write lines in another's name), nothing t
 from __future__ import annotations
 
 from netdyno import wire
+from netdyno.visible import harmless
 
 LONGEST_SHOWN = 2000
 """Characters of a message that are shown, before what cannot be seen becomes escapes."""
-
-
-def harmless(text: str) -> str:
-    """The text with everything that is not a visible character as its Python escape, such as \\x1b or \\u202e."""
-    return "".join(char if char.isprintable() else _escaped(char) for char in text)
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
 def shown(body: bytes) -> str:
