@@ -6,6 +6,7 @@ from __future__ import annotations
 import fnmatch
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -79,8 +80,13 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
 
 
 def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
-    """Replace {folder} (the contestant's own) and {build} (the build directory) in a manifest's argument list."""
-    return tuple(text.replace("{folder}", str(folder)).replace("{build}", str(build)) for text in arguments)
+    """Replace {folder} (the contestant's own), {build} (the build directory) and {python} (the interpreter of the
+    harness, with its packages) in a manifest's argument list."""
+    places = {"{folder}": str(folder), "{build}": str(build), "{python}": sys.executable}
+    expanded = list(arguments)
+    for name, place in places.items():
+        expanded = [text.replace(name, place) for text in expanded]
+    return tuple(expanded)
 
 
 def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -47,6 +48,12 @@ def test_a_command_gets_its_folders(tmp_path: Path) -> None:
     (other,) = discover(tmp_path, tmp_path / "build")
     assert other.available
     assert other.command == ("python3", f"{folder}/main.py", str(tmp_path / "build"))
+
+
+def test_a_command_gets_the_interpreter_of_the_harness(tmp_path: Path) -> None:
+    add(tmp_path, "other", COMMAND | {"run": ["{python}", "-P", "{folder}/main.py"]})
+    (other,) = discover(tmp_path, tmp_path)
+    assert other.command[:2] == (sys.executable, "-P")
 
 
 def test_a_command_that_is_not_installed_is_unavailable(tmp_path: Path) -> None:
