@@ -18,10 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-COMPRESSED_COOKIE = 0x1C849304
-PLAIN_COOKIE = 0x1C849303
+from netdyno.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE
+
 COOKIE_BASE_MASK = 0xFFFFFF0F
-HEADER = struct.Struct(">Iiiiqqd")
 
 
 class HistogramError(ValueError):
