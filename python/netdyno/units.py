@@ -16,6 +16,18 @@ def parse_duration(text: str) -> float:
     return float(match[1]) * _SECONDS[match[2]]
 
 
+_BYTES = {"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_SIZE = re.compile(r"(\d+)(B|KiB|MiB|GiB)?")
+
+
+def parse_bytes(text: str) -> int:
+    """A size such as "512", "16KiB" or "1MiB". Raises ValueError with the accepted form."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no size; want e.g. 512, 16KiB, 1MiB")
+    return int(match[1]) * _BYTES[match[2] or ""]
+
+
 def format_duration(seconds: float) -> str:
     """A duration as the programs take it: whole units only, the largest that loses nothing down to 1 ns."""
     nanoseconds = round(seconds * 1e9)

@@ -112,6 +112,17 @@ def response(job_id: int, text: bytes = b"") -> bytes:
     return bytes_field(2, fields)
 
 
+def response_size(job_id: int, text_size: int) -> int:
+    """The length of `response(job_id, text)`."""
+    fields = (1 + _varint_size(job_id) if job_id else 0) + 2
+    fields += 1 + _varint_size(text_size) + text_size if text_size else 0
+    return 1 + _varint_size(fields) + fields
+
+
+def _varint_size(value: int) -> int:
+    return max(1, (value.bit_length() + 6) // 7)
+
+
 @dataclass(frozen=True)
 class WorkRequest:
     """What of a request decides about its reply."""
@@ -121,19 +132,47 @@ class WorkRequest:
     stamp: bytes = b""
 
 
+@dataclass(frozen=True)
+class WorkResponse:
+    """What a client verifies of a response."""
+
+    job_id: int = 0
+    is_complete: bool = False
+    stamp: bytes = b""
+
+
+REQUEST, RESPONSE = 1, 2
+"""The members of WorkMessage's oneof, by their field numbers."""
+
+
 def parse_request(body: bytes) -> WorkRequest:
     """The request of a WorkMessage. Raises MalformedError where the body does not parse, or holds no request."""
+    return _fields_of_request(_member(body, REQUEST))
+
+
+def parse_response(body: bytes) -> WorkResponse:
+    """The response of a WorkMessage. Raises MalformedError where the body does not parse, or holds no response."""
+    job_id, is_complete, text = 0, False, b""
+    for number, kind, value in _fields(_member(body, RESPONSE)):
+        if kind == VARINT and isinstance(value, int):
+            job_id = value & 0xFFFF_FFFF if number == 1 else job_id
+            is_complete = value != 0 if number == 2 else is_complete
+        elif kind == LEN and number == 3 and isinstance(value, bytes):
+            text = value
+    return WorkResponse(job_id, is_complete, text)
+
+
+def _member(body: bytes, wanted: int) -> bytes:
+    """The fields of one member of the oneof; MalformedError where it is not the one that is set."""
     merged: bytes | None = None
     for number, kind, value in _fields(body):
-        if number == 1 and kind == LEN and isinstance(value, bytes):
-            _fields_of_request(value)  # each piece must parse by itself
-            merged = (merged or b"") + value  # a repeated message field is merged, which is concatenation
-        elif number == 2 and kind == LEN and isinstance(value, bytes):
-            list(_fields(value))
-            merged = None  # the other member of the oneof
+        if number in (REQUEST, RESPONSE) and kind == LEN and isinstance(value, bytes):
+            list(_fields(value))  # each piece must parse by itself
+            # A repeated message field is merged, which is concatenation; the other member takes the place of this one.
+            merged = (merged or b"") + value if number == wanted else None
     if merged is None:
-        raise MalformedError("no request")
-    return _fields_of_request(merged)
+        raise MalformedError("no request" if wanted == REQUEST else "no response")
+    return merged
 
 
 def _fields_of_request(fields: bytes) -> WorkRequest:

@@ -36,5 +36,27 @@ def test_protobuf_by_hand() -> None:
     assert wire.response(150, b"ab").hex() == "1209089601" + "1001" + "1a026162"
 
 
+def test_a_response_survives_the_way_there_and_back() -> None:
+    for job_id, text in ((0, b""), (150, b"ab"), (2**32 - 1, b"x" * 300)):
+        encoded = wire.response(job_id, text)
+        assert wire.parse_response(encoded) == wire.WorkResponse(job_id, True, text)
+        assert wire.response_size(job_id, len(text)) == len(encoded)
+
+
+def test_the_last_member_of_a_oneof_counts_and_repeated_ones_are_merged() -> None:
+    request, response = wire.request(7, b"seven"), wire.response(8, b"eight")
+    assert wire.parse_request(response + request) == wire.WorkRequest(7, 0, b"seven")
+    assert wire.parse_response(request + response).job_id == 8
+    assert wire.parse_response(response + wire.response(9)) == wire.WorkResponse(9, True, b"eight")
+    for body, parse in ((request + response, wire.parse_request), (response + request, wire.parse_response)):
+        with pytest.raises(wire.MalformedError, match="no re"):
+            parse(body)
+
+
+def test_a_response_is_not_complete_unless_it_says_so() -> None:
+    assert not wire.parse_response(wire.bytes_field(wire.RESPONSE, b"")).is_complete
+    assert not wire.parse_response(wire.bytes_field(wire.RESPONSE, wire.number_field(2, 0))).is_complete
+
+
 def test_a_request_survives_the_way_there_and_back() -> None:
     assert wire.parse_request(wire.request(9, b"text", -5)) == wire.WorkRequest(9, -5, b"text")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.units import format_clock, format_duration, parse_duration
+from netdyno.units import format_clock, format_duration, parse_bytes, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -20,6 +20,19 @@ def test_a_duration_is_read_in_its_unit(text: str, seconds: float) -> None:
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="250ms"):
         parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("0", 0), ("512", 512), ("512B", 512), ("16KiB", 16384), ("1MiB", 1 << 20), ("2GiB", 2 << 30)]
+)
+def test_a_size_is_read_in_its_unit(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "KiB", "-1", "1.5MiB", "1 KiB", "1kb", "1KB"])
+def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="16KiB"):
+        parse_bytes(text)
 
 
 @given(st.integers(min_value=0, max_value=10**13))

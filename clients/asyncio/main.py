@@ -1,0 +1,194 @@
+"""asyncio with streams: an instance is a coroutine, and all of them share the application's event loop (source B)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from netdyno import wire
+from netdyno.client.application import Application
+from netdyno.client.journal import Caller, FailedError, Failure, Journal, connect_failure
+from netdyno.client.plan import ClientPlan, parse_client_plan
+
+Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+Found = tuple[socket.AddressFamily, Address]
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Instance:
+    """One client: resolve, connect, request, response, request, … and from the beginning after a failure."""
+
+    def __init__(self, network: Network, identity: int) -> None:
+        self.caller = Caller(network.journal, identity)
+        self.resolving = False
+        self._network = network
+        self._plan = network.plan
+
+    async def run(self) -> None:
+        """Until nobody sends any more and the last answer is in, or not waited for any more."""
+        while True:
+            try:
+                return await self._attempt()
+            except FailedError as failed:
+                self.caller.failed(failed.failure)
+            if self._network.is_over:
+                return None
+            self._network.attempt_ended()
+            await asyncio.sleep(self._plan.retry_delay_ns / 1e9)
+
+    async def _attempt(self) -> None:
+        """One connection, from the name to the last of its answers. Raises FailedError."""
+        reader, writer = await self._connect(await self._resolve())
+        try:
+            self.caller.connected()
+            self._network.attempt_ended()
+            await self._network.begun.wait()
+            while self._network.journal.may_send():
+                await self._exchange(reader, writer)
+        finally:
+            writer.transport.abort()  # what could not be sent by now is not waited for
+
+    async def _resolve(self) -> list[Found]:
+        """getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop must not."""
+        self.resolving = True
+        try:
+            loop = asyncio.get_running_loop()
+            url = self._plan.url
+            found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long for a name
+            raise FailedError(Failure.RESOLVE_FAILED) from error
+        finally:
+            self.resolving = False
+        return [(family, address) for family, _, _, _, address in found]
+
+    async def _connect(self, addresses: list[Found]) -> Stream:
+        """A stream to the first address that answers, all of them within one time limit."""
+        self.caller.connecting()
+        why = OSError()
+        try:
+            async with asyncio.timeout(self._plan.connect_timeout_ns / 1e9):
+                for family, address in addresses:
+                    try:
+                        return await _open(family, address, self._plan.nodelay)
+                    except OSError as error:
+                        why = error
+        except TimeoutError as error:
+            raise FailedError(Failure.CONNECT_TIMED_OUT) from error
+        raise FailedError(connect_failure(why)) from why
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request and its response."""
+        header, body = self.caller.next()
+        limit = asyncio.timeout(self._plan.timeout_ns / 1e9)
+        try:
+            async with limit:
+                # Each write is a system call at once where the socket has room, which here nothing else fills.
+                if self._plan.split:
+                    writer.write(header)
+                    writer.write(body)
+                else:
+                    writer.write(header + body)
+                await writer.drain()
+                while not await self._receive(reader):
+                    pass
+        except asyncio.IncompleteReadError as error:
+            self.caller.cut_off(error.partial)
+            raise FailedError(Failure.CLOSED) from error
+        except OSError as error:  # the time limit is one too: TimeoutError
+            raise FailedError(Failure.RESPONSE_TIMEOUT if limit.expired() else Failure.RESET) from error
+
+    async def _receive(self, reader: asyncio.StreamReader) -> bool:
+        """The next message; whether it is the response that is waited for."""
+        size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
+        return self.caller.receive(await reader.readexactly(size))
+
+
+async def _open(family: socket.AddressFamily, address: Address, nodelay: bool) -> Stream:
+    """A connected stream, as asyncio.open_connection makes it, but to exactly this address. Raises OSError."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(sock, address)
+        stream = await asyncio.open_connection(sock=sock)  # which sets TCP_NODELAY
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
+    except BaseException:
+        sock.close()
+        raise
+    return stream
+
+
+class Network:
+    """All instances, and what they have in common: the start and the end of the load."""
+
+    def __init__(self, plan: ClientPlan) -> None:
+        self.plan = plan
+        self.journal = Journal(plan)
+        self.begun = asyncio.Event()
+        self.is_over = False
+        self._application = Application(plan, self.journal)
+        self._instances = [Instance(self, identity) for identity in range(plan.connections)]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wake_up: asyncio.TimerHandle | None = None
+
+    async def run(self) -> int:
+        """The whole run; the program's exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self.end)
+        self._wake()
+        async with asyncio.TaskGroup() as group:  # an exception nobody foresaw ends everything, and is shown
+            self._tasks = [group.create_task(instance.run()) for instance in self._instances]
+        self.journal.recorder.finish()
+        return self._application.finish()
+
+    def is_resolving(self) -> bool:
+        """Some thread may still be in getaddrinfo(3), which cannot be broken off."""
+        return any(instance.resolving for instance in self._instances)
+
+    def attempt_ended(self) -> None:
+        """An attempt has stood or failed. With the last of the first attempts the load starts."""
+        if self.journal.begun() or not self.journal.settled():
+            return
+        window = self.journal.begin()
+        asyncio.get_running_loop().call_at(window.end / 1e9, self.end)
+        self._application.begin(window)
+        self._wake()
+        self.begun.set()
+
+    def end(self) -> None:
+        """Nobody sends any more; who waits for a response waits on."""
+        if self.is_over:
+            return
+        self.is_over = True
+        self.journal.stop()
+        for instance, task in zip(self._instances, self._tasks, strict=True):
+            if not instance.caller.waiting:
+                task.cancel()
+
+    def _wake(self) -> None:
+        """The application's turn, now and whenever something of it is due."""
+        if self._wake_up is not None:
+            self._wake_up.cancel()
+        self._application.wake()
+        self._wake_up = asyncio.get_running_loop().call_at(self._application.due() / 1e9, self._wake)
+
+
+def main() -> int:
+    plan = parse_client_plan(Path(__file__).parent.name, sys.argv[1:])
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    network = Network(plan)
+    code = loop.run_until_complete(network.run())
+    if network.is_resolving():
+        sys.stdout.flush()
+        os._exit(code)  # the interpreter would wait for the resolver's threads
+    loop.close()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The command line of a client in Python: the options of protocol/client.md, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.client.plan import parse_client_plan
+from netdyno.url import TcpUrl
+
+URL = "tcp://127.0.0.1:9"
+
+
+def test_defaults_are_those_of_the_contract() -> None:
+    plan = parse_client_plan("client", [URL])
+    assert (plan.url, plan.connections, plan.size) == (TcpUrl("127.0.0.1", 9), 1, 31)
+    assert (plan.duration_ns, plan.warmup_ns) == (10**10, 10**9)
+    assert (plan.connect_timeout_ns, plan.timeout_ns, plan.retry_delay_ns) == (5 * 10**9, 5 * 10**9, 10**8)
+    assert (plan.service_us, plan.nodelay, plan.split, plan.seed) == (0, True, False, 1)
+    assert (plan.json_file, plan.events_fd) == ("", -1)
+
+
+def test_every_option_is_taken() -> None:
+    words = (
+        "--workload rpc -c 7 --size 1KiB --duration 250ms --warmup 0 --connect-timeout 2s --timeout 3s --seed 9 "
+        "--retry-delay 1us --service-time 4ms --nodelay off --write-mode split --json - --events-fd 1"
+    )
+    plan = parse_client_plan("client", [*words.split(), URL])
+    assert (plan.connections, plan.size, plan.duration_ns, plan.warmup_ns) == (7, 1024, 250_000_000, 0)
+    assert (plan.connect_timeout_ns, plan.timeout_ns, plan.retry_delay_ns) == (2 * 10**9, 3 * 10**9, 1000)
+    assert (plan.service_us, plan.nodelay, plan.split, plan.seed) == (4000, False, True, 9)
+    assert (plan.json_file, plan.events_fd) == ("-", 1)
+    assert parse_client_plan("client", [URL, "--connections", "3"]).connections == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "required: url"),
+        (["nonsense"], "is no URL"),
+        ([URL, "again"], "unrecognized arguments: again"),
+        ([URL, "--depth", "2"], "unrecognized arguments: --depth"),
+        ([URL, "--dur", "1s"], "unrecognized arguments: --dur"),
+        ([URL, "--workload", "chat"], "--workload: 'chat' is not one of rpc"),
+        ([URL, "-c", "0"], "'0' is not a whole number from 1 to 1000000"),
+        ([URL, "-c", "1_0"], "is not a whole number"),
+        ([URL, "--size", "27"], "an rpc message that identifies itself has 28 to 67108864 bytes"),
+        ([URL, "--size", "1GiB"], "an rpc message that identifies itself"),
+        ([URL, "--size", "1kb"], "is no size"),
+        ([URL, "--duration", "0"], "--duration must be longer than 0"),
+        ([URL, "--duration", "5"], "is not a duration"),
+        ([URL, "--timeout", "0s"], "--timeout must be longer than 0"),
+        ([URL, "--connect-timeout", "0s"], "--connect-timeout must be longer than 0"),
+        ([URL, "--service-time", "11s"], "--service-time is at most 10s"),
+        ([URL, "--events-fd", "999"], "--events-fd: descriptor 999 is not open"),
+        ([URL, "--nodelay", "\x1b[2J"], "--nodelay"),
+        ([URL, "--\x1b[2J\nevil"], "unrecognized arguments"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_harmless_line_and_exit_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_client_plan("client", words)
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (2, "")
+    assert err.startswith("client: ")
+    assert message in err
+    assert err.count("\n") == 1
+    assert "\x1b" not in err
+
+
+def test_help_lists_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        parse_client_plan("client", ["--help"])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    assert all(option in out for option in ("--retry-delay", "--events-fd", "--write-mode", "-c X"))
