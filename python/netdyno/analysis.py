@@ -25,6 +25,7 @@ from netdyno.findings import (
     Counts,
     Estimate,
     LevelInfo,
+    Pair,
     ScenarioFindings,
     Standing,
     TrialNote,
@@ -62,6 +63,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
         audits=_audits(run.trials),
         pinning=_pinning(run.trials),
+        about=run.about,
         environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
         commands=_commands(run),
     )
@@ -83,10 +85,10 @@ def level_key(values: Mapping[str, type_level]) -> str:
 def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
     """A level as people say it; a scenario without factors is named by its connections."""
     shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
-    return ", ".join(_level_words(name, value) for name, value in shown.items())
+    return ", ".join(level_words(name, value) for name, value in shown.items())
 
 
-def _level_words(factor: str, value: type_level) -> str:
+def level_words(factor: str, value: type_level) -> str:
     """One level: its unit where it has one, and whose it is where both sides have such an option."""
     if factor in LEVEL_UNITS:
         return f"{value} {LEVEL_UNITS[factor]}"
@@ -176,6 +178,37 @@ def _scenario(
         comparisons=family,
         cells=figures,
         drift=_drift(samples),
+        pairs=_pairs(run, scenario, names),
+    )
+
+
+def _client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
+    """The client of a cell where the client is a factor, else nothing."""
+    return settings(scenario, levels).client if "client" in scenario.factors else ""
+
+
+def _pairs(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Pair, ...]:
+    clients = scenario.factors.get("client", ())
+    trials: dict[tuple[str, str], list[Trial]] = {}
+    for trial in run.trials:
+        if trial.scenario == scenario.name:
+            trials.setdefault((trial.contestant, _client(scenario, trial.levels)), []).append(trial)
+    return tuple(
+        _pair(scenario, name, str(client), trials.get((name, str(client)), ()))
+        for name, client in itertools.product(names, clients)
+    )
+
+
+def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Trial]) -> Pair:
+    valid = [trial.load for trial in trials if trial.status == "valid" and trial.load is not None]
+    figures = [figure for load in valid if (figure := metric(scenario, load)) > 0]
+    return Pair(
+        contestant=contestant,
+        client=client,
+        valid=len(valid),
+        trials=len(trials),
+        figure=math.exp(sum(map(math.log, figures)) / len(figures)) if figures else None,
+        statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status != "valid")),
     )
 
 
@@ -250,6 +283,7 @@ def _note(run: Run, trial: Trial) -> TrialNote:
         block=trial.block,
         scenario=trial.scenario,
         contestant=trial.contestant,
+        client=_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
         kind=", ".join(failed_audits) or reason,

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from netdyno import stats, words
-from netdyno.findings import CellFigures, LevelInfo, Standing, Verdict
-from netdyno.model import Scenario
+from netdyno.findings import CellFigures, LevelInfo, Pair, Standing, Verdict, heaviest
+from netdyno.model import GENERATOR, Scenario
 from netdyno.stats import Better, Comparison, Interval
 
+STATUS_WORDS = {"valid": "valid", "struck_out": "struck out", "skipped": "skipped", "failed": "failed"}
 METRIC_NAMES = {
     "throughput": "throughput",
     "p50": "median response time",
@@ -17,6 +18,8 @@ METRIC_NAMES = {
     "mean": "mean response time",
 }
 LARGE_LAG_SHARE = 0.1
+MOST_GAPS = 4
+"""Holes in a ranking that are told one by one."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,17 @@ def better(scenario: Scenario) -> Better:
 def value(scenario: Scenario, figure: float) -> str:
     """A figure of the scenario's metric with its unit."""
     return words.rate(figure) if scenario.metric == "throughput" else words.duration(figure)
+
+
+def pair(scenario: Scenario, one: Pair) -> str:
+    """What came of a server and a client in a few characters: the figure, of how many trials where some do not count,
+    or why there is none."""
+    if not one.trials:
+        return words.DASH
+    if one.figure is None:
+        return ", ".join(STATUS_WORDS[status] for status in one.statuses)
+    figure = value(scenario, one.figure)
+    return figure if one.valid == one.trials else f"{figure} ({one.valid}/{one.trials})"
 
 
 def load_words(scenario: Scenario) -> str:
@@ -158,7 +172,7 @@ def evidence(
     """What goes with the result at the heaviest level: the server's cost, the first beside the last."""
     if len(standings) < 2 or not levels:
         return ()
-    level = levels[-1]
+    level = heaviest(levels, cells)
     by_name = {one.contestant: one for one in cells if one.level == level.key}
     first, last = by_name.get(standings[0].contestant), by_name.get(standings[-1].contestant)
     if not (first and last and first.cost and last.cost):
@@ -189,13 +203,21 @@ def caveats(
     absent = [name for name in planned if name not in {one.contestant for one in standings}]
     lost = [f"{one.contestant} ({one.missing})" for one in standings if one.missing]
     notes = [_loop_caveat(scenario, cells)]
+    if scenario.client != GENERATOR or set(scenario.factors.get("client", ())) - {GENERATOR}:
+        notes.append(
+            "The load came from client contestants: a client's own time per request is part of every figure. Servers "
+            "are compared with the same client only."
+        )
     if scenario.arrivals != "closed" and scenario.metric == "throughput":
         notes.append("The rate was prescribed: equal throughput says that each kept up, not that all are equally fast.")
     if absent:
         notes.append(f"Without any valid trial, so not ranked: {words.listed(absent)}.")
     if lost:
         notes.append(f"Compared on fewer cells than planned (trials set aside): {words.listed(lost)}.")
-    notes += _gaps(standings, cells, levels)
+    gaps = _gaps(standings, cells, levels)
+    if len(gaps) > MOST_GAPS:
+        gaps = [f"{len(gaps)} contestants at a load have no valid trial there: a rank speaks for the other loads only."]
+    notes += gaps
     return tuple(note for note in notes if note)
 
 

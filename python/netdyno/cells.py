@@ -38,6 +38,13 @@ def figures(contestant: str, level: str, trials: Sequence[Measured], seed: int) 
         send_lag=_send_lag([load.send_lag_ns for load in loads]),
         cost=_cost(trials, seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
+        generator_cpu_us=per_message(
+            [1e6 * (load.generator.cpu_user_s + load.generator.cpu_system_s) for load in loads],
+            [float(load.requests.completed) for load in loads],
+            seed,
+        ),
+        generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
+        tick_lag_p99_ns=_tick_lag(loads),
         series=tuple(_series(block, load) for block, load, _ in trials),
     )
 
@@ -93,6 +100,11 @@ def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
     nines = np.linspace(0, max(last, 0.0), 121)[1:] if last > 0 else np.array([])
     percents = 100 * (1 - 10.0**-nines)
     return tuple((float(percent), hdr.percentile(histogram, float(percent))) for percent in percents)
+
+
+def _tick_lag(loads: Sequence[LoadResult]) -> float | None:
+    lags = [hdr.decode(load.client.tick_lag_ns.histogram) for load in loads if load.client is not None]
+    return hdr.percentile(hdr.merge(lags), 99) if lags else None
 
 
 def _send_lag(distributions: Sequence[Distribution]) -> SendLag:

@@ -5,10 +5,12 @@ Units are in the names; an `Estimate` carries the unit of the field that holds i
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.model import Scenario, Status, type_level
+from netdyno.model import About, Scenario, Status, type_level
 from netdyno.stats import Better, Comparison, Interval
 
 Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
@@ -80,6 +82,11 @@ class CellFigures:
     send_lag: SendLag
     cost: Cost | None
     generator_cores: Estimate
+    generator_cpu_us: Estimate
+    """Of the generator or client per completed message."""
+    generator_rss_bytes: int
+    tick_lag_p99_ns: float | None
+    """How late the event loop of a client contestant was, over its whole life; None for the generator."""
     series: tuple[Series, ...]
 
 
@@ -90,6 +97,13 @@ class LevelInfo:
     key: str
     label: str
     values: dict[str, type_level]
+
+
+def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
+    """The last level, but never one at which fewer contestants were measured than at another. `levels` is not empty."""
+    measured = Counter(one.level for one in cells)
+    most = max(measured.values(), default=0)
+    return next(level for level in reversed(levels) if measured[level.key] == most)
 
 
 @dataclass(frozen=True)
@@ -104,6 +118,19 @@ class Standing:
     against_leader: Comparison | None
     missing: int
     """Trials of this contestant in this scenario that were set aside."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One server with one client, over all other levels and blocks. `figure` is the geometric mean of the metric over
+    the valid trials; `statuses` are those of the trials that do not count, each once."""
+
+    contestant: str
+    client: str
+    valid: int
+    trials: int
+    figure: float | None
+    statuses: tuple[Status, ...]
 
 
 @dataclass(frozen=True)
@@ -123,6 +150,13 @@ class ScenarioFindings:
     cells: tuple[CellFigures, ...]
     drift: float
     """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
+    pairs: tuple[Pair, ...]
+    """Every server with every client, server by server; empty where the client is no factor."""
+
+    @property
+    def heaviest(self) -> LevelInfo:
+        """Where costs are compared."""
+        return heaviest(self.levels, self.cells)
 
     def cell(self, contestant: str, level: str) -> CellFigures | None:
         """The figures of a contestant at a level, None where no trial was valid."""
@@ -136,6 +170,8 @@ class TrialNote:
     block: int
     scenario: str
     contestant: str
+    client: str
+    """Of a pair; empty where the client is no factor."""
     level: str
     status: Status
     kind: str
@@ -190,5 +226,7 @@ class Analysis:
     set_aside: tuple[TrialNote, ...]
     audits: tuple[AuditTally, ...]
     pinning: tuple[str, ...]
+    about: tuple[About, ...]
+    """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
     environment: tuple[tuple[str, str], ...]
     commands: tuple[Command, ...]

@@ -21,6 +21,8 @@ STYLES: dict[Verdict, str] = {
     "no_data": "bold red",
 }
 CAUSES_SHOWN = 5
+PAIRS_NAMED = 3
+"""More pairs than this that share a cause are counted; the table of pairs names them all."""
 LONGEST_REASON = 120
 
 
@@ -38,18 +40,39 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts: list[RenderableType] = [title, Text(one.sentence)]
     if one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
+    if one.pairs:
+        parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
     return parts
 
 
+def _pairs(one: ScenarioFindings) -> Table:
+    """Servers down, clients across. A client's name breaks at its hyphens, so that five fit into 80 columns."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    table.add_column("server", overflow="fold", min_width=12)
+    clients = list(dict.fromkeys(pair.client for pair in one.pairs))
+    for client in clients:
+        table.add_column(client.replace("-", "-\n"), justify="right", overflow="fold")
+    for server in dict.fromkeys(pair.contestant for pair in one.pairs):
+        row = [answers.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
+        table.add_row(server, *row)
+    return table
+
+
+def _pairs_explained(one: ScenarioFindings) -> str:
+    complete = sum(pair.valid == pair.trials > 0 for pair in one.pairs)
+    text = f"{words.plural(len(one.pairs), 'pair')} of server and client, {complete} with valid trials only"
+    return f"{text}; {one.scenario.metric}, geometric mean over {words.plural(one.pairs[0].trials, 'trial')}"
+
+
 def _columns_explained(one: ScenarioFindings) -> str:
-    text = f"p99: response time, CPU: of the server per message, both at {one.levels[-1].label}"
+    text = f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
     if one.scenario.arrivals == "closed" or not one.cells:
         return text
     return f"{text}; send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}"
 
 
 def _ranking(one: ScenarioFindings) -> Table:
-    level = one.levels[-1]
+    level = one.heaviest
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("contestant", overflow="fold", min_width=12)
@@ -92,18 +115,22 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
     groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
         groups.setdefault((note.status, note.kind), []).append(note)
+    # which pair does not work, and why, is the answer itself where pairs are asked for
+    shown = len(groups) if any(one.pairs for one in analysis.scenarios) else CAUSES_SHOWN
     lines: list[RenderableType] = [
-        Text.assemble((f"{status.replace('_', ' ')}: ", "yellow"), _cause(kind, notes))
-        for (status, kind), notes in list(groups.items())[:CAUSES_SHOWN]
+        Text.assemble((f"{answers.STATUS_WORDS[status]}: ", "yellow"), _cause(kind, notes))
+        for (status, kind), notes in list(groups.items())[:shown]
     ]
-    if len(groups) > CAUSES_SHOWN:
-        lines.append(Text(f"and {words.plural(len(groups) - CAUSES_SHOWN, 'more cause')}; all stand in the report"))
+    if len(groups) > shown:
+        lines.append(Text(f"and {words.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
     return lines
 
 
 def _cause(kind: str, notes: Sequence[TrialNote]) -> str:
-    took = Counter(note.contestant for note in notes)
+    took = Counter(f"{note.contestant} with {note.client}" if note.client else note.contestant for note in notes)
     who = words.listed([f"{name} ({words.plural(count, 'trial')})" for name, count in sorted(took.items())])
+    if notes[0].client and len(took) > PAIRS_NAMED:
+        who = f"{words.plural(len(took), 'pair')} ({words.plural(len(notes), 'trial')})"
     first = notes[0].reason
     return f"{who}: {first if len(notes) == 1 or first == kind else f'{kind}, such as {_short(first)}'}"
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from made_run import EPOLL, FOLLY, MEASURED, made_run
+from made_run import EPOLL, FOLLY, MEASURED, made_run, paired_run
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
 
-from netdyno import report
+from netdyno import report, words
 from netdyno.analysis import analyse
 
 WIDE = (1280, 800)
@@ -133,6 +133,60 @@ def test_set_aside_trials_stand_there_with_reason_and_log_as_text(light: Watched
 def test_commands_and_environment_are_there(light: Watched) -> None:
     assert "./netdyno run quick" in light.page.locator("#reproduce").inner_text()
     assert "AMD EPYC 7B13" in light.page.locator("#environment").inner_text()
+
+
+@pytest.fixture
+def pairs(browser: Browser, tmp_path: Path) -> Iterator[Watched]:
+    file = tmp_path / "pairs.html"
+    report.write(paired_run(), file)
+    yield from opened(browser, file, WIDE, "light")
+
+
+def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> None:
+    table = pairs.page.get_by_role("region", name="Pairs of pairs")
+    rows = [row.inner_text().split("\t") for row in table.locator("tr").all()]
+    assert rows[0] == ["server", "netdyno-load", "asio-callbacks", "qt-signals"]
+    assert rows[2:] == [
+        [EPOLL, "157k/s", "78.3k/s", "skipped"],
+        ["threads-global-lock", "61.4k/s", "struck out", "skipped"],
+    ]
+    assert rows[1][2].endswith("k/s (1/2)")
+    assert "Qt 6 not found: install qt6-base-dev" in pairs.page.locator("#set-aside").inner_text()
+    assert pairs.complaints == []
+
+
+def test_what_was_measured_nowhere_is_drawn_nowhere(pairs: Watched) -> None:
+    titles = pairs.page.locator("#s1 figcaption").all_inner_texts()
+    assert any("client asio-callbacks" in title for title in titles)
+    assert not any("qt-signals" in title for title in titles)
+
+
+def test_a_client_tells_its_cost_and_its_loops_lag(pairs: Watched) -> None:
+    open_all_details(pairs.page)
+    table = pairs.page.get_by_role("region", name="All figures of pairs")
+    headings = table.locator("thead th").all_inner_texts()
+    assert headings[-4:] == ["client cores", "client CPU per message", "client peak memory", "client loop lag p99"]
+    lags = [row.locator("td").last.inner_text() for row in table.locator("tbody tr").all()]
+    assert sorted(set(lags))[0].endswith("µs")
+    assert lags.count(words.DASH) == 6  # the generator has no loop of an application
+
+
+def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light: Watched) -> None:
+    section = light.page.locator("#code")
+    rows = [row.inner_text().split("\t") for row in section.locator("tbody tr").all()]
+    assert rows[0] == [EPOLL, "server", "coroutines on an own epoll loop", "7", "520", "64", "152", "13"]
+    assert rows[-1][:2] == ["common", "shared code"]
+    assert rows[-1][4] == "1,097"
+    text = section.inner_text()
+    assert "Not counted: qt-signals (main.cpp cannot be counted)" in text
+    assert "a service time that burns CPU holds up every other connection while it lasts" in text
+
+
+def test_a_run_stored_before_code_was_counted_has_no_such_section(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    report.write(replace(paired_run(), about=()), file)
+    for watched in opened(browser, file, WIDE, "light"):
+        assert watched.page.locator("#code").count() == 0
 
 
 def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path) -> None:

@@ -12,12 +12,16 @@ import itertools
 import math
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from netdyno import hdr
 from netdyno.model import (
+    About,
     Audit,
     Bytes,
+    ClientReport,
+    CodeSize,
     Connections,
     Distribution,
     Experiment,
@@ -62,6 +66,28 @@ SCENARIOS = (
     Scenario(name="chat", workload="chat", metric="p50", connections=50, size=64),
 )
 WINDOW_S = 2.0
+QT = "qt-signals"
+ABOUT = (
+    About(
+        kind="server",
+        name=EPOLL,
+        model="coroutines on an own epoll loop",
+        caveats=("a service time that burns CPU holds up every other connection while it lasts",),
+        code=CodeSize(files=7, lines=520, functions=64, complexity=152, complexity_max=13),
+    ),
+    About(
+        kind="server",
+        name=LOCK,
+        model="a thread per connection, one global lock",
+        code=CodeSize(files=1, lines=147, functions=12, complexity=37, complexity_max=8),
+    ),
+    About(kind="client", name=QT, model="Qt Network, signals and slots", why_no_code="main.cpp cannot be counted"),
+    About(
+        kind="shared",
+        name="common",
+        code=CodeSize(files=23, lines=1097, functions=117, complexity=279, complexity_max=13),
+    ),
+)
 
 
 @lru_cache(maxsize=4096)
@@ -242,6 +268,51 @@ def _trials(blocks: int, seed: int) -> list[Trial]:
     return trials
 
 
+def paired_run() -> Run:
+    """Three servers with three clients at two loads: one pair without a valid trial, one with half of them, one client
+    missing. Threads are slower than epoll with either client."""
+    factors: dict[str, tuple[type_level, ...]] = {"client": ("netdyno-load", CALLBACKS, QT), "connections": (10, 100)}
+    scenario = Scenario(name="pairs", workload="rpc", factors=factors, size=64)
+    random = np.random.default_rng(3)
+    trials: list[Trial] = []
+    for contestant, client, connections in itertools.product((EPOLL, CALLBACKS, LOCK), *factors.values()):
+        assert isinstance(contestant, str)
+        levels: dict[str, type_level] = {"client": client, "connections": connections}
+        trial = _measured(scenario, levels, contestant, 1, 0.5 if client == CALLBACKS else 1.0, random)
+        if client == QT:
+            reason = f"client {QT}: Qt 6 not found: install qt6-base-dev"
+            trial = _without_figures(trial, "skipped", reason, load=None, server=None, audits=(), pinning=None)
+        elif client == CALLBACKS and (contestant == LOCK or (contestant, connections) == (CALLBACKS, 100)):
+            audits = (Audit(name="verification", passed=False, detail="lost 3"), *trial.audits[1:])
+            trial = _without_figures(trial, "struck_out", "verification: lost 3", audits=audits)
+        elif client == CALLBACKS and trial.load is not None:
+            trial = _without_figures(trial, "valid", "", load=_of_client(trial.load))
+        trials.append(trial)
+    return Run(
+        run_id="2025-01-01T12-00-00-pairs",
+        experiment=Experiment(
+            name="pairs",
+            question="Does every server work with every client?",
+            contestants=(EPOLL, CALLBACKS, LOCK),
+            scenarios=(scenario,),
+            blocks=1,
+            warmup_s=0.3,
+            duration_s=WINDOW_S,
+        ),
+        started_at="2025-01-01T12:00:00Z",
+        finished_at="2025-01-01T12:01:00Z",
+        environment={"kernel": "Linux 6.1.0-18-amd64"},
+        trials=tuple(trials),
+        about=ABOUT,
+    )
+
+
+def _of_client(load: LoadResult) -> LoadResult:
+    counts = dict.fromkeys((field.name for field in msgspec.structs.fields(ClientReport)), 0)
+    report = msgspec.convert(counts | {"tick_lag_ns": distribution(60_000, 0.5, 1000)}, ClientReport)
+    return msgspec.structs.replace(load, client=report)
+
+
 @lru_cache
 def made_run(blocks: int = 6, seed: int = 7) -> Run:
     """The whole run; a few of its trials are struck out or failed."""
@@ -285,4 +356,5 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
             "turbo": False,
         },
         trials=tuple(trials),
+        about=ABOUT,
     )

@@ -7,11 +7,11 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, LOCK, SNAPSHOT, made_run
+from made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, LOCK, QT, SNAPSHOT, made_run, paired_run
 from msgspec.structs import replace
 
 from netdyno import answers, cells, hdr, stats, words
-from netdyno.analysis import analyse
+from netdyno.analysis import analyse, level_words
 from netdyno.findings import Analysis, ScenarioFindings
 from netdyno.model import Run, Trial
 
@@ -32,6 +32,53 @@ def ranks(one: ScenarioFindings) -> dict[str, int]:
 def with_trials(run: Run, keep: object) -> Run:
     assert callable(keep)
     return replace(run, trials=tuple(trial for trial in run.trials if keep(trial)))
+
+
+# --- servers with clients ----------------------------------------------------------------------------------------
+
+
+def test_servers_are_compared_with_the_same_client_only() -> None:
+    run = paired_run()
+    (one,) = analyse(run).scenarios
+    assert {level.values["client"] for level in one.levels} == {"netdyno-load", CALLBACKS, QT}
+    (epoll_lock,) = [c for c in one.comparisons if {c.a, c.b} == {EPOLL, LOCK}]
+    assert epoll_lock.pairs == 2  # with netdyno-load at two loads: with the other clients one of the two is missing
+    halved = tuple(
+        replace(t, load=replace(t.load, requests=replace(t.load.requests, per_second=t.load.requests.per_second / 2)))
+        if t.load and t.levels["client"] == "netdyno-load"
+        else t
+        for t in run.trials
+    )
+    (slower,) = analyse(replace(run, trials=halved)).scenarios
+    ratios = {(c.a, c.b): c.ratio for c in one.comparisons}
+    assert {(c.a, c.b): c.ratio for c in slower.comparisons} == pytest.approx(ratios)
+
+
+def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> None:
+    pairs = {(one.contestant, one.client): one for one in analyse(paired_run()).scenarios[0].pairs}
+    assert len(pairs) == 9
+    assert pairs[EPOLL, CALLBACKS].valid == pairs[EPOLL, CALLBACKS].trials == 2
+    half = pairs[CALLBACKS, CALLBACKS]
+    assert (half.valid, half.trials, half.statuses) == (1, 2, ("struck_out",))
+    assert (pairs[LOCK, CALLBACKS].figure, pairs[LOCK, CALLBACKS].statuses) == (None, ("struck_out",))
+    assert (pairs[LOCK, QT].figure, pairs[LOCK, QT].statuses) == (None, ("skipped",))
+
+
+def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
+    assert any("The load came from client contestants" in text for text in analyse(paired_run()).scenarios[0].caveats)
+    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in one.caveats)
+
+
+def test_a_levels_words_say_whose_an_option_is() -> None:
+    said = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
+    assert said == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
+    assert level_words("threads", 2) == "threads 2"
+
+
+def test_the_commands_by_hand_are_those_of_the_trial() -> None:
+    commands = [one.line for one in analyse(paired_run()).commands]
+    assert commands[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
+    assert commands[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
 
 # --- the answers -------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from made_run import made_run
+from made_run import made_run, paired_run
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -60,6 +60,38 @@ def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
 def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
     rpc = re.sub(r"\s+", " ", text(found).split("\nrpc-open ")[1].split("\nchat ")[0])
     assert "send lag p99 at most" in rpc
+
+
+def test_pairs_of_server_and_client_stand_in_a_table_with_what_came_of_each() -> None:
+    shown = text(analyse(paired_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    rows = {
+        line.split()[0]: line.split(maxsplit=1)[1].strip() for line in shown.split("\nserver ")[1].splitlines()[2:5]
+    }
+    assert re.fullmatch(r"157k/s +78\.3k/s +skipped", rows["epoll-coroutines"])
+    assert re.fullmatch(r"131k/s +55\.2k/s \(1/2\) +skipped", rows["asio-callbacks"])
+    assert re.fullmatch(r"61\.4k/s +struck out +skipped", rows["threads-global-lock"])
+    flat = re.sub(r"\s+", " ", shown)
+    assert "9 pairs of server and client, 4 with valid trials only" in flat
+    assert "and threads-global-lock with qt-signals (2 trials): client qt-signals: Qt 6 not found" in flat
+    assert "struck out: asio-callbacks with asio-callbacks (1 trial) and threads-global-lock with" in flat
+
+
+def test_many_pairs_that_share_a_cause_are_counted() -> None:
+    run = paired_run()
+    trials = [replace(one, contestant=f"{one.contestant}-{copy}") for copy in (1, 2) for one in run.trials]
+    flat = re.sub(r"\s+", " ", text(analyse(replace(run, trials=tuple(trials)))))
+    assert "skipped: 6 pairs (12 trials): client qt-signals: Qt 6 not found: install qt6-base-dev" in flat
+
+
+def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
+    flat = re.sub(r"\s+", " ", text(analyse(paired_run())))
+    assert "both at client netdyno-load, 100 connections" in flat
+
+
+def test_without_a_factor_of_clients_there_are_no_pairs(found: Analysis) -> None:
+    assert all(one.pairs == () for one in found.scenarios)
+    assert "server and client" not in text(found)
 
 
 def test_markup_in_a_reason_is_text() -> None:

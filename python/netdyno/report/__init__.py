@@ -44,6 +44,7 @@ def html(analysis: Analysis) -> str:
         analysis=analysis,
         scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
         looks=looks,
+        code=views.code(analysis.about),
         shapes=theme.SHAPES,
         light=Markup(theme.style_variables(theme.LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK)),

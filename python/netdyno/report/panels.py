@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from netdyno import words
+from netdyno.analysis import level_words
 from netdyno.findings import CellFigures, Cost, Estimate, LevelInfo, ScenarioFindings
 from netdyno.report import theme
 from netdyno.report.drawing import Panel, duration_axis, finish, level_axis, nines, nines_axis, panel, rate_axis
@@ -50,7 +51,7 @@ def sweeps(findings: ScenarioFindings) -> list[Sweep]:
         return [Sweep(None, "" if alone else level.label, (level,)) for level in findings.levels]
     groups: dict[str, list[LevelInfo]] = {}
     for level in findings.levels:
-        rest = ", ".join(f"{name} {value}" for name, value in level.values.items() if name != factor)
+        rest = ", ".join(level_words(name, value) for name, value in level.values.items() if name != factor)
         groups.setdefault(rest, []).append(level)
     return [
         Sweep(factor, rest, tuple(sorted(levels, key=lambda level: float(level.values[factor]))))
@@ -73,7 +74,9 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
         ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency),
     ]
     panels = []
-    for number, sweep in enumerate(sweeps(findings)):
+    measured = {cell.level for cell in findings.cells}
+    drawn = [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
+    for number, sweep in enumerate(drawn):
         for kind, (title, figure, ready) in enumerate(wanted):
             full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
             speak = words.rate if kind == 0 else words.duration
@@ -148,7 +151,8 @@ def _estimates(axes: Axes, xs: Sequence[float], estimates: Sequence[Estimate], l
 
 def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Response time by percentile, a panel per level: the first, the middle and the last where there are many."""
-    chosen = list(findings.levels)
+    measured = {cell.level for cell in findings.cells}
+    chosen = [level for level in findings.levels if level.key in measured]
     if len(chosen) > MOST_CURVES:
         chosen = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
     return [_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
@@ -221,13 +225,13 @@ def _mebibytes(estimate: Estimate) -> Estimate:
 
 def costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """CPU, context switches and memory at the heaviest level."""
-    if not any(cell.cost for cell in findings.cells if cell.level == findings.levels[-1].key):
+    if not any(cell.cost for cell in findings.cells if cell.level == findings.heaviest.key):
         return []
     return [_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
 
 
 def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
-    level = findings.levels[-1]
+    level = findings.heaviest
     order = [one.contestant for one in findings.standings]
     rows = [(who, cell.cost) for who in order if (cell := findings.cell(who, level.key)) and cell.cost]
     told = "; ".join(f"{who} {bars.label(cost)}" for who, cost in rows)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from netdyno import answers, table, words
 from netdyno.findings import CellFigures, Estimate, ScenarioFindings, Standing
+from netdyno.model import About
 from netdyno.report import panels
 from netdyno.report.drawing import Panel
 from netdyno.report.panels import Looks
@@ -78,6 +79,7 @@ class ScenarioView:
     costs: tuple[Panel, ...]
     figures: Table
     comparisons: Table
+    pairs: Table | None
     lag: str
     undrawn_curves: int
 
@@ -103,8 +105,9 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         costs=tuple(panels.costs(findings, drawn, name)) if findings.cells else (),
         figures=_figures(findings),
         comparisons=_comparisons(findings.comparisons),
+        pairs=_pairs(findings) if findings.pairs else None,
         lag=words.duration(lag) if lag is not None else "",
-        undrawn_curves=len(findings.levels) - len(curves),
+        undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
     )
 
 
@@ -192,6 +195,8 @@ def _with_interval(estimate: Estimate, speak: object) -> str:
 def _figures(findings: ScenarioFindings) -> Table:
     """Everything that is drawn, and what is not: the text alternative of the section's figures."""
     open_loop = findings.scenario.arrivals != "closed"
+    clients = any(cell.tick_lag_p99_ns is not None for cell in findings.cells)
+    load = "client" if clients else "generator"
     headings = [
         "load",
         "contestant",
@@ -211,13 +216,17 @@ def _figures(findings: ScenarioFindings) -> Table:
         "run-queue wait per message",
         "peak memory",
         "threads",
-        "generator cores",
+        f"{load} cores",
+        f"{load} CPU per message",
+        f"{load} peak memory",
+        *(("client loop lag p99",) if clients else ()),
     ]
     labels = {level.key: level.label for level in findings.levels}
-    return Table(tuple(headings), tuple(_figures_row(cell, labels[cell.level], open_loop) for cell in findings.cells))
+    rows = (_figures_row(cell, labels[cell.level], open_loop, clients) for cell in findings.cells)
+    return Table(tuple(headings), tuple(rows))
 
 
-def _figures_row(cell: CellFigures, label: str, open_loop: bool) -> tuple[str, ...]:
+def _figures_row(cell: CellFigures, label: str, open_loop: bool, clients: bool) -> tuple[str, ...]:
     response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
     row = [label, cell.contestant, str(cell.trials), _with_interval(cell.throughput, words.rate)]
     row += [_with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
@@ -231,7 +240,37 @@ def _figures_row(cell: CellFigures, label: str, open_loop: bool) -> tuple[str, .
         row += [words.three_digits(one.value) for one in (cost.voluntary_switches, cost.involuntary_switches)]
         row += [f"{words.three_digits(cost.run_queue_wait_us.value)} µs"]
         row += [words.memory(cost.rss_peak_bytes.value), str(cost.threads)]
-    return (*row, words.three_digits(cell.generator_cores.value))
+    row += [words.three_digits(cell.generator_cores.value)]
+    row += [f"{words.three_digits(cell.generator_cpu_us.value)} µs", words.memory(cell.generator_rss_bytes)]
+    if clients:
+        row += [words.DASH if cell.tick_lag_p99_ns is None else words.duration(cell.tick_lag_p99_ns)]
+    return tuple(row)
+
+
+def _pairs(findings: ScenarioFindings) -> Table:
+    """Servers down, clients across."""
+    clients = tuple(dict.fromkeys(pair.client for pair in findings.pairs))
+    servers = dict.fromkeys(pair.contestant for pair in findings.pairs)
+    rows = (
+        (server, *(answers.pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server))
+        for server in servers
+    )
+    return Table(("server", *clients), tuple(rows))
+
+
+def code(about: Sequence[About]) -> Table:
+    """How much code each contestant is, what is shared last."""
+    headings = ("contestant", "what", "model", "files", "lines", "functions", "complexity, sum", "complexity, largest")
+    return Table(headings, tuple(_code_row(one) for one in about))
+
+
+def _code_row(one: About) -> tuple[str, ...]:
+    size = one.code
+    kind = "shared code" if one.kind == "shared" else one.kind
+    if size is None:
+        return (one.name, kind, one.model, *(words.DASH,) * 5)
+    figures = (size.files, size.lines, size.functions, size.complexity, size.complexity_max)
+    return (one.name, kind, one.model, *(f"{figure:,}" for figure in figures))
 
 
 def _comparisons(family: Sequence[Comparison]) -> Table:
