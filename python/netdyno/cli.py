@@ -11,6 +11,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
 from netdyno.paths import ROOT, build_dir, generator_path
 
@@ -74,15 +75,27 @@ def list_(
 @app.command(context_settings=_PASS_ON)
 def serve(ctx: typer.Context) -> int:
     """NAME [server options]: start a contestant by hand, to point wrk, nc or a browser at it."""
+    return _start("server", "serve NAME [server options]", ctx.args)
+
+
+@app.command(context_settings=_PASS_ON)
+def client(ctx: typer.Context) -> int:
+    """NAME URL [options]: start a client contestant by hand."""
+    return _start("client", "client NAME URL [options]", ctx.args)
+
+
+def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
+    """Become the contestant that the first word names, with the other words as its options."""
     from netdyno import contestants
 
-    if not ctx.args or ctx.args[0] in ("--help", "-h"):
-        print("usage: netdyno serve NAME [server options]   (netdyno list servers; netdyno serve NAME --help)")
-        return 0 if ctx.args else 2
-    chosen = contestants.prepare(contestants.by_name(contestants.discover(), ctx.args[0]))
+    if not words or words[0] in ("--help", "-h"):
+        print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
+        return 0 if words else 2
+    named = contestants.by_name(contestants.discover(kind=kind), words[0], kind)
+    chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
-    return _become([*chosen.command, *ctx.args[1:]])
+    return _become([*chosen.command, *words[1:]])
 
 
 @app.command(context_settings=_PASS_ON)
@@ -105,21 +118,6 @@ def chat(
     from netdyno import chat as conversation
 
     return conversation.run(url, name)
-
-
-@app.command(context_settings=_PASS_ON)
-def client(ctx: typer.Context) -> int:
-    """NAME URL [options]: start a client contestant by hand (netdyno list clients)."""
-    from netdyno import contestants
-
-    if not ctx.args or ctx.args[0] in ("--help", "-h"):
-        print("usage: netdyno client NAME URL [options]   (netdyno list clients; netdyno client NAME --help)")
-        return 0 if ctx.args else 2
-    found = contestants.by_name(contestants.discover(kind="client"), ctx.args[0], "client")
-    chosen = contestants.prepare(found, kind="client")
-    if not chosen.available:
-        raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
-    return _become([*chosen.command, *ctx.args[1:]])
 
 
 def _become(command: Sequence[str]) -> NoReturn:
