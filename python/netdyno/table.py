@@ -93,7 +93,7 @@ def _line(one: ScenarioFindings, standing: Standing, cell: CellFigures | None) -
         to_first(standing),
         words.change_interval(interval).replace(" to ", "..") if interval else "",
         words.duration(cell.response_ns.p99.value) if cell else words.DASH,
-        f"{words.three_digits(cell.cost.cpu_us.value)} µs" if cell and cell.cost else words.DASH,
+        words.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else words.DASH,
     )
 
 
