@@ -77,6 +77,18 @@ def harness_quiet(server: ServerObservation) -> Audit:
     return Audit(name="harness_quiet", passed=server.harness_cpu_s < limit_s, detail=detail)
 
 
+def observation(server: ServerObservation) -> Audit:
+    """Every thread that served was read at the end of the window. A machine that holds the harness up for longer than
+    a thread lives leaves counters that nobody has read."""
+    unread = server.threads_unread
+    detail = (
+        f"{unread} of the server's threads had ended before the harness could read them: their switches are unknown"
+        if unread
+        else "every thread was read at both ends of the window"
+    )
+    return Audit(name="observation", passed=unread == 0, detail=detail)
+
+
 def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
     """Valid, or struck out with every reason."""
     reasons = [f"{audit.name}: {audit.detail}" for audit in audits if not audit.passed]

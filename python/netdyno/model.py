@@ -223,7 +223,10 @@ class LoadResult(Frozen):
 
 
 class ServerObservation(Frozen):
-    """The server process over the measured window: differences between two readings of /proc (proc(5))."""
+    """The server process over the measured window: differences between two readings of /proc (proc(5)).
+
+    `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
+    that the switches and the wait are too small by an unknown part."""
 
     cpu_user_s: float
     cpu_system_s: float
@@ -235,6 +238,7 @@ class ServerObservation(Frozen):
     window_s: float
     harness_cpu_s: float
     totals: dict[str, int]
+    threads_unread: int = 0
 
 
 class Pinning(Frozen):

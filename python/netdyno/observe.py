@@ -124,6 +124,7 @@ def observation(before: Reading, late: Reading | None, after: Reading, totals: d
     A thread that ended before `after` took its counters along; its last values are those of `late`, a reading made
     shortly before the window's end (a thread per connection ends with its connection, right after the window)."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
+    seen_again = {*(late.tasks if late else {}), *after.tasks}
     used = [_difference(before.tasks.get(tid), last) for tid, last in tasks.items()]
     cpu_s = after.cpu_s - before.cpu_s
     user_share = _user_share(before, after)
@@ -138,6 +139,7 @@ def observation(before: Reading, late: Reading | None, after: Reading, totals: d
         window_s=after.at_s - before.at_s,
         harness_cpu_s=after.harness_cpu_s - before.harness_cpu_s,
         totals=totals,
+        threads_unread=len(before.tasks.keys() - seen_again),
     )
 
 

@@ -91,7 +91,12 @@ def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench,
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     observed = watch.observation(totals)
-    judged = [*_of_load(wanted, load), audits.server_alive(ended, check, check_error), audits.harness_quiet(observed)]
+    judged = [
+        *_of_load(wanted, load),
+        audits.server_alive(ended, check, check_error),
+        audits.harness_quiet(observed),
+        audits.observation(observed),
+    ]
     if not ended:
         judged.append(audits.server_totals(totals, [load, *([check] if check else [])], shutdown))
     return _Measured(load=load, server=observed, kernel=watch.kernel(), audits=tuple(judged))

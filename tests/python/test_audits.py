@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.audits import harness_quiet, server_alive, server_totals, verdict
+from netdyno.audits import harness_quiet, observation, server_alive, server_totals, verdict
 from netdyno.model import (
     Audit,
     Bytes,
@@ -147,3 +147,10 @@ def test_the_verdict_gives_every_reason() -> None:
     worse = Audit(name="c", passed=False, detail="gone")
     assert verdict([good]) == ("valid", "")
     assert verdict([good, bad, worse]) == ("struck_out", "b: 1 of 2; c: gone")
+
+
+def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
+    assert observation(observed(0.0, 1.0)).passed
+    judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2))
+    assert not judged.passed
+    assert "2 of the server's threads" in judged.detail

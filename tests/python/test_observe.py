@@ -36,7 +36,9 @@ def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_readin
     late = reading(0.98, 0.9, (1, 1), {1: Task(1, 0, 0), 2: Task(95, 2, 0)})
     after = reading(1.0, 1.0, (1, 1), {1: Task(2, 0, 0)})
     assert observation(before, late, after, {}).voluntary_switches == 2 + 90
-    assert observation(before, None, after, {}).voluntary_switches == 2  # what would be lost without it
+    assert observation(before, late, after, {}).threads_unread == 0
+    lost = observation(before, None, after, {})
+    assert (lost.voluntary_switches, lost.threads_unread) == (2, 1)
 
 
 def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:

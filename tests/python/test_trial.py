@@ -41,7 +41,13 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
     assert trial.server.window_s > 0
     assert "ListenOverflows" in trial.kernel
     assert "setup.ListenOverflows" in trial.kernel
-    assert {audit.name for audit in trial.audits} >= {"verification", "server_alive", "server_totals", "harness_quiet"}
+    assert {audit.name for audit in trial.audits} >= {
+        "verification",
+        "server_alive",
+        "server_totals",
+        "harness_quiet",
+        "observation",
+    }
     assert trial.pinning == bench.pinning
     assert trial.seconds > 0
     assert seen == [(6, 0.5)]
