@@ -64,7 +64,7 @@ std::string client_summary(const Journal& journal, const Histogram& tick_lag) {
 
 }  // namespace
 
-Application::Application(const ClientPlan& plan, const Journal& journal)
+Application::Application(const ClientPlan& plan, Journal& journal)
     : plan_(plan), journal_(journal), display_(plan.load), tick_due_(now_ns() + tick_interval) {}
 
 Nanos Application::due() const { return std::min({tick_due_, boundary_, progress_}); }
@@ -114,6 +114,7 @@ int Application::finish() {
   wake();
   if (boundary_ != never && boundary_ == window_.end) cpu_ = cpu_since_start();  // a signal came within the window
   display_.finished();
+  journal_.finish();
   load::Measurement measured;
   measured.figures.add(journal_.figures());
   measured.cpu.push_back(cpu_);

@@ -16,8 +16,8 @@ class Application {
  public:
   static constexpr Nanos tick_interval = 10'000'000;
 
-  /// Whatever it takes from the journal before finish(), any thread may.
-  Application(const ClientPlan& plan, const Journal& journal);
+  /// What it takes from the journal before finish(), any thread may.
+  Application(const ClientPlan& plan, Journal& journal);
 
   /// When wake() is due next.
   Nanos due() const;
@@ -26,7 +26,8 @@ class Application {
   /// The load has started.
   void begin(std::uint64_t established, const load::Window& window);
 
-  /// When the journal is finished: writes the result and returns the program's exit code.
+  /// When the loop and the thread of the journal have ended: the last look at the time, then the result. Returns the
+  /// program's exit code.
   int finish();
 
  private:
@@ -35,7 +36,7 @@ class Application {
   load::CpuTime cpu_since_start() const;
 
   const ClientPlan& plan_;
-  const Journal& journal_;
+  Journal& journal_;
   load::Display display_;
   Nanos tick_due_;
   Histogram tick_lag_;

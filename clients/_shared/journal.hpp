@@ -49,7 +49,8 @@ class Journal {
   void end();
   bool may_send(Nanos now) const { return now >= start_ && now < end_; }
 
-  /// Once, when no request is under way any more. Then the figures are complete.
+  /// Once, when no request is under way any more: completes the figures. It takes a while after a long window that was
+  /// cut short, for the time series gets all its slots.
   void finish();
 
   const load::Window& window() const { return window_; }

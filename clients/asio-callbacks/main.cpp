@@ -113,7 +113,6 @@ class Network {
   void run() {
     for (const auto& instance : instances_) instance->resolve();
     io_.run();
-    journal_.finish();
   }
 
   /// Any thread: ends the load early.

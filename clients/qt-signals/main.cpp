@@ -306,7 +306,6 @@ int main(int argc, char** argv) {
 
   network.start();
   QCoreApplication::exec();
-  journal.finish();
   const int code = application.finish();
   if (network.still_resolving()) std::_Exit(code);
   return code;

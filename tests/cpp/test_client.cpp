@@ -168,7 +168,6 @@ TEST(Application, CountsEveryTickThatABlockHasSwallowed) {
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   journal.end();
-  journal.finish();
   EXPECT_EQ(application.finish(), 1) << "nothing was answered";
   testing::internal::GetCapturedStdout();
   testing::internal::GetCapturedStderr();

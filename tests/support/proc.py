@@ -37,6 +37,13 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def run_queue_wait_s(pid: int) -> float:
+    """How long its threads, taken together, stood ready to run while something else had the core; 0 where the kernel
+    keeps no such count (Documentation/scheduler/sched-stats.rst)."""
+    files = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(file.read_text(encoding="ascii").split()[1]) for file in files) / 1e9
+
+
 def carries(pid: int, library: str) -> bool:
     """The process has a library of that name mapped."""
     return library in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")

@@ -18,6 +18,7 @@ from typing import IO
 import msgspec
 
 from netdyno.model import ClientReport, LoadResult
+from tests.support import proc
 from tests.support.patience import PATIENCE_S
 from tests.support.server import SANITIZER_REPORTS
 
@@ -34,6 +35,7 @@ class Outcome:
     stderr: str
     result: LoadResult
     stdout: str
+    starved_s: float  # how long it stood ready to run without a core, up to its signal
 
     @property
     def client(self) -> ClientReport:
@@ -63,6 +65,7 @@ class RunningClient:
     errors: IO[bytes]
     file: Path
     events: list[Event] = field(default_factory=list)
+    starved_s: float = 0
     _buffer: bytes = b""
 
     @property
@@ -84,6 +87,7 @@ class RunningClient:
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> Outcome:
         """Tell it to end, and wait for its result."""
+        self.starved_s = proc.run_queue_wait_s(self.pid)
         self.process.send_signal(how)
         return self.wait()
 
@@ -96,7 +100,7 @@ class RunningClient:
         assert not any(report in stderr for report in SANITIZER_REPORTS), stderr
         assert self.file.is_file(), f"exit code {self.process.returncode} and no result; stderr: {stderr}"
         result = msgspec.json.decode(self.file.read_bytes(), type=LoadResult)
-        return Outcome(self.process.returncode, stderr, result, stdout.decode())
+        return Outcome(self.process.returncode, stderr, result, stdout.decode(), self.starved_s)
 
     def stderr(self) -> str:
         """All that came on stderr so far."""
