@@ -171,7 +171,10 @@ def _scenario(
         headline=answer.headline,
         sentence=answer.sentence,
         evidence=answers.evidence(standings, figures, levels),
-        caveats=answers.caveats(scenario, standings, figures, levels, names),
+        caveats=(
+            *answers.caveats(scenario, standings, figures, levels, names),
+            *answers.added_threads(trial for trial, _ in _valid(run, scenario)),
+        ),
         better=answers.better(scenario),
         levels=levels,
         standings=standings,
@@ -328,7 +331,7 @@ def _commands(run: Run) -> tuple[Command, ...]:
     if started is not None and started.load is not None:
         plan = started.load.plan
         wanted = settings(scenarios[started.scenario], started.levels)
-        server, load = by_hand(started.contestant, plan.url, wanted, run.experiment, plan.seed)
+        server, load = by_hand(started, plan.url, wanted, run.experiment, plan.seed)
         commands.append(Command("One trial by hand: the server", shlex.join(server)))
         commands.append(Command("One trial by hand: its load", shlex.join(load)))
     return tuple(commands)

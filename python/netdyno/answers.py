@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from netdyno import stats, words
 from netdyno.findings import CellFigures, LevelInfo, Pair, Standing, Verdict, heaviest
-from netdyno.model import GENERATOR, Scenario
+from netdyno.model import GENERATOR, Scenario, Trial
 from netdyno.stats import Better, Comparison, Interval
 
 STATUS_WORDS = {"valid": "valid", "struck_out": "struck out", "skipped": "skipped", "failed": "failed"}
@@ -219,6 +219,21 @@ def caveats(
         gaps = [f"{len(gaps)} contestants at a load have no valid trial there: a rank speaks for the other loads only."]
     notes += gaps
     return tuple(note for note in notes if note)
+
+
+def added_threads(trials: Iterable[Trial]) -> tuple[str, ...]:
+    """Which contestants got a thread for each connection from the harness, and how many threads they were seen to run.
+    A trial in which a client had waited would have met its time limit and not be valid."""
+    seen: dict[str, set[int]] = {}
+    for trial in trials:
+        if "threads" in trial.added and trial.server is not None:
+            seen.setdefault(trial.contestant, set()).add(trial.server.threads)
+    return tuple(
+        f"{name} serves no more clients at a time than it has threads: one more waits until another leaves, as its "
+        "conformance test shows. So it was started with a thread for each connection, and ran "
+        f"{words.listed([str(count) for count in sorted(counts)])} threads in all."
+        for name, counts in sorted(seen.items())
+    )
 
 
 def _gaps(standings: Sequence[Standing], cells: Sequence[CellFigures], levels: Sequence[LevelInfo]) -> list[str]:

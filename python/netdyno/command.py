@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from netdyno.model import GENERATOR, Contestant, Experiment
-from netdyno.options import Settings
+from netdyno.model import GENERATOR, Contestant, Experiment, Trial, type_level
+from netdyno.options import Settings, added_options, check_connections
 from netdyno.units import format_duration, parse_duration
 
 CHECK_DURATION_S = 0.02
@@ -14,18 +14,18 @@ CHECK_DURATION_S = 0.02
 
 def server_command(contestant: Contestant, settings: Settings) -> list[str]:
     """The server on a free port of the loopback, with the options of the cell."""
-    return _server(contestant.command, "tcp://127.0.0.1:0", settings)
+    return _server(contestant.command, "tcp://127.0.0.1:0", settings, added_options(contestant, settings))
 
 
 def by_hand(
-    server: str, endpoint: str, settings: Settings, experiment: Experiment, seed: int
+    trial: Trial, endpoint: str, settings: Settings, experiment: Experiment, seed: int
 ) -> tuple[list[str], list[str]]:
     """The same server and load as a user would start them: through the one entry."""
     if settings.client == GENERATOR:
         load = load_command(("./netdyno", "load"), endpoint, settings, experiment, seed)
     else:
         load = client_command(("./netdyno", "client", settings.client), endpoint, settings, experiment, seed)
-    return _server(("./netdyno", "serve", server), endpoint, settings), load
+    return _server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
 def load_command(
@@ -50,20 +50,19 @@ def client_command(
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
-    """The closing check: as few fresh connections as the workload allows, one verified message after the other.
-
-    Two in `chat`, where a sender alone in the room would be answered by nobody."""
-    connections = 2 if settings.workload == "chat" else 1
+    """The closing check: as few fresh connections as the workload allows, one verified message after the other."""
     return [
         *_common(generator, endpoint, settings, experiment),
         *_audience(settings),
-        *("-c", str(connections), "--arrivals", "closed"),
+        *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
     ]
 
 
-def _server(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
-    options = (argument for name, value in settings.server.items() for argument in (f"--{name}", str(value)))
+def _server(program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]) -> list[str]:
+    options = (
+        argument for name, value in {**settings.server, **added}.items() for argument in (f"--{name}", str(value))
+    )
     return [*program, "--listen", endpoint, "--workload", settings.workload, *options]
 
 

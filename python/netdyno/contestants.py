@@ -50,6 +50,7 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
     words = {
         "kind": ("cmake", "command"),
         "threads": ("any", "one", "per-connection"),
+        "clients": ("any", "limited-by-threads"),
         "out_of_descriptors": ("waits", "closes"),
     }
     choices = words.get(key, ())

@@ -33,6 +33,7 @@ def _contestants(kind: Kind) -> list[Row]:
             "workloads": contestant.manifest.workloads,
             "transports": contestant.manifest.transports,
             "threads": contestant.manifest.threads,
+            "clients": contestant.manifest.clients,
             "available": contestant.available,
             "why_not": contestant.why_not,
             "caveats": contestant.manifest.caveats,
@@ -101,7 +102,7 @@ LISTS: Mapping[str, Callable[[], list[Row]]] = {
 }
 
 
-_HIDDEN = ("summary", "caveats")
+_HIDDEN = ("summary", "caveats", "clients")
 
 
 def as_text(what: str, rows: list[Row]) -> str:

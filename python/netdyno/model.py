@@ -26,7 +26,11 @@ class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 class Manifest(Frozen):
     """server.json or client.json of one contestant, as CMake reads it too. The folder's name is the identity and not
-    repeated here."""
+    repeated here.
+
+    `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
+    `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
+    """
 
     kind: Literal["cmake", "command"]
     model: str
@@ -35,6 +39,8 @@ class Manifest(Frozen):
     transports: tuple[str, ...] = ("tcp",)
     needs: tuple[str, ...] = ()
     threads: Literal["any", "one", "per-connection"] = "one"
+    clients: Literal["any", "limited-by-threads"] = "any"
+    descriptors_per_client: int = 1
     asynchronous: bool = True
     # What becomes of a new connection while a server has no descriptor for it.
     out_of_descriptors: Literal["waits", "closes"] = "waits"
@@ -255,7 +261,8 @@ Status = Literal["valid", "struck_out", "skipped", "failed"]
 
 
 class Trial(Frozen):
-    """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason."""
+    """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
+    server options that the harness set beside those of the cell."""
 
     block: int
     position: int
@@ -266,6 +273,7 @@ class Trial(Frozen):
     reason: str
     started_at: str
     seconds: float
+    added: dict[str, type_level] = {}
     pinning: Pinning | None = None
     load: LoadResult | None = None
     server: ServerObservation | None = None

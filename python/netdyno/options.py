@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Scenario, type_level
+from netdyno.model import Contestant, Scenario, type_level
 from netdyno.units import parse_duration
 
 Check = Callable[[object], type_level]
@@ -153,3 +153,21 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     return msgspec.convert(
         fields | {"workload": scenario.workload, "arrivals": scenario.arrivals, "server": server}, Settings
     )
+
+
+MOST_THREADS = 1024
+"""The most that a server takes as `--threads` (common/options.cpp)."""
+
+
+def check_connections(workload: str) -> int:
+    """How many connections the closing check opens: as few as the workload allows. Two in `chat`, where a sender alone
+    in the room would be answered by nobody."""
+    return 2 if workload == "chat" else 1
+
+
+def added_options(contestant: Contestant, wanted: Settings) -> dict[str, type_level]:
+    """The server options that a cell leaves open and that the contestant cannot do without: a thread for each
+    connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md)."""
+    if contestant.manifest.clients != "limited-by-threads" or "threads" in wanted.server:
+        return {}
+    return {"threads": max(wanted.connections, check_connections(wanted.workload))}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
-from netdyno.options import settings
+from netdyno.options import MOST_THREADS, Settings, added_options, check_connections, settings
 
 TRIAL_OVERHEAD_S = 0.15
 """What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
@@ -72,10 +72,26 @@ def why_skip(
         if reason:
             return f"client {client.name}: {reason}"
     manifest = contestant.manifest
-    threads = wanted.server.get("threads", 1)
+    threads = (wanted.server | added_options(contestant, wanted)).get("threads", 1)
     if manifest.threads != "any" and threads != 1:
         model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
+    if manifest.clients == "limited-by-threads":
+        return _why_clients_wait(contestant.name, wanted, int(threads))
+    return ""
+
+
+def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
+    """Of a contestant that serves no more clients at a time than it has threads: a cell in which some would wait for
+    others to leave, so for the end of the trial, is not measured; nor is one that would need too many threads."""
+    model = f"{name} serves no more clients at a time than it has threads"
+    most = max(wanted.connections, check_connections(wanted.workload))
+    if threads > MOST_THREADS:
+        return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"
+    if threads < most:
+        return (
+            f"{model}; with threads = {threads}, {most - threads} of {most} connections would wait until others leave"
+        )
     return ""
 
 
@@ -107,6 +123,11 @@ def estimate_seconds(
         for contestant in contestants
     )
     return experiment.blocks * per_block * trial_seconds(experiment)
+
+
+def most_descriptors(experiment: Experiment, contestants: Sequence[Contestant]) -> int:
+    """The most file descriptors that the connections of any cell take in one program, generator or server."""
+    return most_connections(experiment) * max((one.manifest.descriptors_per_client for one in contestants), default=1)
 
 
 def most_connections(experiment: Experiment) -> int:

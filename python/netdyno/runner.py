@@ -59,7 +59,7 @@ def execute(
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
     check_workloads(experiment, contestants)
-    ensure_descriptors(plan.most_connections(experiment) + SPARE_DESCRIPTORS, experiment.name)
+    ensure_descriptors(plan.most_descriptors(experiment, contestants) + SPARE_DESCRIPTORS, experiment.name)
     cores = pinning.choose()
     run_id, folder = create_folder(results, experiment.name)
     cells = plan.plan(experiment, contestants)

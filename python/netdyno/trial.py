@@ -14,7 +14,7 @@ from netdyno import audits, generate, observe
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
 from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
-from netdyno.options import Settings, settings
+from netdyno.options import Settings, added_options, settings
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.store import utc_now
@@ -54,10 +54,11 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     if base.reason:
         return base
     path = log_path(cell)
-    base = msgspec.structs.replace(base, pinning=bench.pinning, log=str(path))
+    wanted = settings(scenario, cell.levels)
+    base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
-        measured = _measure(cell, settings(scenario, cell.levels), contestant, bench, log)
+        measured = _measure(cell, wanted, contestant, bench, log)
     except TrialError as failure:
         log.note(f"failed: {failure}")
         seconds = time.monotonic() - started

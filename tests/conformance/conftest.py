@@ -3,7 +3,7 @@
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
 Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
-models that never block, or only the others.
+models that never block, or only the others, and with `clients(...)` when it concerns only models that serve so many.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from tests.support.chosen import NOBODY, chosen, startable
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
+MOST_CLIENTS = 128
+"""No test that leaves its number of clients to `threads_for` has more at a time."""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -34,6 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """The marks of this suite."""
     config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
     config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
+    config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -51,8 +55,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
-    mark = metafunc.definition.get_closest_marker("asynchronous")
-    return mark is None or mark.args[0] == contestant.manifest.asynchronous
+    said = {"asynchronous": contestant.manifest.asynchronous, "clients": contestant.manifest.clients}
+    marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in said.items())
+    return all(mark is None or mark.args[0] == value for mark, value in marks)
 
 
 def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
@@ -60,9 +65,17 @@ def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
     return [one for one in contestant.manifest.workloads if mark is None or one in mark.args]
 
 
-def threads_for(contestant: Contestant) -> tuple[str, ...]:
-    """More than one thread where the model can have them: that is where its data races are."""
-    return ("--threads", "3") if contestant.manifest.threads == "any" else ()
+def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[str, ...]:
+    """More than one thread where the model can have them: that is where its data races are. At least one for each of
+    the test's clients where others would wait."""
+    several = ("--threads", "3") if contestant.manifest.threads == "any" else ()
+    return room_for(contestant, clients) or several
+
+
+def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
+    """As many threads as the test has clients, where a client beyond the thread count waits; else the default."""
+    limited = contestant.manifest.clients == "limited-by-threads"
+    return ("--threads", str(clients)) if limited else ()
 
 
 @pytest.fixture

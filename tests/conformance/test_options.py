@@ -9,6 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from netdyno.model import Contestant
+from tests.conformance.conftest import room_for
 from tests.conformance.talk import HttpReply, Talk, expect_reply, joined, message
 from tests.golden import wire
 from tests.support import kernel, proc
@@ -39,7 +40,7 @@ def test_nodelay(contestant: Contestant, level: str) -> None:
     ):
         talk.check()
         answers = ask_socket(server, lambda row: row.remote == talk.speaker.address, kernel.nodelay)
-        assert answers == [level == "on"]
+        assert set(answers) == {level == "on"}  # of every descriptor that the server has of the connection
 
 
 @pytest.mark.parametrize("backlog", [1, 7, 128])
@@ -70,7 +71,7 @@ def test_write_mode(contestant: Contestant, workload: str, mode: str) -> None:
     """With Nagle's algorithm off every write is a segment, and the client's kernel counts what it gets. (TCP_INFO,
     tcpi_data_segs_in, Linux 4.6.)"""
     rounds = 10
-    options = ("--workload", workload, "--write-mode", mode, "--nodelay", "on")
+    options = ("--workload", workload, "--write-mode", mode, "--nodelay", "on", *room_for(contestant, 2))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         sender = stack.enter_context(joined(server, workload))
         receiver = stack.enter_context(joined(server, workload)) if workload == "chat" else sender
@@ -98,8 +99,9 @@ def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("audience", ["others", "all"])
 def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
+    options = ("--workload", workload, "--audience", audience, *room_for(contestant, 2))
     with (
-        serving(contestant.command, "--workload", workload, "--audience", audience) as server,
+        serving(contestant.command, *options) as server,
         joined(server, workload) as speaker,
         joined(server, workload) as other,
     ):
@@ -131,7 +133,7 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
 
 @pytest.mark.workloads("rpc")
 def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(contestant: Contestant, workload: str) -> None:
-    options = ("--workload", workload, "--service-time", "300ms", "--service-kind", "wait")
+    options = ("--workload", workload, "--service-time", "300ms", "--service-kind", "wait", *room_for(contestant, 50))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         clients = [stack.enter_context(Client(server.address)) for _ in range(50)]
         cpu, begin = proc.cpu_seconds(server.pid), time.monotonic()
@@ -148,7 +150,7 @@ def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(contestant: Conte
 @pytest.mark.workloads("rpc")
 def test_a_long_wait_of_one_client_and_quick_answers_for_another(contestant: Contestant, workload: str) -> None:
     with (
-        serving(contestant.command, "--workload", workload) as server,
+        serving(contestant.command, "--workload", workload, *room_for(contestant, 2)) as server,
         Client(server.address) as patient,
         Client(server.address) as quick,
     ):
@@ -189,7 +191,8 @@ def test_max_frame(contestant: Contestant, workload: str) -> None:
         "http": 42 + len("GET / HTTP/1.1\r\nHost: "),
     }
     longest = size[workload] + (len("netdyno") - 2 if workload == "http" else 0)
-    with serving(contestant.command, "--workload", workload, "--max-frame", str(longest)) as server:
+    options = ("--workload", workload, "--max-frame", str(longest), *room_for(contestant, 3))
+    with serving(contestant.command, *options) as server:
         with Talk(server, workload) as talk:
             talk.check()
             with talk.client() as client:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from netdyno.model import Contestant
-from tests.conformance.conftest import threads_for
+from tests.conformance.conftest import room_for, threads_for
 from tests.conformance.talk import Talk, expect_reply, joined, message
 from tests.golden import wire
 from tests.support import proc
@@ -163,7 +163,8 @@ def test_requests_in_service_are_answered(contestant: Contestant, workload: str)
 @pytest.mark.workloads("rpc")
 @pytest.mark.parametrize("kind", ["wait", "cpu"])
 def test_a_long_service_ends_with_the_grace(contestant: Contestant, workload: str, kind: str) -> None:
-    with serving(contestant.command, "--workload", workload, "--service-kind", kind) as server, ExitStack() as stack:
+    options = ("--workload", workload, "--service-kind", kind, *room_for(contestant, 3))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
         clients = [stack.enter_context(Client(server.address)) for _ in range(3)]
         cpu = proc.cpu_seconds(server.pid)
         for client in clients:

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from netdyno.model import Contestant
-from tests.conformance.conftest import threads_for
+from tests.conformance.conftest import room_for, threads_for
 from tests.conformance.talk import Talk, joined, message
 from tests.golden import wire
 from tests.support import proc
@@ -104,7 +104,7 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
     """The same silence is forgiven with a large limit (above) and ends sooner the smaller the limit is."""
     lasted = []
     for limit_mib in (1, 24):
-        options = ("--workload", workload, "--outbox-limit", f"{limit_mib}MiB")
+        options = ("--workload", workload, "--outbox-limit", f"{limit_mib}MiB", *room_for(contestant, 3))
         with serving(contestant.command, *options) as server, ExitStack() as stack:
             crowd = Crowd(server, stack)
             open_before, count = proc.descriptors(server.pid), 0
@@ -121,7 +121,7 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
 def test_a_client_that_asks_and_never_reads(contestant: Contestant, workload: str) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
-    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant, clients=4)) as server:
         with Talk(server, workload) as talk, Client(server.address, receive_buffer=SMALL_BUFFER) as greedy:
             talk.check()
             memory = proc.resident_bytes(server.pid)

@@ -136,6 +136,20 @@ def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> No
     assert all(any(FOLLY in text for text in one.caveats) for one in found.scenarios)
 
 
+def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
+    def given(trial: Trial) -> Trial:
+        return replace(trial, added={"threads": trial.levels.get("connections", 50)})
+
+    run = made_run()
+    trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
+    echo = scenario(analyse(replace(run, trials=trials)), "echo")
+    note = [text for text in echo.caveats if "no more clients at a time than it has threads" in text]
+    assert len(note) == 1
+    assert note[0].startswith(LOCK)
+    assert "ran 11, 101 and 1001 threads in all" in note[0]
+    assert not any("no more clients" in text for one in found.scenarios for text in one.caveats)
+
+
 # --- the figures -------------------------------------------------------------------------------------------------
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from netdyno.command import by_hand, check_command, client_command, load_command, server_command
-from netdyno.model import Contestant, Experiment, Scenario
+from netdyno.model import Contestant, Experiment, Scenario, Trial
 from netdyno.options import settings
 
 GENERATOR = ("netdyno-load",)
@@ -53,6 +54,16 @@ def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contesta
     assert value(command, "--write-mode") == "split"
 
 
+def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contestant) -> None:
+    manifest = msgspec.structs.replace(contestant.manifest, clients="limited-by-threads")
+    pool = msgspec.structs.replace(contestant, manifest=manifest)
+    assert value(server_command(pool, settings(CHAT, {})), "--threads") == "50"
+    assert value(server_command(pool, settings(CHAT, {"connections": 1})), "--threads") == "2"  # the closing check's
+    asked = server_command(pool, settings(CHAT, {"threads": 60}))
+    assert (value(asked, "--threads"), asked.count("--threads")) == ("60", 1)
+    assert "--threads" not in server_command(contestant, settings(CHAT, {}))
+
+
 def test_the_generator_gets_the_load(experiment: Experiment) -> None:
     command = load_command(GENERATOR, URL, settings(CHAT, {}), experiment, 3)
     assert command[:2] == ["netdyno-load", URL]
@@ -95,11 +106,24 @@ def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know(experi
 
 
 def test_a_trial_is_repeated_by_hand_through_the_one_entry(experiment: Experiment) -> None:
-    server, load = by_hand("a", URL, settings(CHAT, {}), experiment, 3)
+    trial = Trial(
+        block=1,
+        position=0,
+        scenario="s",
+        contestant="a",
+        levels={},
+        status="valid",
+        reason="",
+        started_at="",
+        seconds=1.0,
+        added={"threads": 50},
+    )
+    server, load = by_hand(trial, URL, settings(CHAT, {}), experiment, 3)
     assert server[:3] == ["./netdyno", "serve", "a"]
     assert (value(server, "--listen"), value(server, "--write-mode")) == (URL, "split")
+    assert value(server, "--threads") == "50"
     assert load == load_command(["./netdyno", "load"], URL, settings(CHAT, {}), experiment, 3)
-    client = by_hand("a", URL, settings(CHAT, {"client": "qt-signals"}), experiment, 3)[1]
+    client = by_hand(trial, URL, settings(CHAT, {"client": "qt-signals"}), experiment, 3)[1]
     assert client[:4] == ["./netdyno", "client", "qt-signals", URL]
 
 

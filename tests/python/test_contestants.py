@@ -87,6 +87,10 @@ def test_a_server_and_a_client_of_the_same_name_do_not_meet(tmp_path: Path) -> N
         (GOOD | {"kind": "cmaek"}, "key 'kind': Invalid enum value 'cmaek' (did you mean 'cmake'?)"),
         (GOOD | {"threads": "many"}, "key 'threads'"),
         (GOOD | {"out_of_descriptors": "close"}, "key 'out_of_descriptors': Invalid enum value 'close' (did you mean"),
+        (
+            GOOD | {"clients": "limited"},
+            "key 'clients': Invalid enum value 'limited' (did you mean 'limited-by-threads'?)",
+        ),
         (GOOD | {"workloads": "echo"}, "key 'workloads': Expected `array`, got `str`"),
         (GOOD | {"kind": "command"}, "needs the key 'run'"),
         ({"kind": "cmake"}, "missing required field `model`"),

@@ -12,13 +12,13 @@ from netdyno import experiment, stats
 from netdyno.contestants import discover, select
 from netdyno.model import Contestant, Experiment, Manifest, Scenario
 from netdyno.paths import ROOT
-from netdyno.plan import combinations, estimate_seconds, most_connections, plan, why_skip
+from netdyno.plan import combinations, estimate_seconds, most_connections, most_descriptors, plan, why_skip
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
 
 
-def contestant(name: str, threads: str = "any", workloads: tuple[str, ...] = ("echo",)) -> Contestant:
-    raw = {"kind": "cmake", "model": "m", "summary": "s", "threads": threads, "workloads": workloads}
+def contestant(name: str, threads: str = "any", workloads: tuple[str, ...] = ("echo",), **more: object) -> Contestant:
+    raw = {"kind": "cmake", "model": "m", "summary": "s", "threads": threads, "workloads": workloads, **more}
     return Contestant(name=name, manifest=msgspec.convert(raw, Manifest), command=("x",), available=True)
 
 
@@ -81,6 +81,19 @@ def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
 
 
+def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
+    pool = contestant("pool", workloads=("echo", "chat"), clients="limited-by-threads")
+    echo, chat = (Scenario(name="s", workload=workload, connections=10) for workload in ("echo", "chat"))
+    assert why_skip(pool, echo, {}) == ""
+    assert why_skip(pool, echo, {"threads": 10}) == ""
+    assert "with threads = 8, 2 of 10 connections would wait" in why_skip(pool, echo, {"threads": 8})
+    assert why_skip(contestant("a"), echo, {"threads": 8}) == ""
+    assert why_skip(pool, echo, {"connections": 1024}) == ""
+    assert "1025 connections are too many" in why_skip(pool, echo, {"connections": 1025})
+    assert why_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client
+    assert "1 of 2 connections" in why_skip(pool, chat, {"connections": 1, "threads": 1})
+
+
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
     alone = estimate_seconds(experiment, [contestant("a")])
     assert alone > experiment.blocks * 2 * experiment.duration_s
@@ -89,6 +102,11 @@ def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
 
 def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:
     assert most_connections(experiment) == 2
+
+
+def test_descriptors_are_those_of_the_contestant_that_takes_most(experiment: Experiment) -> None:
+    assert most_descriptors(experiment, []) == 2
+    assert most_descriptors(experiment, [contestant("a"), contestant("b", descriptors_per_client=3)]) == 6
 
 
 def test_quick_fits_its_time_and_its_test() -> None:

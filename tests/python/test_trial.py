@@ -53,6 +53,14 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
     assert seen == [(6, 0.5)]
 
 
+def test_what_the_harness_adds_to_the_server_is_kept_with_the_trial(contestant: Contestant, bench: Bench) -> None:
+    manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
+    trial = run(msgspec.structs.replace(contestant, manifest=manifest), bench)
+    assert (trial.status, trial.added) == ("valid", {"threads": 2})
+    assert "--threads 2" in (bench.folder / trial.log).read_text(encoding="utf-8")
+    assert run(contestant, bench).added == {}
+
+
 def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its_end(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
