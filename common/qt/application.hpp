@@ -1,0 +1,22 @@
+#pragma once
+
+#include <QCoreApplication>
+
+namespace netdyno::qt {
+
+/// Qt's application object. It sees none of the program's arguments: those are parsed, and Qt would take some away.
+class Application {
+ public:
+  Application();
+
+  /// Main thread. Runs the event loop until the descriptor `stop` is readable.
+  void run_until(int stop);
+
+ private:
+  int count_ = 1;
+  char name_[8] = "netdyno";
+  char* arguments_[2] = {name_, nullptr};
+  QCoreApplication application_;
+};
+
+}  // namespace netdyno::qt

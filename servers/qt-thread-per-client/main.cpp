@@ -1,0 +1,137 @@
+// Qt, a thread per client: each QTcpSocket is moved to a QThread of its own and served there by signals and slots.
+#include <fcntl.h>
+
+#include <QDeadlineTimer>
+#include <QTcpServer>
+#include <QThread>
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <semaphore>
+#include <utility>
+#include <vector>
+
+#include "common/qt/accept_gate.hpp"
+#include "common/qt/application.hpp"
+#include "common/qt/connection.hpp"
+#include "common/qt/tsan.hpp"
+
+namespace netdyno {
+namespace {
+
+using qt::Connection;
+using qt::Shared;
+
+/// A client's thread. This object itself belongs to the main thread, as every QThread does to the one that made it;
+/// the socket, and so all that its signals call, belong to the thread.
+class Client : public QThread {
+ public:
+  /// Main thread.
+  Client(std::unique_ptr<QTcpSocket> socket, UniqueFd fd, Shared& shared)
+      : socket_(std::move(socket)), connection_(std::make_shared<Connection>(std::move(fd), shared)) {
+    socket_->setParent(nullptr);  // an object with a parent stays in the parent's thread
+    socket_->moveToThread(this);
+  }
+
+  /// Main thread. False when no more threads are to be had. When it returns true, the thread runs: its event loop has
+  /// opened the descriptor that it needs.
+  bool start_and_wait() {
+    start();
+    if (!isRunning() && !isFinished()) return false;
+    running_.acquire();
+    return true;
+  }
+
+ private:
+  void run() override {
+    running_.release();
+    if (connection_->start(*socket_, [this] { quit(); })) exec();
+    socket_.reset();  // in its own thread
+    connection_.reset();
+  }
+
+  std::unique_ptr<QTcpSocket> socket_;
+  std::shared_ptr<Connection> connection_;
+  std::binary_semaphore running_{0};
+};
+
+/// Main thread only.
+class Server {
+ public:
+  Server(const ServerOptions& options, UniqueFd listener) : shared_{options, {}, {}} {
+    QObject::connect(&server_, &QTcpServer::newConnection, &server_, [this] {
+      take_in();
+      gate_.look();
+    });
+    if (!server_.setSocketDescriptor(listener.get())) die("Qt cannot listen: " + server_.errorString().toStdString());
+    listener.release();
+    gate_.look();
+  }
+
+  /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out.
+  bool finish() {
+    server_.waitForNewConnection(0);  // who is connected already has been promised an answer
+    server_.close();
+    shared_.stop_receiving();
+    const QDeadlineTimer grace_ends{shutdown_grace};
+    return std::ranges::all_of(clients_, [&](const auto& client) { return wait_for(*client, grace_ends); });
+  }
+
+  Totals totals() const { return shared_.counters.totals(); }
+
+ private:
+  static bool wait_for(QThread& thread, QDeadlineTimer until) {
+    const bool ended = thread.wait(until);
+    if (ended) qt::handed_over(&thread);
+    return ended;
+  }
+
+  /// Its socket's, a second one of the connection, and the one that wakes its thread's event loop.
+  static constexpr std::size_t descriptors_per_client = 3;
+
+  void take_in() {
+    std::unique_ptr<QTcpSocket> socket{server_.nextPendingConnection()};
+    const int descriptor = static_cast<int>(socket->socketDescriptor());
+    UniqueFd fd{fcntl(descriptor, F_DUPFD_CLOEXEC, 0)};
+    if (!fd) return;  // the connection broke while it was taken in: this client is closed, the others go on
+    set_nodelay(descriptor, shared_.options.nodelay);
+    shared_.counters.add_connection();
+    start(std::make_unique<Client>(std::move(socket), std::move(fd), shared_));
+  }
+
+  void start(std::unique_ptr<Client> client) {
+    QThread* const thread = client.get();
+    QObject::connect(thread, &QThread::finished, &server_, [this, thread] {
+      wait_for(*thread, QDeadlineTimer::Forever);
+      std::erase_if(clients_, [=](const auto& one) { return one.get() == thread; });
+    });
+    // After the one above, which is queued: so the event that it posts is among what is handed over.
+    const auto last = [thread] { qt::handing_over(thread); };
+    QObject::connect(thread, &QThread::finished, thread, last, Qt::DirectConnection);
+    if (client->start_and_wait()) clients_.push_back(std::move(client));  // or it is closed, and the others go on
+  }
+
+  Shared shared_;
+  std::vector<std::unique_ptr<Client>> clients_;
+  QTcpServer server_;
+  qt::AcceptGate gate_{server_, descriptors_per_client};
+};
+
+}  // namespace
+}  // namespace netdyno
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::per_connection);
+  const UniqueFd stop = termination_signals();
+  UniqueFd listener = listen_tcp(options, true);
+  const Url endpoint = local_endpoint(listener.get());
+  qt::Application application;
+  Server server{options, std::move(listener)};
+  announce_ready(endpoint);
+
+  application.run_until(stop.get());
+  const bool all_gone = server.finish();
+  print_totals(server.totals());
+  if (!all_gone) std::_Exit(0);  // a thread still works for its client, or is blocked in it; the totals are out
+}
