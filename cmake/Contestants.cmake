@@ -37,9 +37,9 @@ function(netdyno_need_folly result why)
   if(folly_FOUND AND gflags_FOUND)
     set(${result} Folly::folly PARENT_SCOPE)
   else()
-    string(CONCAT how "Folly not found: it is not in Debian. Build its tag v2025.02.17.00 (github.com/facebook/folly; known good "
-      "with GCC 12) as its README says, and name its prefix in CMAKE_PREFIX_PATH; then delete build/ and call netdyno "
-      "again")
+    string(CONCAT how
+      "Folly not found: it is not in Debian. Build its tag v2025.02.17.00 (github.com/facebook/folly; known good with "
+      "GCC 12) as its README says, and name its prefix in CMAKE_PREFIX_PATH; then delete build/ and call netdyno again")
     set(${why} "${how}" PARENT_SCOPE)
   endif()
 endfunction()
