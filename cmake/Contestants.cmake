@@ -34,14 +34,26 @@ endfunction()
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)
   find_package(folly QUIET CONFIG)
-  if(folly_FOUND AND gflags_FOUND)
-    set(${result} Folly::folly PARENT_SCOPE)
-  else()
+  if(NOT folly_FOUND OR NOT gflags_FOUND)
     string(CONCAT how
       "Folly not found: it is not in Debian. Build its tag v2025.02.17.00 (github.com/facebook/folly; known good with "
       "GCC 12) as its README says, and name its prefix in CMAKE_PREFIX_PATH; then delete build/ and call netdyno again")
     set(${why} "${how}" PARENT_SCOPE)
+    return()
   endif()
+  if(NETDYNO_SANITIZE STREQUAL "thread")
+    # What crosses from one EventBase to another is ordered by a queue inside the library.
+    get_target_property(library Folly::folly LOCATION)
+    file(STRINGS ${library} instrumented LIMIT_COUNT 1 REGEX "__tsan_func_entry")
+    if(NOT instrumented)
+      string(CONCAT how
+        "${library} is built without the thread sanitizer, which would report races where there are none. Build Folly "
+        "with -DCMAKE_CXX_FLAGS=-fsanitize=thread for another prefix, and set CMAKE_PREFIX_PATH in the environment")
+      set(${why} "${how}" PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+  set(${result} Folly::folly PARENT_SCOPE)
 endfunction()
 
 # What the contestants of one need share, beside the library itself, stands in common/<need>/: a library of its own.
