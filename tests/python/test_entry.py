@@ -56,7 +56,7 @@ def test_help_on_a_fresh_clone_installs_nothing(tree: Tree, arguments: list[str]
     assert tree.calls() == []
 
 
-@pytest.mark.parametrize("command", ["load", "serve"])
+@pytest.mark.parametrize("command", ["client", "load", "serve"])
 def test_the_help_of_a_program_needs_the_program(tree: Tree, command: str) -> None:
     assert "./netdyno run" in tree.run(command, "--help").stdout
     tree.run("report")
