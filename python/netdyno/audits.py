@@ -68,6 +68,12 @@ def _connected(load: LoadResult) -> int:
     return load.connections.established + (load.client.recovered if load.client else 0)
 
 
+def completed(load: LoadResult) -> Audit:
+    """Something was answered within the window: else there is no figure to believe or to doubt."""
+    count = load.requests.completed
+    return Audit(name="completed", passed=count > 0, detail=f"{count} messages were answered within the window")
+
+
 def harness_quiet(server: ServerObservation) -> Audit:
     """The harness itself stayed out of the way: below 2% of a core over the window, the live display included."""
     limit_s = max(HARNESS_CORE_SHARE * server.window_s, HARNESS_FLOOR_S)

@@ -94,6 +94,7 @@ def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench,
     observed = watch.observation(totals)
     judged = [
         *_of_load(wanted, load),
+        audits.completed(load),
         audits.server_alive(ended, check, check_error),
         audits.harness_quiet(observed),
         audits.observation(observed),

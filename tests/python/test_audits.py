@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.audits import harness_quiet, observation, server_alive, server_totals, verdict
+from netdyno.audits import completed, harness_quiet, observation, server_alive, server_totals, verdict
 from netdyno.model import (
     Audit,
     Bytes,
@@ -154,3 +154,9 @@ def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
     judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2))
     assert not judged.passed
     assert "2 of the server's threads" in judged.detail
+
+
+def test_a_window_without_an_answer_strikes_out() -> None:
+    assert completed(LOAD).passed
+    nothing = msgspec.structs.replace(LOAD, requests=Requests(sent=0, completed=0, per_second=0.0))
+    assert not completed(nothing).passed
