@@ -83,7 +83,16 @@ def test_write_mode(contestant: Contestant, workload: str, mode: str) -> None:
             _take(workload, sender, receiver, number)
             before = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) if before < 0 else before
         segments = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) - before
-        assert segments == rounds * (2 if mode == "split" else 1)
+        wanted = rounds * (2 if mode == "split" else 1)
+        if segments > wanted:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
+            segments -= sum(
+                ask_socket(
+                    server,
+                    lambda row: row.remote == receiver.address,
+                    lambda socket: kernel.tcp_info(socket, kernel.TCPI_TOTAL_RETRANS),
+                )
+            )
+        assert segments == wanted
 
 
 def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:

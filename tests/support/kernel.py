@@ -17,6 +17,7 @@ PIDFD_GETFD = 438  # the same number on every architecture
 
 # Offsets in struct tcp_info (linux/tcp.h); the structure only ever grows at its end.
 TCPI_SACKED = 28  # of a listening socket: its backlog (tcp_get_info in net/ipv4/tcp.c)
+TCPI_TOTAL_RETRANS = 100
 TCPI_DATA_SEGS_IN = 152
 
 
