@@ -1,5 +1,6 @@
 #include "common/option_values.hpp"
 
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -67,6 +68,21 @@ CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& valu
           },
           help)
       ->type_name("BYTES");
+}
+
+CLI::Option* add_whole_number(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help) {
+  // Not the parser's own conversion: it reads nothing as 0, and -1 as 2^64 - 1.
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const char* const end = text.data() + text.size();
+            const auto [stopped, error] = std::from_chars(text.data(), end, value);
+            if (error != std::errc{} || stopped != end)
+              throw CLI::ValidationError(name, "'" + text + "' is no whole number from 0 to 2^64 - 1");
+          },
+          help)
+      ->type_name("N");
 }
 
 CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,

@@ -31,6 +31,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
                           const std::string& help);
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& value, ByteRange range,
                        const std::string& help);
+CLI::Option* add_whole_number(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help);
 CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,
                      const std::string& help);
 

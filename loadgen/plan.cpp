@@ -133,7 +133,7 @@ void add_other_options(CLI::App& app, RawPlan& raw) {
              "chat: who gets a message, as the server was told (default others)");
   add_duration(app, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
   app.add_option("--threads", plan.threads, "threads that generate (default 1)")->check(CLI::Range(1U, 1024U));
-  app.add_option("--seed", plan.seed, "seed of the random arrivals (default 1)");
+  add_whole_number(app, "--seed", plan.seed, "seed of the random arrivals (default 1)");
   app.add_option("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       ->type_name("FILE");
   app.add_option("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log")->type_name("FILE");
@@ -161,7 +161,8 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
     return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
   if (plan.url.port == 0) return "url: port 0 cannot be connected to";
   if (raw.duration.count() <= 0) return "--duration must be longer than 0";
-  if (raw.timeout.count() <= 0 || raw.connect_timeout.count() <= 0) return "--timeout must be longer than 0";
+  if (raw.timeout.count() <= 0) return "--timeout must be longer than 0";
+  if (raw.connect_timeout.count() <= 0) return "--connect-timeout must be longer than 0";
   if (plan.threads > plan.connections) return "--threads: more threads than connections";
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
   if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
@@ -190,12 +191,15 @@ void add_options(CLI::App& app, RawPlan& raw) {
   add_other_options(app, raw);
 }
 
-LoadPlan parse(CLI::App& app, RawPlan& raw, int argc, const char* const* argv) {
+LoadPlan parse(CLI::App& app, RawPlan& raw, const std::set<Workload>& spoken, int argc, const char* const* argv) {
   LoadPlan& plan = raw.plan;
   const std::string program = program_name(argv[0]);
   app.name(program);
   parse_or_exit(app, program, argc, argv);
 
+  if (!spoken.contains(plan.workload))
+    usage_error(program, fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
+                                     netdyno::to_string(*spoken.begin())));
   if (raw.rate_hz > 0 && app.count("--arrivals") == 0) plan.arrivals = Arrivals::constant;
   if (const auto why = contradiction(raw, app); !why.empty()) usage_error(program, why);
   if (raw.rate_hz > 0) plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * plan.connections : raw.rate_hz;
@@ -215,13 +219,20 @@ void keep_only(CLI::App& app, const std::set<std::string>& names) {
   }
 }
 
+template <typename Value>
+std::set<Value> all_of(const std::map<std::string, Value>& choices) {
+  std::set<Value> values;
+  for (const auto& [name, value] : choices) values.insert(value);
+  return values;
+}
+
 }  // namespace
 
 LoadPlan parse_load_plan(int argc, const char* const* argv) {
   RawPlan raw{LoadPlan{}};
   CLI::App app{description};
   add_options(app, raw);
-  return parse(app, raw, argc, argv);
+  return parse(app, raw, all_of(workloads), argc, argv);
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {
@@ -230,12 +241,7 @@ LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& su
   add_options(app, raw);
   keep_only(app, subset.options);
   subset.add_own(app);
-  const LoadPlan plan = parse(app, raw, argc, argv);
-  if (!subset.workloads.contains(plan.workload))
-    usage_error(program_name(argv[0]),
-                fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
-                            netdyno::to_string(*subset.workloads.begin())));
-  return plan;
+  return parse(app, raw, subset.workloads, argc, argv);
 }
 
 }  // namespace netdyno::load
