@@ -139,18 +139,18 @@ class Bytes(Frozen):
 class GeneratorThread(Frozen):
     cpu_user_s: float
     cpu_system_s: float
-    spun_s: float = 0.0
+    spun_s: float
 
 
 class Generator(Frozen):
-    """`spun_s`: of the two times before it, what went into looking out for messages (docs/adr/wake-early.md)."""
+    """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md)."""
 
     cpu_user_s: float
     cpu_system_s: float
+    spun_s: float
     cores_used: float
     max_rss_bytes: int
     threads: tuple[GeneratorThread, ...]
-    spun_s: float = 0.0
 
 
 class TimeSeries(Frozen):

@@ -134,6 +134,7 @@ def load_result(
     service = response if scenario.arrivals == "closed" else distribution(median_ns * 0.97, sigma, completed)
     lag = distribution(1_500 if scenario.arrivals != "closed" else 120, 0.7, 200_000)
     busy = 0.55 + 0.1 * random.random()
+    thread = GeneratorThread(cpu_user_s=busy * WINDOW_S * 0.3, cpu_system_s=busy * WINDOW_S * 0.7, spun_s=0.0)
     size = scenario.size
     return LoadResult(
         version=1,
@@ -164,11 +165,12 @@ def load_result(
         ),
         bytes=Bytes(sent=completed * size, received=completed * size, expected=completed * size),
         generator=Generator(
-            cpu_user_s=busy * WINDOW_S * 0.3,
-            cpu_system_s=busy * WINDOW_S * 0.7,
+            cpu_user_s=thread.cpu_user_s,
+            cpu_system_s=thread.cpu_system_s,
+            spun_s=0.0,
             cores_used=busy,
             max_rss_bytes=24 << 20,
-            threads=(GeneratorThread(cpu_user_s=busy * WINDOW_S * 0.3, cpu_system_s=busy * WINDOW_S * 0.7),),
+            threads=(thread,),
         ),
         errors={"timeout": 0, "closed_by_server": 0, "reset": 0, "protocol": 0},
         timeseries=TimeSeries(

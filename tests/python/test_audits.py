@@ -47,7 +47,7 @@ LOAD = LoadResult(
     connect_ns=NONE,
     messages=Messages(sent=10, expected=10, received=10, lost=0, duplicated=0, reordered=0, corrupt=0),
     bytes=Bytes(sent=310, received=310, expected=310),
-    generator=Generator(cpu_user_s=0.0, cpu_system_s=0.0, cores_used=0.0, max_rss_bytes=0, threads=()),
+    generator=Generator(cpu_user_s=0.0, cpu_system_s=0.0, spun_s=0.0, cores_used=0.0, max_rss_bytes=0, threads=()),
     errors={},
     timeseries=TimeSeries(interval_ns=1, completed=(), p50_ns=(), p99_ns=(), errors=()),
     audits=(Audit(name="verification", passed=True, detail="all true"),),

@@ -45,9 +45,10 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
     generator = Generator(
         cpu_user_s=cpu.user_s,
         cpu_system_s=cpu.system_s,
+        spun_s=0.0,  # a closed loop looks out for no moment
         cores_used=(cpu.user_s + cpu.system_s) / window_s,
         max_rss_bytes=peak_rss_bytes(),
-        threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s),),
+        threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
     )
     return LoadResult(
         version=1,
