@@ -4,8 +4,8 @@
 
 namespace netdyno {
 
-/// A member function and the object to call it on: what goes on when a wait is over. Two pointers, where a std::function
-/// is four.
+/// A member function and the object to call it on: what goes on when a wait is over. Two pointers, where a
+/// std::function is four.
 struct Callback {
   void (*function)(void*) = nullptr;
   void* object = nullptr;
