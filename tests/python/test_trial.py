@@ -245,6 +245,11 @@ def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench:
         signal.raise_signal(signal.SIGINT)
 
     before = children()  # another test's browser may be one
-    with pytest.raises(KeyboardInterrupt):
-        run(contestant, bench._replace(progress=interrupt))
+    # A shell starts its background jobs with SIGINT ignored, and these tests may be one.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(contestant, bench._replace(progress=interrupt))
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert children() == before
