@@ -80,11 +80,11 @@ def log_path(cell: Cell) -> Path:
 
 def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog) -> _Measured:
     command = server_command(contestant, wanted)
-    kernel_at_start = observe.read_kernel()
+    kernel_at_start = observe.take_kernel()
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
         ready = _wait_ready(server, lines, bench)
-        watch = Watch(ready.pid, kernel_at_start, bench.experiment.duration_s)
+        watch = Watch(ready.pid, kernel_at_start, bench.experiment)
         program, command = _load_program(cell, wanted, ready, bench)
         load = generate.measure(program, command, server, watch, bench, log)
         closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)

@@ -5,39 +5,56 @@ from __future__ import annotations
 import time
 
 from netdyno import observe
-from netdyno.model import ServerObservation
+from netdyno.model import Experiment, ServerObservation
 from netdyno.process import TrialError
 
 LATE_READING_S = 0.02
 """How long before the end of the window the threads are read once more (see observe.observation)."""
 
 
+REHEARSAL_S = 0.1
+"""How long before the window the server is read for nothing, so that the reading that counts finds its code and the
+kernel's in reach, and takes microseconds where the first would take milliseconds."""
+
+
 class Watch:
     """Takes the readings as the generator announces its window."""
 
-    def __init__(self, pid: int, kernel_at_start: dict[str, int], duration_s: float) -> None:
+    def __init__(self, pid: int, kernel_at_start: str, experiment: Experiment) -> None:
         self._pid = pid
-        self._duration_s = duration_s
+        self._experiment = experiment
         self._kernel = [kernel_at_start]
-        self._before: observe.Reading | None = None
-        self._late: observe.Reading | None = None
-        self._after: observe.Reading | None = None
+        self._before: observe.Snapshot | None = None
+        self._late: observe.Snapshot | None = None
+        self._after: observe.Snapshot | None = None
+        self._rehearse_at = float("inf")
         self._late_at = float("inf")
 
-    def window_start(self) -> None:
-        self._before = self._read()
-        self._kernel.append(observe.read_kernel())
-        if self._before.threads > 1:
-            self._late_at = self._before.at_s + self._duration_s - LATE_READING_S
+    def connected(self) -> None:
+        """The load begins within milliseconds, with its warm-up."""
+        self._rehearse_at = time.monotonic() + self._experiment.warmup_s - REHEARSAL_S
 
-    def maybe_read_late(self) -> None:
-        if time.monotonic() >= self._late_at and self._after is None:
-            self._late = self._read()
+    def window_start(self) -> None:
+        self._rehearse_at = float("inf")
+        self._before = self._take()
+        self._kernel.append(observe.take_kernel())
+        if len(self._before.tasks) > 1:
+            self._late_at = self._before.at_s + self._experiment.duration_s - LATE_READING_S
+
+    def maybe_take(self) -> None:
+        """What is due now."""
+        now = time.monotonic()
+        if now >= self._rehearse_at:
+            self._rehearse_at = float("inf")
+            self._take()
+            observe.take_kernel()
+        if now >= self._late_at and self._after is None:
+            self._late = self._take()
             self._late_at = float("inf")
 
     def window_end(self) -> None:
-        self._after = self._read()
-        self._kernel.append(observe.read_kernel())
+        self._after = self._take()
+        self._kernel.append(observe.take_kernel())
         self._late_at = float("inf")
 
     def generator_ended(self) -> None:
@@ -48,23 +65,24 @@ class Watch:
 
     def next_wait(self, deadline: float) -> float:
         """Seconds until something is due."""
-        return max(0.0, min(deadline, self._late_at) - time.monotonic())
+        return max(0.0, min(deadline, self._rehearse_at, self._late_at) - time.monotonic())
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None:
             raise TrialError("the load did not announce its window on --events-fd")
-        return observe.observation(self._before, self._late, self._after, totals)
+        late = observe.understand(self._late) if self._late else None
+        return observe.observation(observe.understand(self._before), late, observe.understand(self._after), totals)
 
     def kernel(self) -> dict[str, int]:
         """The counters over the window, and as `setup.<name>` over what came before it: the server's start, the
         connects and the warm-up, where a full accept queue shows."""
-        at_start, before, after = self._kernel
+        at_start, before, after = (observe.parse_counters(text) for text in self._kernel)
         setup = {f"setup.{name}": value for name, value in observe.increase(at_start, before).items()}
         return observe.increase(before, after) | setup
 
-    def _read(self) -> observe.Reading:
+    def _take(self) -> observe.Snapshot:
         try:
-            return observe.read(self._pid)
+            return observe.take(self._pid)
         except OSError as error:
             raise TrialError("the server was gone when it was to be observed") from error

@@ -54,7 +54,7 @@ def test_our_own_process_is_read_truly() -> None:
     thread = threading.Thread(target=stop.wait)
     thread.start()
     try:
-        seen = observe.read(os.getpid())
+        seen = observe.understand(observe.take(os.getpid()))
     finally:
         stop.set()
         thread.join()
@@ -79,7 +79,7 @@ def test_a_process_that_is_gone_is_an_error() -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     with pytest.raises(OSError, match="No such"):
-        observe.read(pid)
+        observe.understand(observe.take(pid))
 
 
 def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path: Pat
     old = name.read_text()
     name.write_text("a) b (c")
     try:
-        assert observe.read(os.getpid()).threads >= 1
+        assert observe.understand(observe.take(os.getpid())).threads >= 1
     finally:
         name.write_text(old)
 
@@ -120,4 +120,6 @@ def test_an_increase_is_per_counter() -> None:
 
 
 def test_this_kernel_has_the_counters_that_explain_a_failed_connect() -> None:
-    assert {"ListenOverflows", "ListenDrops", "TCPSynRetrans", "RetransSegs"} <= observe.read_kernel().keys()
+    assert {"ListenOverflows", "ListenDrops", "TCPSynRetrans", "RetransSegs"} <= observe.parse_counters(
+        observe.take_kernel()
+    ).keys()

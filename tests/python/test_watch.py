@@ -1,0 +1,66 @@
+"""When the server is read, on this very process as the server."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from netdyno import experiment, observe
+from netdyno.watch import Watch
+
+TOML = """
+question = "When?"
+contestants = ["*"]
+blocks = 1
+warmup = "{warmup}"
+duration = "10s"
+[[scenario]]
+name = "echo"
+workload = "echo"
+"""
+
+
+def watch(warmup: str) -> Watch:
+    return Watch(os.getpid(), observe.take_kernel(), experiment.parse(TOML.format(warmup=warmup), "when", "here"))
+
+
+def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    take = observe.take
+
+    def counted(pid: int) -> observe.Snapshot:
+        taken.append(pid)
+        return take(pid)
+
+    monkeypatch.setattr(observe, "take", counted)
+    now = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    watched = watch("500ms")
+    assert watched.next_wait(1100.0) == 100
+    watched.connected()
+    assert watched.next_wait(1100.0) == pytest.approx(0.4)
+    now += 0.39
+    watched.maybe_take()
+    assert taken == []
+    now += 0.02
+    assert watched.next_wait(1100.0) == 0
+    watched.maybe_take()
+    watched.maybe_take()
+    assert taken == [os.getpid()]
+    assert watched.next_wait(1100.0) > 90
+    now += 1
+    watched.window_start()
+    now += 10
+    watched.window_end()
+    assert taken == [os.getpid()] * 3
+    assert watched.observation({}).window_s == pytest.approx(10), "a rehearsal is no reading"
+
+
+def test_without_a_warm_up_the_window_comes_first() -> None:
+    watched = watch("0ms")
+    watched.window_start()
+    watched.window_end()
+    assert watched.observation({}).threads >= 1
+    assert "ListenOverflows" in watched.kernel()
