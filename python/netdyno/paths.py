@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def build_dir() -> Path:
-    """The build that is measured: $NETDYNO_BUILD, else build/release of the repository."""
-    return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / "release")
+    """The programs that are run: $NETDYNO_BUILD, else those of the preset that ./netdyno would take."""
+    return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / (os.environ.get("NETDYNO_PRESET") or "release"))
 
 
 def generator_path(build: Path) -> Path:
