@@ -78,7 +78,11 @@ void Histogram::grow(std::size_t index) {
   counts_.resize(std::min(all_counts, std::max(index + 1, counts_.size() * 2)));
 }
 
+// Empty ones are common: a time series has one for every interval in which nothing came, thousands where a long run is
+// ended early.
+
 void Histogram::add(const Histogram& other) {
+  if (other.count_ == 0) return;
   if (other.counts_.size() > counts_.size()) counts_.resize(other.counts_.size());
   for (std::size_t i = 0; i < other.counts_.size(); ++i) counts_[i] += other.counts_[i];
   count_ += other.count_;
@@ -86,6 +90,7 @@ void Histogram::add(const Histogram& other) {
 }
 
 void Histogram::clear() {
+  if (count_ == 0) return;
   std::fill(counts_.begin(), counts_.end(), 0);
   count_ = 0;
   sum_ = 0;
@@ -96,6 +101,7 @@ double Histogram::mean() const { return count_ == 0 ? 0 : static_cast<double>(su
 std::int64_t Histogram::max() const { return at(100); }
 
 std::int64_t Histogram::at(double percentile) const {
+  if (count_ == 0) return 0;
   const auto wanted = static_cast<std::uint64_t>(std::min(percentile, 100.0) * static_cast<double>(count_) / 100 + 0.5);
   const auto rank = std::max<std::uint64_t>(wanted, 1);
   std::uint64_t seen = 0;
