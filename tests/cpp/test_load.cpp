@@ -402,7 +402,9 @@ TEST(Load, StartsAChatWhenEverybodyHasHeardSomething) {
 TEST(Load, CountsOnesOwnMessageInAChatToOthersAsOneTooMany) {
   const Figures f = chat_in_a_room_that_fills_slowly(Audience::others);
   EXPECT_EQ(f.messages.expected, 250U);
-  EXPECT_EQ(f.messages.duplicated, 50U);
+  // The run ends when everybody has heard what was meant for them; the last message may then still be on its way back.
+  EXPECT_GE(f.messages.duplicated, 49U);
+  EXPECT_LE(f.messages.duplicated, 50U);
   EXPECT_EQ(lost(f.messages), 0U);
 }
 
