@@ -80,7 +80,6 @@ void Histogram::grow(std::size_t index) {
 
 // Empty ones are common: a time series has one for every interval in which nothing came, thousands where a long run is
 // ended early.
-
 void Histogram::add(const Histogram& other) {
   if (other.count_ == 0) return;
   if (other.counts_.size() > counts_.size()) counts_.resize(other.counts_.size());
