@@ -17,6 +17,11 @@ Totals Counters::totals() const {
     sum.connections += shard.connections;
     sum.protocol_errors += shard.protocol_errors;
     sum.slow_closed += shard.slow_closed;
+    sum.oversized += shard.oversized;
+    sum.peers_refused += shard.peers_refused;
+    sum.peers_expired += shard.peers_expired;
+    sum.strangers += shard.strangers;
+    sum.send_dropped += shard.send_dropped;
   }
   return sum;
 }

@@ -14,6 +14,12 @@ struct Totals {
   std::uint64_t connections = 0;
   std::uint64_t protocol_errors = 0;
   std::uint64_t slow_closed = 0;
+  // Transports without connections (protocol/WIRE.md).
+  std::uint64_t oversized = 0;
+  std::uint64_t peers_refused = 0;
+  std::uint64_t peers_expired = 0;
+  std::uint64_t strangers = 0;
+  std::uint64_t send_dropped = 0;
 };
 
 /// What a server did. Any thread may add; the shards keep threads from sharing a cache line, so that counting is not
@@ -28,6 +34,12 @@ class Counters {
   /// A reader that let more than the outbox limit pile up, or that a blocking send timed out on.
   void add_slow_closed() { add(&Shard::slow_closed, 1); }
 
+  void add_oversized() { add(&Shard::oversized, 1); }
+  void add_peer_refused() { add(&Shard::peers_refused, 1); }
+  void add_peer_expired() { add(&Shard::peers_expired, 1); }
+  void add_stranger() { add(&Shard::strangers, 1); }
+  void add_send_dropped(std::size_t messages = 1) { add(&Shard::send_dropped, messages); }
+
   /// Exact once the counting threads are done; a lower bound before.
   Totals totals() const;
 
@@ -35,6 +47,7 @@ class Counters {
   using Count = std::atomic<std::uint64_t>;
   struct alignas(64) Shard {
     Count requests{0}, bytes_in{0}, bytes_out{0}, connections{0}, protocol_errors{0}, slow_closed{0};
+    Count oversized{0}, peers_refused{0}, peers_expired{0}, strangers{0}, send_dropped{0};
   };
   void add(Count Shard::*field, std::uint64_t n) {
     (shards_[shard_of_this_thread()].*field).fetch_add(n, std::memory_order_relaxed);

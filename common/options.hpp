@@ -2,10 +2,15 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 
 #include "common/url.hpp"
+
+namespace CLI {
+class App;
+}
 
 namespace netdyno {
 
@@ -17,7 +22,8 @@ enum class ServiceKind { wait, cpu };
 /// How many threads a model can have; a value that the model cannot have is refused, never ignored.
 enum class ThreadModel { any, one, per_connection };
 
-/// The options that every server takes (the program contract). Defaults are what a person gets who gives none.
+/// The options that every server takes (the program contract). Defaults are what a person gets who gives none. Some
+/// exist for some transports only, and are refused elsewhere.
 struct ServerOptions {
   Url listen{"tcp", "127.0.0.1", 0, ""};
   Workload workload = Workload::echo;
@@ -31,11 +37,17 @@ struct ServerOptions {
   ServiceKind service_kind = ServiceKind::wait;
   std::size_t max_frame = 1 << 20;
   std::size_t outbox_limit = 4 << 20;
+  // Transports without connections (protocol/WIRE.md).
+  std::size_t peers = 16384;
+  std::chrono::nanoseconds peer_timeout = std::chrono::seconds{30};
+  std::size_t socket_buffer = 0;  // SO_RCVBUF and SO_SNDBUF; 0: as the system has it
 };
 
 /// Parses the command line. Ends the program on `--help` (exit 0) and on an unknown option or a bad value (exit 2, one
-/// clear line on stderr).
-ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads);
+/// clear line on stderr). `transport` is the one that the server speaks; `add_own` adds options of its own.
+ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads,
+                                   const std::string& transport = "tcp",
+                                   const std::function<void(CLI::App&)>& add_own = {});
 
 std::string_view to_string(Workload workload);
 

@@ -158,13 +158,29 @@ void announce_ready(const Url& endpoint) {
   print_line({{"ready", true}, {"endpoint", format_url(endpoint)}, {"pid", getpid()}});
 }
 
-void print_totals(const Totals& totals) {
-  print_line({{"requests", totals.requests},
-              {"bytes_in", totals.bytes_in},
-              {"bytes_out", totals.bytes_out},
-              {"connections", totals.connections},
-              {"protocol_errors", totals.protocol_errors},
-              {"slow_closed", totals.slow_closed}});
+namespace {
+
+nlohmann::ordered_json totals_json(const Totals& totals) {
+  return {{"requests", totals.requests},
+          {"bytes_in", totals.bytes_in},
+          {"bytes_out", totals.bytes_out},
+          {"connections", totals.connections},
+          {"protocol_errors", totals.protocol_errors},
+          {"slow_closed", totals.slow_closed}};
+}
+
+}  // namespace
+
+void print_totals(const Totals& totals) { print_line(totals_json(totals)); }
+
+void print_totals_with_peers(const Totals& totals) {
+  auto json = totals_json(totals);
+  json["oversized"] = totals.oversized;
+  json["peers_refused"] = totals.peers_refused;
+  json["peers_expired"] = totals.peers_expired;
+  json["strangers"] = totals.strangers;
+  json["send_dropped"] = totals.send_dropped;
+  print_line(json);
 }
 
 }  // namespace netdyno

@@ -92,5 +92,7 @@ void announce_ready(const Url& endpoint);
 struct Totals;
 /// Prints the one line of totals that ends a server's life.
 void print_totals(const Totals& totals);
+/// The same of a server whose transport has no connections.
+void print_totals_with_peers(const Totals& totals);
 
 }  // namespace netdyno

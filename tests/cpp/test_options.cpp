@@ -28,6 +28,33 @@ TEST(Options, DefaultsAreLoopbackAndEcho) {
   EXPECT_EQ(options.max_frame, 1U << 20);
 }
 
+ServerOptions parse_udp(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv{"a-server"};
+  argv.insert(argv.end(), arguments);
+  return parse_server_options(static_cast<int>(argv.size()), argv.data(), ThreadModel::any, "udp");
+}
+
+TEST(Options, OfATransportWithoutConnections) {
+  EXPECT_EQ(parse_udp({}).listen.transport, "udp");
+  EXPECT_EQ(parse_udp({}).peers, 16384U);
+  const ServerOptions options =
+      parse_udp({"--listen", "udp://[::1]:7", "--peers", "5", "--peer-timeout", "2s", "--socket-buffer", "1MiB"});
+  EXPECT_EQ(format_url(options.listen), "udp://[::1]:7");
+  EXPECT_EQ(options.peers, 5U);
+  EXPECT_EQ(options.peer_timeout, std::chrono::seconds{2});
+  EXPECT_EQ(options.socket_buffer, 1U << 20);
+}
+
+TEST(Options, EachTransportRefusesWhatMeansNothingToIt) {
+  for (const char* option : {"--backlog", "--nodelay", "--read-buffer", "--write-mode"})
+    EXPECT_EXIT(parse_udp({option, "1"}), ExitedWithCode(2), option);
+  for (const char* option : {"--peers", "--peer-timeout", "--socket-buffer"})
+    EXPECT_EXIT(parse({option, "1s"}), ExitedWithCode(2), option);
+  EXPECT_EXIT(parse_udp({"--listen", "tcp://127.0.0.1:0"}), ExitedWithCode(2), "--listen");
+  EXPECT_EXIT(parse_udp({"--workload", "http"}), ExitedWithCode(2), "--workload: udp carries echo, rpc and chat");
+  EXPECT_EXIT(parse_udp({"--peer-timeout", "0"}), ExitedWithCode(2), "--peer-timeout must be longer");
+}
+
 TEST(Options, EveryValueArrives) {
   const ServerOptions options = parse({"--listen",
                                        "tcp://[::1]:7",
