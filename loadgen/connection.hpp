@@ -14,7 +14,7 @@ namespace netdyno::load {
 struct Connection {
   enum class State : unsigned char { waiting, connecting, open, gone };
 
-  std::unique_ptr<Decoder> decoder;
+  std::unique_ptr<Decoder> decoder;  // none where whole messages come: the thread has one reader for all
   Flight flight;
   std::string rest;         // of a message that the socket took in part
   std::size_t rest_at = 0;  // where the untaken bytes begin

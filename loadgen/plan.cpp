@@ -8,6 +8,8 @@
 #include <cmath>
 #include <map>
 
+#include "common/control.hpp"
+#include "common/framing.hpp"
 #include "common/option_values.hpp"
 #include "common/stamp.hpp"
 
@@ -28,9 +30,12 @@ Examples:
       500 messages a second in all, at random times, each broadcast to everybody
   netdyno-load tcp://127.0.0.1:7000 --workload http -c 20 --depth 4 --json result.json
       pipelined HTTP requests, four in flight on each connection; the figures go to a file as well
+  netdyno-load udp://127.0.0.1:7000 --workload chat --audience all -c 100
+      datagrams; what was lost, came twice or out of order stands beside the times
 )";
 
 constexpr std::size_t max_size = 64 << 20;
+const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Workload> workloads{{"echo", Workload::echo},
@@ -97,9 +102,9 @@ void add_connect_rate(CLI::App& app, LoadPlan& plan) {
       ->type_name("N|burst");
 }
 
-void add_load_options(CLI::App& app, RawPlan& raw) {
+void add_load_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& spoken) {
   LoadPlan& plan = raw.plan;
-  add_url(app, "url", plan.url, {"tcp"}, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
+  add_url(app, "url", plan.url, spoken, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
   add_choice(app, "--workload", plan.workload, workloads,
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   app.add_option("-c,--connections", plan.connections, "connections (default 1)")->check(CLI::Range(1U, 1'000'000U));
@@ -147,6 +152,30 @@ std::size_t smallest_message(Workload workload) {
   return min_stamp_size + (ends_with_newline ? 1 : 0);
 }
 
+/// The longest message of a workload that one datagram holds, as --size counts it.
+std::size_t longest_in_a_datagram(Workload workload) {
+  constexpr std::size_t fields_beside_the_stamp = 64;  // of a request or response of rpc, at most
+  if (workload == Workload::rpc) return max_datagram - frame_header_size - fields_beside_the_stamp;
+  return workload == Workload::chat ? max_datagram - frame_header_size : max_datagram;
+}
+
+/// The same for transports that carry messages.
+std::string message_contradiction(const LoadPlan& plan) {
+  const std::string& transport = plan.url.transport;
+  if (plan.workload == Workload::lines || plan.workload == Workload::http)
+    return fmt::format("--workload: {} carries echo, rpc and chat; want one of them", transport);
+  if (!plan.nodelay) return fmt::format("--nodelay off is for tcp; {} has no such delay", transport);
+  if (plan.write_mode == WriteMode::split)
+    return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
+  const std::size_t longest = longest_in_a_datagram(plan.workload);
+  if (transport != "zmq+tcp" && plan.size > longest)
+    return fmt::format("--size: over {} a message of {} has at most {} bytes", transport,
+                       netdyno::to_string(plan.workload), longest);
+  if (transport == "multicast" && plan.workload == Workload::chat && plan.audience != Audience::all)
+    return "--audience: a multicast message reaches its sender too; say --audience all";
+  return {};
+}
+
 /// What no single option can tell; empty when the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CLI::App& app) {
   const LoadPlan& plan = raw.plan;
@@ -159,6 +188,8 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
            std::to_string(smallest_message(plan.workload)) + " bytes";
   if (plan.workload == Workload::http && plan.size > max_target)
     return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
+  if (carries_messages(plan.url))
+    if (auto why = message_contradiction(plan); !why.empty()) return why;
   if (plan.url.port == 0) return "url: port 0 cannot be connected to";
   if (raw.duration.count() <= 0) return "--duration must be longer than 0";
   if (raw.timeout.count() <= 0) return "--timeout must be longer than 0";
@@ -177,6 +208,8 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
 
 }  // namespace
 
+bool carries_messages(const Url& url) { return url.transport != "tcp"; }
+
 std::string_view to_string(Arrivals value) {
   for (const auto& [name, known] : arrivals)
     if (known == value) return name;
@@ -185,8 +218,8 @@ std::string_view to_string(Arrivals value) {
 
 namespace {
 
-void add_options(CLI::App& app, RawPlan& raw) {
-  add_load_options(app, raw);
+void add_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& spoken) {
+  add_load_options(app, raw, spoken);
   add_connection_options(app, raw);
   add_other_options(app, raw);
 }
@@ -231,14 +264,14 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 LoadPlan parse_load_plan(int argc, const char* const* argv) {
   RawPlan raw{LoadPlan{}};
   CLI::App app{description};
-  add_options(app, raw);
+  add_options(app, raw, transports);
   return parse(app, raw, all_of(workloads), argc, argv);
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {
   RawPlan raw{subset.defaults};
   CLI::App app{subset.description};
-  add_options(app, raw);
+  add_options(app, raw, subset.transports);
   keep_only(app, subset.options);
   subset.add_own(app);
   return parse(app, raw, subset.workloads, argc, argv);

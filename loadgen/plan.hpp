@@ -21,6 +21,10 @@ namespace netdyno::load {
 
 enum class Arrivals { closed, constant, poisson };
 
+/// Whether a message comes whole over this transport or not at all: it has no streams, and may lose what it carries
+/// (protocol/WIRE.md, "Transports that carry messages").
+bool carries_messages(const Url& url);
+
 /// What the generator is asked to do. Parsed once, never changed.
 struct LoadPlan {
   Url url;
@@ -54,8 +58,9 @@ LoadPlan parse_load_plan(int argc, const char* const* argv);
 struct PlanSubset {
   std::string description;
   LoadPlan defaults;
-  std::set<std::string> options;           // long names; the other options of the generator are unknown to it
-  std::set<Workload> workloads;            // at least one
+  std::set<std::string> options;  // long names; the other options of the generator are unknown to it
+  std::set<Workload> workloads;   // at least one
+  std::set<std::string> transports{"tcp"};
   std::function<void(CLI::App&)> add_own;  // options that the generator does not have
 };
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset);

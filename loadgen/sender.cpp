@@ -24,20 +24,21 @@ void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked
 
 void Sender::gather(std::uint32_t number, const Connection& connection) {
   buffer_.clear();
-  pieces_.clear();
+  ends_.clear();
   Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
   const std::uint64_t most = split_ ? 1 : connection.flight.unsent();
   do {
-    const std::size_t at = buffer_.size();
     const std::size_t header = codec_.encode(stamp, buffer_);
-    pieces_.push_back({at + header, buffer_.size()});
+    if (ends_.empty()) header_ = header;
+    ends_.push_back(buffer_.size());
     ++stamp.sequence;
-  } while (pieces_.size() < most && buffer_.size() < largest_gathering);
+  } while (ends_.size() < most && buffer_.size() < largest_gathering);
 }
 
 std::size_t Sender::write(std::uint32_t number) {
   const std::string_view bytes{buffer_};
-  const std::size_t header = split_ ? pieces_.front().header_end : 0;
+  if (messages_) return transport_.send_messages(number, bytes, ends_);
+  const std::size_t header = split_ ? header_ : 0;
   if (header == 0) return transport_.send(number, bytes);
   const std::size_t taken = transport_.send(number, bytes.substr(0, header));
   return taken < header ? taken : header + transport_.send(number, bytes.substr(header));
@@ -46,9 +47,9 @@ std::size_t Sender::write(std::uint32_t number) {
 std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos at,
                                bool was_blocked) {
   std::size_t begun = 0;
-  for (const Piece& piece : pieces_) {
+  for (const std::size_t end : ends_) {
     if (taken <= begun) break;
-    begun = piece.end;
+    begun = end;
     const Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
     const Nanos intended = connection.flight.send(at);
     recorder_.sent(intended, at, was_blocked);

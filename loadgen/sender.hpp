@@ -16,8 +16,13 @@ namespace netdyno::load {
 /// bytes. Owning thread only.
 class Sender {
  public:
-  Sender(WriteMode mode, const Slice& slice, Transport& transport, Codec& codec, Recorder& recorder)
-      : split_(mode == WriteMode::split), slice_(slice), transport_(transport), codec_(codec), recorder_(recorder) {}
+  Sender(const LoadPlan& plan, const Slice& slice, Transport& transport, Codec& codec, Recorder& recorder)
+      : split_(plan.write_mode == WriteMode::split),
+        messages_(carries_messages(plan.url)),
+        slice_(slice),
+        transport_(transport),
+        codec_(codec),
+        recorder_(recorder) {}
 
   /// Replies that each message brings (1 unless told otherwise).
   void set_recipients(std::uint64_t recipients) { recipients_ = recipients; }
@@ -32,11 +37,6 @@ class Sender {
   void writable(std::uint32_t number, Connection& connection);
 
  private:
-  struct Piece {
-    std::size_t header_end;
-    std::size_t end;
-  };
-
   void push(std::uint32_t number, Connection& connection, bool was_blocked);
   /// Encodes messages that can leave in one write.
   void gather(std::uint32_t number, const Connection& connection);
@@ -45,13 +45,15 @@ class Sender {
   std::size_t note_begun(std::uint32_t number, Connection& connection, std::size_t taken, Nanos at, bool was_blocked);
 
   bool split_;
+  bool messages_;
   Slice slice_;
   Transport& transport_;
   Codec& codec_;
   Recorder& recorder_;
   std::uint64_t recipients_ = 1;
   std::string buffer_;
-  std::vector<Piece> pieces_;
+  std::vector<std::size_t> ends_;  // of the messages in it
+  std::size_t header_ = 0;         // size of the first one's header
 };
 
 }  // namespace netdyno::load

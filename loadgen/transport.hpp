@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "loadgen/clock.hpp"
@@ -21,7 +22,8 @@ class TransportEvents {
   virtual void on_connected(std::uint32_t connection) = 0;
   /// `error` is an errno.
   virtual void on_connect_failed(std::uint32_t connection, ConnectFailure failure, int error) = 0;
-  /// Bytes of a stream, or one datagram. Valid during the call.
+  /// Bytes of a stream in any slicing; of a transport that carries messages, exactly one message, however broken, and
+  /// never a control message. Valid during the call.
   virtual void on_received(std::uint32_t connection, std::string_view bytes) = 0;
   /// A connection that could not take everything can take more.
   virtual void on_writable(std::uint32_t connection) = 0;
@@ -29,14 +31,22 @@ class TransportEvents {
   virtual void on_closed(std::uint32_t connection, CloseReason reason) = 0;
 };
 
-/// How bytes get to the server and back. Never blocks but in `wait`. Owning thread only, except `wake`.
+/// How bytes get to the server and back. Never blocks but in `wait`. Owning thread only, except `wake`. A transport
+/// that carries messages (carries_messages) makes connections of them with HELO, WELC and BYE!
+/// (transport/greeting.hpp): a connection is established when the server has answered WELC. Its destructor takes leave
+/// of the server.
 class Transport {
  public:
   virtual ~Transport() = default;
   /// Begins to connect; on_connected or on_connect_failed follows, perhaps from within.
   virtual void connect(std::uint32_t connection, TransportEvents& events) = 0;
-  /// Returns how many bytes were taken. When it is not all of them, on_writable or on_closed follows.
+  /// Returns how many bytes were taken. When it is not all of them, on_writable or on_closed follows. A transport that
+  /// carries messages gets one, and takes all of it or nothing.
   virtual std::size_t send(std::uint32_t connection, std::string_view bytes) = 0;
+  /// Only where messages are carried: sends those that stand one after the other in `bytes`, up to each of `ends`.
+  /// Returns how many bytes were taken, whole messages all, with the same promise as `send`.
+  virtual std::size_t send_messages(std::uint32_t connection, std::string_view bytes,
+                                    std::span<const std::size_t> ends);
   /// Lets go of a connection, without an event.
   virtual void close(std::uint32_t connection) = 0;
   /// Delivers events until there are none at hand; waits for the first until `until` at most (a moment that has passed:
@@ -44,6 +54,8 @@ class Transport {
   virtual bool wait(Nanos until, TransportEvents& events) = 0;
   /// Any thread: ends a `wait` early.
   virtual void wake() = 0;
+  /// Messages that have reached this machine's sockets and found no room in them: those, the generator has lost itself.
+  virtual std::uint64_t socket_drops() const { return 0; }
 };
 
 /// Ends the program when the address cannot be resolved.

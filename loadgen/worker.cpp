@@ -23,11 +23,15 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       schedule_(make_schedule(plan, slice)),
       transport_(make_transport(plan, slice)),
       recorder_(timeline),
-      sender_(plan.write_mode, slice, *transport_, *codec_, recorder_),
+      sender_(plan, slice, *transport_, *codec_, recorder_),
       connections_(slice.size()),
       deliveries_(slice.size(), is_chat() ? plan.connections : 1),
       sizes_known_(codec_->reply_size({}).has_value()) {
-  for (Connection& connection : connections_) connection.decoder = codec_->make_decoder();
+  if (carries_messages(plan.url)) {
+    messages_.emplace(*codec_);
+  } else {
+    for (Connection& connection : connections_) connection.decoder = codec_->make_decoder();
+  }
 }
 
 void Worker::run() {
@@ -164,7 +168,9 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes) {
   now_ = now_ns();
   receiver_ = number;
   recorder_.figures.bytes.received += bytes.size();
-  if (!connections_[number].decoder->receive(bytes, *this)) {
+  if (messages_) {
+    messages_->receive(bytes, *this);
+  } else if (!connections_[number].decoder->receive(bytes, *this)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
     let_go(number);

@@ -3,11 +3,13 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "loadgen/connection.hpp"
 #include "loadgen/control.hpp"
 #include "loadgen/deliveries.hpp"
+#include "loadgen/message_reader.hpp"
 #include "loadgen/process.hpp"
 #include "loadgen/recorder.hpp"
 #include "loadgen/schedule.hpp"
@@ -83,6 +85,7 @@ class Worker final : private TransportEvents, private ReplySink {
   Recorder recorder_;
   Sender sender_;
   std::vector<Connection> connections_;
+  std::optional<MessageReader> messages_;  // instead of the connections' decoders, where whole messages come
   Deliveries deliveries_;
   std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
   bool sizes_known_;                    // of replies, before they come

@@ -1,13 +1,38 @@
 #include "loadgen/transport.hpp"
 
+#include <array>
+
 #include "common/socket.hpp"
 #include "loadgen/transport/tcp.hpp"
 
 namespace netdyno::load {
+namespace {
+
+/// Each transport that this program was built with, one row.
+struct Kind {
+  std::string_view scheme;
+  std::unique_ptr<Transport> (*make)(const LoadPlan& plan, const Slice& slice);
+};
+constexpr std::array kinds{
+    Kind{"tcp", make_tcp_transport},
+};
+
+}  // namespace
+
+std::size_t Transport::send_messages(std::uint32_t connection, std::string_view bytes,
+                                     std::span<const std::size_t> ends) {
+  std::size_t taken = 0;
+  for (const std::size_t end : ends) {
+    if (send(connection, bytes.substr(taken, end - taken)) == 0) break;
+    taken = end;
+  }
+  return taken;
+}
 
 std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice) {
-  if (plan.url.transport == "tcp") return make_tcp_transport(plan, slice);
-  die("transport '" + plan.url.transport + "' is not spoken here");
+  for (const Kind& kind : kinds)
+    if (kind.scheme == plan.url.transport) return kind.make(plan, slice);
+  die("this generator was built without the transport '" + plan.url.transport + "'");
 }
 
 }  // namespace netdyno::load

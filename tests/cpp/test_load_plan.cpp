@@ -6,9 +6,14 @@
 namespace netdyno::load {
 namespace {
 
-LoadPlan parse(std::vector<const char*> arguments) {
-  arguments.insert(arguments.begin(), {"/usr/bin/netdyno-load", "tcp://127.0.0.1:7000"});
+LoadPlan parse_all(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "/usr/bin/netdyno-load");
   return parse_load_plan(static_cast<int>(arguments.size()), arguments.data());
+}
+
+LoadPlan parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "tcp://127.0.0.1:7000");
+  return parse_all(std::move(arguments));
 }
 
 TEST(LoadPlan, HasDefaults) {
@@ -123,6 +128,38 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{{"--service-time", "1ms"}, "workload rpc"},
                     Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
                     Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
+
+TEST(LoadPlan, TakesTransportsThatCarryMessages) {
+  for (const char* url :
+       {"udp://127.0.0.1:7000", "zmq+tcp://127.0.0.1:7000", "multicast://239.1.1.1:7000?interface=lo"})
+    EXPECT_TRUE(carries_messages(parse_all({url, "--workload", "rpc", "--nodelay", "on"}).url));
+  EXPECT_FALSE(carries_messages(parse({}).url));
+  EXPECT_EQ(parse_all({"udp://127.0.0.1:7000", "--size", "65507"}).size, 65507U);
+  EXPECT_EQ(parse_all({"udp://127.0.0.1:7000", "--workload", "chat", "-c", "2", "--size", "65503"}).size, 65503U);
+  EXPECT_EQ(parse_all({"zmq+tcp://127.0.0.1:7000", "--size", "1MiB"}).size, 1U << 20);
+}
+
+class MessageMistakes : public testing::TestWithParam<Mistake> {};
+
+TEST_P(MessageMistakes, EndWithExit2AndOneLine) {
+  const std::string line = std::string{"^netdyno-load: .*"} + GetParam().told + ".*help lists the options.\n$";
+  EXPECT_EXIT(parse_all(GetParam().arguments), testing::ExitedWithCode(2), line);
+}
+
+constexpr const char* udp = "udp://127.0.0.1:7000";
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, MessageMistakes,
+    testing::Values(Mistake{{udp, "--workload", "http"}, "udp carries echo, rpc and chat"},
+                    Mistake{{udp, "--workload", "lines"}, "udp carries echo, rpc and chat"},
+                    Mistake{{udp, "--nodelay", "off"}, "nodelay off is for tcp"},
+                    Mistake{{udp, "--write-mode", "split"}, "split is for tcp"},
+                    Mistake{{udp, "--size", "65508"}, "at most 65507 bytes"},
+                    Mistake{{udp, "--size", "65504", "--workload", "chat"}, "at most 65503 bytes"},
+                    Mistake{{udp, "--size", "65500", "--workload", "rpc"}, "at most 65439 bytes"},
+                    Mistake{{"multicast://239.1.1.1:7000", "--workload", "chat"}, "say --audience all"},
+                    Mistake{{"multicast://239.1.1.1:7000", "--size", "65508"}, "at most 65507 bytes"},
+                    Mistake{{"udp://127.0.0.1:0"}, "port 0"}, Mistake{{"quic://127.0.0.1:7000"}, "not spoken here"}));
 
 TEST(LoadPlan, HelpHasExamples) {
   EXPECT_EXIT(
