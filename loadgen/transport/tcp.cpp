@@ -1,30 +1,20 @@
 #include "loadgen/transport/tcp.hpp"
 
-#include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/in.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <span>
 #include <vector>
 
 #include "common/socket.hpp"
+#include "loadgen/transport/address.hpp"
+#include "loadgen/transport/poller.hpp"
 
 namespace netdyno::load {
 namespace {
-
-struct Address {
-  sockaddr_storage storage{};
-  socklen_t size = 0;
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
-};
 
 // glibc's send and recv are cancellation points: in a program with threads each call also switches deferred
 // cancellation on and off, which was a tenth of the generator's own CPU. Nobody cancels these threads; syscall(2) has
@@ -38,49 +28,6 @@ ssize_t receive_now(int fd, std::span<char> into) {
   return syscall(SYS_recvfrom, fd, into.data(), into.size(), 0, nullptr, nullptr);
 }
 
-/// An address of a host, IPv4 where it has one: `localhost` is ::1 first, and servers listen on 127.0.0.1. Ends the
-/// program when there is none.
-Address resolve(const std::string& host, std::uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) die(fmt::format("cannot resolve '{}': {}", host, gai_strerror(error)));
-  const addrinfo* best = found;
-  for (const addrinfo* other = found; other != nullptr && best->ai_family != AF_INET; other = other->ai_next)
-    if (other->ai_family == AF_INET) best = other;
-  Address address;
-  std::memcpy(&address.storage, best->ai_addr, best->ai_addrlen);
-  address.size = best->ai_addrlen;
-  freeaddrinfo(found);
-  return address;
-}
-
-std::vector<Address> resolve_sources(const std::vector<std::string>& hosts) {
-  std::vector<Address> sources;
-  for (const auto& host : hosts) sources.push_back(resolve(host, 0));
-  return sources;
-}
-
-ConnectFailure classify(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-      return ConnectFailure::refused;
-    case ETIMEDOUT:
-      return ConnectFailure::timed_out;
-    case ECONNRESET:
-      return ConnectFailure::reset;
-    default:
-      return ConnectFailure::other;
-  }
-}
-
-int socket_error(int fd) {
-  int error = 0;
-  socklen_t size = sizeof error;
-  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 ? error : errno;
-}
-
 /// epoll, edge-triggered: level-triggered, the kernel asks every socket that it has reported a second time, in the next
 /// wait, whether there is more. A recv that does not fill the buffer has emptied the socket (epoll(7), question 9), and
 /// what comes after it is a new edge. One recv a turn keeps a chatty connection from holding up the others: what filled
@@ -92,27 +39,22 @@ class TcpTransport final : public Transport {
         nodelay_(plan.nodelay),
         server_(resolve(plan.url.host, plan.url.port)),
         sources_(resolve_sources(plan.source_ips)),
-        epoll_(epoll_create1(EPOLL_CLOEXEC)),
-        wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         fds_(slice.size()),
         connecting_(slice.size()),
-        reset_(slice.size()) {
-    if (!epoll_ || !wake_) die(fmt::format("epoll: {}", std::strerror(errno)));
-    control(EPOLL_CTL_ADD, wake_.get(), EPOLLIN, wake_mark);
-  }
+        reset_(slice.size()) {}
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
     const int error = begin_connect(connection);
     const int fd = fds_[connection].get();
     if (error == 0) {
-      control(EPOLL_CTL_ADD, fd, readable, connection);
+      poller_.add(fd, readable, connection);
       events.on_connected(connection);
     } else if (error == EINPROGRESS) {
       connecting_[connection] = true;
-      control(EPOLL_CTL_ADD, fd, EPOLLOUT, connection);
+      poller_.add(fd, EPOLLOUT, connection);
     } else {
       close(connection);
-      events.on_connect_failed(connection, classify(error), error);
+      events.on_connect_failed(connection, connect_failure(error), error);
     }
   }
 
@@ -124,7 +66,7 @@ class TcpTransport final : public Transport {
     // once (socket(7), SO_ERROR): who hears of it here has to remember.
     if (sent < 0 && errno == ECONNRESET) reset_[connection] = true;
     const bool full = sent >= 0 || errno == EAGAIN || errno == EINTR || errno == ENOBUFS;
-    if (taken < bytes.size() && full) control(EPOLL_CTL_MOD, fd, readable | EPOLLOUT, connection);
+    if (taken < bytes.size() && full) poller_.modify(fd, readable | EPOLLOUT, connection);
     return taken;
   }
 
@@ -134,31 +76,20 @@ class TcpTransport final : public Transport {
   }
 
   bool wait(Nanos until, TransportEvents& events) override {
-    const int count = poll(unfinished_.empty() ? until : 0);
-    for (int i = 0; i < count; ++i) {
-      const epoll_event& event = ready_[static_cast<std::size_t>(i)];
-      if (event.data.u64 == wake_mark) {
-        std::uint64_t unused = 0;
-        [[maybe_unused]] const ssize_t n = read(wake_.get(), &unused, sizeof unused);
-      } else {
-        handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
-      }
-    }
+    const auto ready = poller_.wait(unfinished_.empty() ? until : 0);
+    for (const epoll_event& event : ready)
+      if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
     next_turn_.swap(unfinished_);
     for (const std::uint32_t connection : next_turn_)
       if (fds_[connection]) receive(connection, true, events);
-    const bool any = count > 0 || !next_turn_.empty();
+    const bool any = !ready.empty() || !next_turn_.empty();
     next_turn_.clear();
     return any;
   }
 
-  void wake() override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(wake_.get(), &one, sizeof one);
-  }
+  void wake() override { poller_.wake(); }
 
  private:
-  static constexpr std::uint64_t wake_mark = ~0ULL;
   static constexpr std::uint32_t readable = EPOLLIN | EPOLLRDHUP | EPOLLET;
   static constexpr std::uint32_t ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
@@ -183,7 +114,7 @@ class TcpTransport final : public Transport {
     if (connecting_[connection]) return finish_connect(connection, events);
     if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) receive(connection, (what & ending) != 0, events);
     if ((what & EPOLLOUT) != 0 && fds_[connection]) {
-      control(EPOLL_CTL_MOD, fds_[connection].get(), readable, connection);
+      poller_.modify(fds_[connection].get(), readable, connection);
       events.on_writable(connection);
     }
   }
@@ -192,11 +123,11 @@ class TcpTransport final : public Transport {
     const int error = socket_error(fds_[connection].get());
     if (error == 0) {
       connecting_[connection] = false;
-      control(EPOLL_CTL_MOD, fds_[connection].get(), readable, connection);
+      poller_.modify(fds_[connection].get(), readable, connection);
       events.on_connected(connection);
     } else {
       close(connection);
-      events.on_connect_failed(connection, classify(error), error);
+      events.on_connect_failed(connection, connect_failure(error), error);
     }
   }
 
@@ -212,39 +143,17 @@ class TcpTransport final : public Transport {
     events.on_closed(connection, ended ? CloseReason::closed_by_server : CloseReason::reset);
   }
 
-  /// epoll_pwait2(2) (Linux 5.11, glibc 2.35) takes nanoseconds; epoll_wait rounds to milliseconds, which is the error
-  /// that makes other generators late.
-  int poll(Nanos until) {
-    const Nanos left = until == never ? 0 : until - now_ns();
-    const timespec timeout{left / one_second, left % one_second};
-    constexpr timespec at_once{0, 0};
-    const timespec* limit = until == never ? nullptr : left > 0 ? &timeout : &at_once;
-    const int count = epoll_pwait2(epoll_.get(), ready_.data(), static_cast<int>(ready_.size()), limit, nullptr);
-    if (count < 0 && errno != EINTR)
-      die(fmt::format("epoll_pwait2: {}{}", std::strerror(errno), errno == ENOSYS ? " (needs Linux 5.11)" : ""));
-    return count;
-  }
-
-  void control(int operation, int fd, std::uint32_t events, std::uint64_t mark) {
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = mark;
-    if (epoll_ctl(epoll_.get(), operation, fd, &event) != 0) die(fmt::format("epoll_ctl: {}", std::strerror(errno)));
-  }
-
   Slice slice_;
   bool nodelay_;
   Address server_;
   std::vector<Address> sources_;
-  UniqueFd epoll_;
-  UniqueFd wake_;
+  Poller poller_;
   std::vector<UniqueFd> fds_;
   std::vector<bool> connecting_;
   std::vector<bool> reset_;
   std::vector<std::uint32_t> unfinished_;  // those that may hold more than was read
   std::vector<std::uint32_t> next_turn_;   // they, while they have it
-  std::array<epoll_event, 256> ready_{};
-  std::array<char, 64 << 10> buffer_{};  // one for all connections of the thread
+  std::array<char, 64 << 10> buffer_{};    // one for all connections of the thread
 };
 
 }  // namespace

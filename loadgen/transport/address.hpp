@@ -1,0 +1,32 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "loadgen/transport.hpp"
+
+namespace netdyno::load {
+
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+/// An address of a host, IPv4 where it has one: `localhost` is ::1 first, and servers listen on 127.0.0.1. Ends the
+/// program when there is none.
+Address resolve(const std::string& host, std::uint16_t port);
+
+/// The addresses of --source-ips.
+std::vector<Address> resolve_sources(const std::vector<std::string>& hosts);
+
+/// What the errno of a connect means.
+ConnectFailure connect_failure(int error);
+
+/// The pending error of a socket; reading clears it (socket(7), SO_ERROR).
+int socket_error(int fd);
+
+}  // namespace netdyno::load
