@@ -25,6 +25,8 @@ class TransportEvents {
   /// Bytes of a stream in any slicing; of a transport that carries messages, exactly one message, however broken, and
   /// never a control message. Valid during the call.
   virtual void on_received(std::uint32_t connection, std::string_view bytes) = 0;
+  /// The same for messages that were there at once. Valid during the call.
+  virtual void on_messages(std::uint32_t connection, std::span<const std::string_view> messages) = 0;
   /// A connection that could not take everything can take more.
   virtual void on_writable(std::uint32_t connection) = 0;
   /// The connection is gone; the transport has let go of it.

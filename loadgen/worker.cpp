@@ -28,7 +28,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       deliveries_(slice.size(), is_chat() ? plan.connections : 1),
       sizes_known_(codec_->reply_size({}).has_value()) {
   if (carries_messages(plan.url)) {
-    messages_.emplace(*codec_);
+    reader_.emplace(*codec_);
   } else {
     for (Connection& connection : connections_) connection.decoder = codec_->make_decoder();
   }
@@ -165,15 +165,25 @@ void Worker::expire_some() {
 }
 
 void Worker::on_received(std::uint32_t number, std::string_view bytes) {
+  if (reader_) return on_messages(number, {&bytes, 1});
   now_ = now_ns();
   receiver_ = number;
   recorder_.figures.bytes.received += bytes.size();
-  if (messages_) {
-    messages_->receive(bytes, *this);
-  } else if (!connections_[number].decoder->receive(bytes, *this)) {
+  if (!connections_[number].decoder->receive(bytes, *this)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
     let_go(number);
+  }
+  send_due(sends_between_events);
+}
+
+/// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
+void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages) {
+  now_ = now_ns();
+  receiver_ = number;
+  for (const std::string_view message : messages) {
+    recorder_.figures.bytes.received += message.size();
+    reader_->receive(message, *this);
   }
   send_due(sends_between_events);
 }

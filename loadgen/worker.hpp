@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "loadgen/connection.hpp"
@@ -59,6 +60,7 @@ class Worker final : private TransportEvents, private ReplySink {
   void on_connected(std::uint32_t number) override;
   void on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) override;
   void on_received(std::uint32_t number, std::string_view bytes) override;
+  void on_messages(std::uint32_t number, std::span<const std::string_view> messages) override;
   void on_writable(std::uint32_t number) override;
   void on_closed(std::uint32_t number, CloseReason reason) override;
   void let_go(std::uint32_t number);
@@ -85,7 +87,7 @@ class Worker final : private TransportEvents, private ReplySink {
   Recorder recorder_;
   Sender sender_;
   std::vector<Connection> connections_;
-  std::optional<MessageReader> messages_;  // instead of the connections' decoders, where whole messages come
+  std::optional<MessageReader> reader_;  // instead of the connections' decoders, where whole messages come
   Deliveries deliveries_;
   std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
   bool sizes_known_;                    // of replies, before they come

@@ -4,6 +4,7 @@
 
 #include "common/socket.hpp"
 #include "loadgen/transport/tcp.hpp"
+#include "loadgen/transport/udp.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -15,6 +16,7 @@ struct Kind {
 };
 constexpr std::array kinds{
     Kind{"tcp", make_tcp_transport},
+    Kind{"udp", make_udp_transport},
 };
 
 }  // namespace

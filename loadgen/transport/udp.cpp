@@ -1,0 +1,287 @@
+#include "loadgen/transport/udp.hpp"
+
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/control.hpp"
+#include "common/socket.hpp"
+#include "loadgen/transport/address.hpp"
+#include "loadgen/transport/greeting.hpp"
+#include "loadgen/transport/poller.hpp"
+
+namespace netdyno::load {
+namespace {
+
+// System calls without glibc's detour for cancellation points, as in tcp.cpp.
+
+ssize_t send_now(int fd, std::string_view bytes) {
+  return syscall(SYS_sendto, fd, bytes.data(), bytes.size(), MSG_NOSIGNAL, nullptr, 0);
+}
+
+long send_many(int fd, std::span<mmsghdr> messages) {
+  return syscall(SYS_sendmmsg, fd, messages.data(), messages.size(), MSG_NOSIGNAL);
+}
+
+long receive_many(int fd, std::span<mmsghdr> into) {
+  return syscall(SYS_recvmmsg, fd, into.data(), into.size(), 0, nullptr);
+}
+
+/// Room for what a whole chat sends at once to a client that is not scheduled for a while: about 10,000 small datagrams
+/// (each takes 768 bytes of it on loopback, Linux 6). It is a limit; memory is taken by what comes. Only root may pass
+/// net.core.rmem_max (socket(7), SO_RCVBUFFORCE); who may not gets that much.
+void widen_receive_buffer(int fd) {
+  constexpr int bytes = 4 << 20;
+  if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) == 0) return;
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
+}
+
+/// Datagrams that this socket has dropped, because its buffer was full or a checksum wrong (SO_MEMINFO, Linux 4.12).
+std::uint64_t drops(int fd) {
+  std::array<std::uint32_t, SK_MEMINFO_VARS> info{};
+  socklen_t size = sizeof info;
+  return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, info.data(), &size) == 0 ? info[SK_MEMINFO_DROPS] : 0;
+}
+
+/// One recvmmsg or sendmmsg, and the memory of what is received.
+class Batch {
+ public:
+  static constexpr std::size_t most = 32;
+
+  explicit Batch(std::size_t longest) : longest_(longest), bytes_(most * longest) {
+    for (std::size_t i = 0; i < most; ++i) {
+      incoming_[i].msg_hdr.msg_iov = &pieces_[i];
+      incoming_[i].msg_hdr.msg_iovlen = 1;
+      pieces_[i] = {bytes_.data() + i * longest_, longest_};
+      outgoing_[i].msg_hdr.msg_iov = &sent_[i];
+      outgoing_[i].msg_hdr.msg_iovlen = 1;
+    }
+  }
+
+  /// How many datagrams came; -1 with errno.
+  long receive(int fd) { return receive_many(fd, incoming_); }
+  std::string_view received(std::size_t i) const { return {bytes_.data() + i * longest_, incoming_[i].msg_len}; }
+
+  /// Sends the messages of `bytes` up to each of `ends`, of which there are `most` at most. How many went; -1 with
+  /// errno.
+  long send(int fd, std::string_view bytes, std::size_t from, std::span<const std::size_t> ends) {
+    for (std::size_t i = 0; i < ends.size(); from = ends[i++])
+      sent_[i] = {const_cast<char*>(bytes.data()) + from, ends[i] - from};
+    return send_many(fd, {outgoing_.data(), ends.size()});
+  }
+
+ private:
+  std::size_t longest_;
+  std::vector<char> bytes_;
+  std::array<mmsghdr, most> incoming_{};
+  std::array<iovec, most> pieces_{};
+  std::array<mmsghdr, most> outgoing_{};
+  std::array<iovec, most> sent_{};
+};
+
+/// One connected socket for each connection, so that the kernel tells the clients' datagrams apart and reports a server
+/// that is not there (udp(7): ECONNREFUSED). epoll, edge-triggered, and one recvmmsg a turn: one that does not fill its
+/// batch has emptied the socket. What filled it has its next turn after everybody else.
+class UdpTransport final : public Transport {
+ public:
+  UdpTransport(const LoadPlan& plan, const Slice& slice)
+      : slice_(slice),
+        server_(resolve(plan.url.host, plan.url.port)),
+        sources_(resolve_sources(plan.source_ips)),
+        greetings_(slice.size(), fresh_secret()),
+        fds_(slice.size()),
+        batch_(longest_datagram(plan)) {}
+
+  ~UdpTransport() override {
+    for (std::uint32_t connection = 0; connection < fds_.size(); ++connection) close(connection);
+  }
+
+  void connect(std::uint32_t connection, TransportEvents& events) override {
+    if (const int error = open(connection); error != 0) {
+      fds_[connection].reset();
+      return events.on_connect_failed(connection, connect_failure(error), error);
+    }
+    poller_.add(fds_[connection].get(), readable, connection);
+    say(connection, greetings_.begin(connection, now_ns()));
+  }
+
+  std::size_t send(std::uint32_t connection, std::string_view bytes) override {
+    greetings_.spoke(connection);
+    if (send_now(fds_[connection].get(), bytes) >= 0) return bytes.size();
+    not_sent(connection);
+    return 0;
+  }
+
+  std::size_t send_messages(std::uint32_t connection, std::string_view bytes,
+                            std::span<const std::size_t> ends) override {
+    if (ends.size() == 1) return send(connection, bytes);
+    greetings_.spoke(connection);
+    std::size_t taken = 0;
+    while (!ends.empty()) {
+      const auto some = ends.first(std::min(ends.size(), Batch::most));
+      const long sent = batch_.send(fds_[connection].get(), bytes, taken, some);
+      if (sent <= 0) {
+        not_sent(connection);
+        break;
+      }
+      taken = ends[static_cast<std::size_t>(sent) - 1];
+      ends = ends.subspan(static_cast<std::size_t>(sent));
+    }
+    return taken;
+  }
+
+  void close(std::uint32_t connection) override {
+    if (!fds_[connection]) return;
+    if (const auto bye = greetings_.end(connection)) say(connection, *bye);
+    let_go(connection);
+  }
+
+  bool wait(Nanos until, TransportEvents& events) override {
+    const bool more = !unfinished_.empty() || !broken_.empty();
+    const auto ready = poller_.wait(more ? 0 : std::min(until, greetings_.due()));
+    for (const epoll_event& event : ready)
+      if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
+    next_turn_.swap(unfinished_);
+    for (const std::uint32_t connection : next_turn_)
+      if (fds_[connection]) receive(connection, true, events);
+    next_turn_.clear();
+    for (const auto& [connection, error] : std::exchange(broken_, {}))
+      if (fds_[connection]) end(connection, CloseReason::reset, error, events);
+    greet();
+    return more || !ready.empty();
+  }
+
+  void wake() override { poller_.wake(); }
+
+  std::uint64_t socket_drops() const override {
+    std::uint64_t sum = dropped_;
+    for (const UniqueFd& fd : fds_)
+      if (fd) sum += drops(fd.get());
+    return sum;
+  }
+
+ private:
+  static constexpr std::uint32_t readable = EPOLLIN | EPOLLET;
+
+  /// One more byte than the longest reply has, so that a longer datagram is not cut to a good one.
+  static std::size_t longest_datagram(const LoadPlan& plan) {
+    constexpr std::size_t beside_the_stamp = 128;  // framing, the fields of rpc, that byte, and a round figure
+    return std::max(control_size + 1, plan.size + beside_the_stamp);
+  }
+
+  /// 0 or why not.
+  int open(std::uint32_t connection) {
+    UniqueFd& fd = fds_[connection];
+    fd.reset(socket(server_.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) return errno;
+    widen_receive_buffer(fd.get());
+    if (!sources_.empty()) {
+      const Address& source = sources_[slice_.global(connection) % sources_.size()];
+      if (bind(fd.get(), source.get(), source.size) != 0) return errno;
+    }
+    return ::connect(fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
+  }
+
+  /// A control message that does not go out is as good as one that the network loses: it is repeated or expires.
+  void say(std::uint32_t connection, const ControlBytes& bytes) {
+    if (send_now(fds_[connection].get(), {bytes.data(), bytes.size()}) < 0 && !is_full(errno))
+      broken_.emplace_back(connection, errno);
+  }
+
+  void greet() {
+    constexpr int most_in_a_turn = 64;
+    if (greetings_.due() == never) return;
+    const Nanos now = now_ns();
+    for (int i = 0; i < most_in_a_turn; ++i) {
+      const auto hello = greetings_.take_due(now);
+      if (!hello) return;
+      say(hello->connection, hello->bytes);
+    }
+  }
+
+  static bool is_full(int error) { return error == EAGAIN || error == EINTR || error == ENOBUFS; }
+
+  /// errno says why. An error is reported once (socket(7), SO_ERROR), so that it is told here is remembered.
+  void not_sent(std::uint32_t connection) {
+    if (is_full(errno)) return poller_.modify(fds_[connection].get(), readable | EPOLLOUT, connection);
+    broken_.emplace_back(connection, errno);
+  }
+
+  void handle(std::uint32_t connection, std::uint32_t what, TransportEvents& events) {
+    if (!fds_[connection]) return;  // let go of while an earlier event of this batch was handled
+    if ((what & (EPOLLIN | EPOLLERR)) != 0) receive(connection, (what & EPOLLERR) != 0, events);
+    if ((what & EPOLLOUT) != 0 && fds_[connection] && greetings_.known(connection)) {
+      poller_.modify(fds_[connection].get(), readable, connection);
+      events.on_writable(connection);
+    }
+  }
+
+  /// `last_edge`: what follows, perhaps an error, will not be another edge.
+  void receive(std::uint32_t connection, bool last_edge, TransportEvents& events) {
+    const long count = batch_.receive(fds_[connection].get());
+    if (count < 0 && errno == EAGAIN) return;
+    if (count < 0 && errno != EINTR) return end(connection, CloseReason::reset, errno, events);
+    if (count == static_cast<long>(Batch::most) || last_edge || count < 0) unfinished_.push_back(connection);
+    if (count > 0) deliver(connection, static_cast<std::size_t>(count), events);
+  }
+
+  void deliver(std::uint32_t connection, std::size_t count, TransportEvents& events) {
+    using Answer = Greetings::Answer;
+    Answer last = Answer::nothing;
+    messages_.clear();
+    for (std::size_t i = 0; i < count && last != Answer::full && last != Answer::bye; ++i) {
+      const std::string_view message = batch_.received(i);
+      last = is_control(message) ? greetings_.receive(connection, message, now_ns()) : Answer::nonsense;
+      if (last == Answer::welcome) events.on_connected(connection);
+      // What others said before the server's WELC was here is not owed to this connection yet.
+      if (last == Answer::nonsense && greetings_.known(connection)) messages_.push_back(message);
+    }
+    if (!messages_.empty()) events.on_messages(connection, messages_);
+    const bool ended = last == Answer::full || last == Answer::bye;
+    if (ended && fds_[connection]) end(connection, CloseReason::closed_by_server, ECONNREFUSED, events);
+  }
+
+  /// The server, or the network for it, has ended a connection or declined to make one.
+  void end(std::uint32_t connection, CloseReason reason, int error, TransportEvents& events) {
+    const bool stood = greetings_.known(connection);
+    greetings_.end(connection);  // without a BYE!: the server knows
+    let_go(connection);
+    if (stood) return events.on_closed(connection, reason);
+    events.on_connect_failed(connection, connect_failure(error), error);
+  }
+
+  void let_go(std::uint32_t connection) {
+    dropped_ += drops(fds_[connection].get());
+    fds_[connection].reset();
+  }
+
+  Slice slice_;
+  Address server_;
+  std::vector<Address> sources_;
+  Greetings greetings_;
+  Poller poller_;
+  std::vector<UniqueFd> fds_;
+  Batch batch_;                                        // of whoever has its turn
+  std::vector<std::string_view> messages_;             // of the load, in it
+  std::vector<std::uint32_t> unfinished_;              // those that may hold more than was read
+  std::vector<std::uint32_t> next_turn_;               // they, while they have it
+  std::vector<std::pair<std::uint32_t, int>> broken_;  // heard of an error while sending; the errno
+  std::uint64_t dropped_ = 0;                          // by sockets that are closed
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice) {
+  return std::make_unique<UdpTransport>(plan, slice);
+}
+
+}  // namespace netdyno::load

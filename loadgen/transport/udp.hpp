@@ -1,0 +1,11 @@
+#pragma once
+
+#include <memory>
+
+#include "loadgen/transport.hpp"
+
+namespace netdyno::load {
+
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice);
+
+}  // namespace netdyno::load
