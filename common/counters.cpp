@@ -22,6 +22,7 @@ Totals Counters::totals() const {
     sum.peers_expired += shard.peers_expired;
     sum.strangers += shard.strangers;
     sum.send_dropped += shard.send_dropped;
+    sum.receive_dropped += shard.receive_dropped;
   }
   return sum;
 }

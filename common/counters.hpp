@@ -20,6 +20,7 @@ struct Totals {
   std::uint64_t peers_expired = 0;
   std::uint64_t strangers = 0;
   std::uint64_t send_dropped = 0;
+  std::uint64_t receive_dropped = 0;
 };
 
 /// What a server did. Any thread may add; the shards keep threads from sharing a cache line, so that counting is not
@@ -39,6 +40,8 @@ class Counters {
   void add_peer_expired() { add(&Shard::peers_expired, 1); }
   void add_stranger() { add(&Shard::strangers, 1); }
   void add_send_dropped(std::size_t messages = 1) { add(&Shard::send_dropped, messages); }
+  /// A message of a client that sends faster than it is served.
+  void add_receive_dropped() { add(&Shard::receive_dropped, 1); }
 
   /// Exact once the counting threads are done; a lower bound before.
   Totals totals() const;
@@ -47,7 +50,7 @@ class Counters {
   using Count = std::atomic<std::uint64_t>;
   struct alignas(64) Shard {
     Count requests{0}, bytes_in{0}, bytes_out{0}, connections{0}, protocol_errors{0}, slow_closed{0};
-    Count oversized{0}, peers_refused{0}, peers_expired{0}, strangers{0}, send_dropped{0};
+    Count oversized{0}, peers_refused{0}, peers_expired{0}, strangers{0}, send_dropped{0}, receive_dropped{0};
   };
   void add(Count Shard::*field, std::uint64_t n) {
     (shards_[shard_of_this_thread()].*field).fetch_add(n, std::memory_order_relaxed);

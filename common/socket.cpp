@@ -180,6 +180,7 @@ void print_totals_with_peers(const Totals& totals) {
   json["peers_expired"] = totals.peers_expired;
   json["strangers"] = totals.strangers;
   json["send_dropped"] = totals.send_dropped;
+  json["receive_dropped"] = totals.receive_dropped;
   print_line(json);
 }
 
