@@ -36,14 +36,18 @@ std::string hint(int error) {
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-AddressList resolve(const Url& url) {
+AddressList resolve(const Url& url, int type) {
   addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_socktype = type;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
   const int error = getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
   if (error != 0) die(fmt::format("cannot resolve '{}': {}", url.host, gai_strerror(error)));
   return {found, freeaddrinfo};
+}
+
+[[noreturn]] void die_not_listening(const Url& where, int error) {
+  die_errno(fmt::format("cannot listen on {}{}", format_url(where), hint(error)), error);
 }
 
 void print_line(const nlohmann::ordered_json& json) {
@@ -63,21 +67,27 @@ void die(const std::string& message) {
   std::exit(1);
 }
 
-UniqueFd listen_tcp(const ServerOptions& options, bool nonblocking) {
-  const auto addresses = resolve(options.listen);
-  const int flags = SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
-  UniqueFd fd{socket(addresses->ai_family, SOCK_STREAM | flags, 0)};
+UniqueFd bind_socket(const Url& where, int type, const std::function<void(int)>& prepare) {
+  constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const auto addresses = resolve(where, type & ~flags);
+  UniqueFd fd{socket(addresses->ai_family, type, 0)};
   if (!fd) die_errno("socket", errno);
-  const int on = 1;
-  setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  if (bind(fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0 || listen(fd.get(), options.backlog) != 0) {
-    const int error = errno;
-    die_errno(fmt::format("cannot listen on {}{}", format_url(options.listen), hint(error)), error);
-  }
+  prepare(fd.get());
+  if (bind(fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) die_not_listening(where, errno);
   return fd;
 }
 
-Url local_endpoint(int fd) {
+UniqueFd listen_tcp(const ServerOptions& options, bool nonblocking) {
+  const int type = SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
+  UniqueFd fd = bind_socket(options.listen, type, [](int new_fd) {
+    const int on = 1;
+    setsockopt(new_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  });
+  if (listen(fd.get(), options.backlog) != 0) die_not_listening(options.listen, errno);
+  return fd;
+}
+
+Url local_endpoint(int fd, const std::string& transport) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) die_errno("getsockname", errno);
@@ -86,7 +96,7 @@ Url local_endpoint(int fd) {
   const int error = getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
                                 NI_NUMERICHOST | NI_NUMERICSERV);
   if (error != 0) die(fmt::format("getnameinfo: {}", gai_strerror(error)));
-  return {"tcp", host, static_cast<std::uint16_t>(std::atoi(port)), ""};
+  return {transport, host, static_cast<std::uint16_t>(std::atoi(port)), ""};
 }
 
 void set_nodelay(int fd, bool on) {

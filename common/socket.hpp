@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,11 +42,15 @@ inline constexpr std::chrono::seconds blocking_send_timeout{2};
 /// How long a server that was told to end may still work on what is in flight.
 inline constexpr std::chrono::seconds shutdown_grace{2};
 
+/// A socket of `type` (socket(2)), bound where `where` says; `prepare` sets its options before. Dies with a hint when
+/// that cannot be had.
+UniqueFd bind_socket(const Url& where, int type, const std::function<void(int fd)>& prepare);
+
 /// A listening TCP socket (SO_REUSEADDR, the asked backlog). Dies with a hint when that cannot be had.
 UniqueFd listen_tcp(const ServerOptions& options, bool nonblocking);
 
-/// Where a listening socket really listens: tcp://host:port with the port the kernel chose.
-Url local_endpoint(int fd);
+/// Where a bound socket really is: transport://host:port with the port the kernel chose.
+Url local_endpoint(int fd, const std::string& transport = "tcp");
 
 /// TCP_NODELAY as asked. An error (the peer is gone already) is left to the next read.
 void set_nodelay(int fd, bool on);
