@@ -13,6 +13,7 @@ from netdyno.paths import ROOT
 
 _CPP_FOLDERS = ("bench", "common", "clients", "link", "loadgen", "servers", "tests/cpp")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
+_CONFORMANCE = ("tests/conformance", "tests/messages", "tests/clients")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find
 
 
@@ -59,9 +60,10 @@ def report(results: Sequence[tuple[Step, int]]) -> int:
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
-    """The suites over servers and over clients, for the named contestants or for all. Returns pytest's exit code."""
+    """The suites over servers (of streams, and of messages) and over clients, for the named contestants or for all.
+    Returns pytest's exit code."""
     chosen = [argument for name in names for argument in ("--contestant", name)]
-    command = (sys.executable, "-m", "pytest", "tests/conformance", "tests/clients", *chosen, *pytest_arguments)
+    command = (sys.executable, "-m", "pytest", *_CONFORMANCE, *chosen, *pytest_arguments)
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

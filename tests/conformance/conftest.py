@@ -1,4 +1,5 @@
-"""Every conformance test runs against every contestant, found by its folder: servers/<name>/server.json.
+"""Every conformance test runs against every contestant that speaks TCP, found by its folder and its manifest:
+servers/<name>/server.json. Those of other transports have a suite of their own in tests/messages.
 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
@@ -42,7 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
-    them = [one for one in chosen(metafunc.config, "server") if _concerns(metafunc, one)]
+    streams = [one for one in chosen(metafunc.config, "server") if "tcp" in one.manifest.transports]
+    them = [one for one in streams if _concerns(metafunc, one)]
     pairs = [(one, workload) for one in them for workload in _workloads(metafunc, one)]
     ids = [f"{one.name}-{workload}" for one, workload in pairs]
     if "served" in metafunc.fixturenames:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from netdyno.checks import NOT_INSTALLED, Step, cpp_sources, report, run_step, steps
+from netdyno.checks import NOT_INSTALLED, Step, cpp_sources, report, run_conformance, run_step, steps
 from netdyno.paths import ROOT
 
 
@@ -21,6 +22,20 @@ def test_every_cpp_file_of_the_project_is_formatted() -> None:
     known = {"build", ".venv", ".netdyno"}
     every = (path.relative_to(ROOT) for suffix in ("cpp", "hpp") for path in ROOT.rglob(f"*.{suffix}"))
     assert {str(path) for path in every if path.parts[0] not in known} == set(cpp_sources())
+
+
+def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[tuple[str, ...]] = []
+
+    def remember(command: tuple[str, ...], **_: object) -> subprocess.CompletedProcess[bytes]:
+        commands.append(command)
+        return subprocess.CompletedProcess(command, 3)
+
+    monkeypatch.setattr(subprocess, "run", remember)
+    assert run_conformance(["a", "b"], ["-x"]) == 3
+    assert commands[0][-5:] == ("--contestant", "a", "--contestant", "b", "-x")
+    suites = {path.parent for path in (ROOT / "tests").glob("*/conftest.py") if "chosen(" in path.read_text()}
+    assert set(commands[0][3:-5]) == {str(suite.relative_to(ROOT)) for suite in suites}
 
 
 def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,16 +18,18 @@ from tests.support import proc
 from tests.support.patience import PATIENCE_S, eventually
 
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
+TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:")
 
 
 @dataclass
 class Server:
-    """A running server. `pid` is what its ready line says, `lines` what came on stdout so far."""
+    """A running server. `pid` and `endpoint` are what its ready line says, `lines` what came on stdout so far."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
     pid: int = 0
+    endpoint: str = ""
     address: tuple[str, int] = ("", 0)
     lines: list[str] = field(default_factory=list)
     _buffer: bytes = b""
@@ -37,11 +39,15 @@ class Server:
         line = self._next_line()
         ready = json.loads(line) if line else {}
         assert ready.get("ready") is True, f"no ready line but {line!r}; stderr: {self.stderr()}"
-        transport, _, rest = ready["endpoint"].partition("://")
-        host, _, port = rest.rpartition(":")
-        assert transport == "tcp", f"an endpoint that no test knows: {ready['endpoint']}"
+        self.endpoint = ready["endpoint"]
+        host, _, port = self.endpoint.partition("://")[2].partition("?")[0].rpartition(":")
         self.address = (host.strip("[]"), int(port))
         self.pid = ready["pid"]
+
+    @property
+    def transport(self) -> str:
+        """What it speaks, as its ready line says."""
+        return self.endpoint.partition("://")[0]
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> dict[str, int]:
         """End the server and return its totals; AssertionError when it does not end as the contract says."""
@@ -57,7 +63,8 @@ class Server:
         line = self._next_line()
         assert line, f"no line of totals; {self.how_it_ended()}"
         totals: dict[str, int] = json.loads(line)
-        missing = [key for key in TOTALS if not isinstance(totals.get(key), int)]
+        wanted = TOTALS + (TOTALS_OF_PEERS if self.transport not in ("", "tcp") else ())
+        missing = [key for key in wanted if not isinstance(totals.get(key), int)]
         assert not missing, f"the totals lack {missing}: {line}"
         extra = self._next_line()
         assert not extra, f"more on stdout after the totals: {extra!r}"

@@ -1,0 +1,154 @@
+"""Who is known: HELO, WELC, FULL and BYE!, strangers, guesses, a table that is full, and clients that vanish."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.messages.conftest import Spoken
+from tests.messages.talk import Talk, joined, message, reply, talking
+from tests.messages.transport import BYE, FULL, HELO, WELC, Client, control
+from tests.support import proc
+from tests.support.patience import eventually
+
+MEMORY_BOUND = 8 << 20
+
+
+def ask(client: Client, workload: str, number: int) -> None:
+    """A message, and its answer; in chat, where it has none, that nothing comes."""
+    client.send(message(workload, client.identity, number))
+    if workload == "chat":
+        client.expect_nothing_before()
+    else:
+        assert client.receive() == reply(workload, client.identity, number)
+
+
+def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with spoken.transport.client(server) as client:
+            for token in (1, 1, 2**64 - 1, 0):
+                assert client.hello(token) == WELC
+        totals = server.stop()
+    assert totals["connections"] == 1
+
+
+def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with talking(spoken.transport, server, workload), spoken.transport.client(server) as stranger:
+            for said in (message(workload, 99, 0), b"garbage", control(BYE, 1), control(WELC, 1), bytes(4)):
+                stranger.send(said)
+            stranger.expect_nothing_before()
+        totals = server.stop()
+    assert (totals["strangers"], totals["protocol_errors"]) == (5, 0)
+
+
+def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server) as (client,):
+            client.bye()
+            client.send(message(workload, client.identity, 0))
+            eventually(lambda: not _hears(client, talk), "who has left still hears what the others say")
+            client.expect_nothing_before()  # what it said itself is not answered
+        totals = server.stop()
+    assert totals["strangers"] == 1
+    assert totals["protocol_errors"] == 0
+
+
+def _hears(client: Client, talk: Talk) -> bool:
+    """Anything while the others talk: what was under way when it left may reach it still."""
+    talk.check()
+    return client.poll(0.1) is not None
+
+
+def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with joined(spoken.transport, server) as (client,):
+            old = client.token
+            client.join()  # its token is another one now
+            for token in (0, old, client.token ^ 1):
+                client.send(control(BYE, token))
+            ask(client, workload, 0)
+        totals = server.stop()
+    assert (totals["protocol_errors"], totals["strangers"]) == (3, 0)
+
+
+def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, workload: str) -> None:
+    """It may have read the token on the way: that is worth nothing from elsewhere."""
+    with spoken.serving(workload) as server:
+        with joined(spoken.transport, server) as (client,), spoken.transport.client(server) as thief:
+            thief.send(control(BYE, client.token))
+            ask(client, workload, 0)
+            assert thief.hello(client.token) == WELC
+            thief.bye()
+            ask(client, workload, 1)
+        totals = server.stop()
+    assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 2, 0)
+
+
+def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload: str) -> None:
+    """Who is known stays known, what is refused costs nothing, and a place that is given up can be had again."""
+    own = 2 if workload == "chat" else 1
+    peers, flood = 8, 2000
+    with spoken.serving(workload, "--peers", str(peers)) as server:
+        with (
+            talking(spoken.transport, server, workload) as talk,
+            joined(spoken.transport, server, peers - own) as crowd,
+        ):
+            memory = proc.resident_bytes(server.pid)
+            for number in range(flood):
+                with spoken.transport.client(server) as one:
+                    if number % 100 == 0:
+                        assert one.hello() == FULL
+                        talk.check()
+                        _forget_what_was_said(crowd)
+                    else:
+                        one.send(control(HELO, one.token))  # and gone before the answer comes
+            talk.check()
+            if not proc.sanitized(server.pid):
+                assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+            with spoken.transport.client(server) as late:
+                assert late.hello() == FULL
+                crowd[0].bye()
+                eventually(lambda: late.hello() == WELC, "a place that was given up is not given to another")
+                late.bye()
+        totals = server.stop()
+    assert totals["connections"] == peers + 1
+    assert totals["peers_refused"] >= flood // 100 + 1
+
+
+def _forget_what_was_said(crowd: list[Client]) -> None:
+    for client in crowd:
+        while client.poll(0) is not None:
+            pass
+
+
+def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload, "--peer-timeout", "2s") as server:
+        with joined(spoken.transport, server, 3) as (silent, talker, greeter):
+            number, farewell = 0, None
+            while farewell is None:
+                talker.send(message(workload, talker.identity, number))
+                greeter.send(control(HELO, greeter.token))
+                number += 1
+                farewell = silent.poll(0.1)
+                if farewell is not None and not farewell.startswith(bytes(4)):
+                    farewell = None  # what the talker says in chat
+            assert farewell == control(BYE, silent.token)
+            silent.send(message(workload, silent.identity, 0))
+            silent.expect_nothing_before()
+        totals = server.stop()
+    assert (totals["peers_expired"], totals["strangers"]) == (1, 1)
+
+
+@pytest.mark.workloads("rpc")
+def test_who_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
+    spoken: Spoken, workload: str
+) -> None:
+    with spoken.serving(workload, "--service-time", "200ms", "--peers", "1") as server:
+        with joined(spoken.transport, server) as (client,):
+            for _ in range(3):
+                client.send(message(workload, client.identity, 0))
+                client.bye()
+                eventually(lambda: client.hello() == WELC, "the place of one who left is never free")
+        totals = server.stop()
+    assert totals["connections"] == 4
+    assert totals["bytes_out"] == 0
