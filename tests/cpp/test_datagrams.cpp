@@ -360,6 +360,17 @@ TEST_F(LoopbackTest, APeerThatIsGoneDisturbsNobody) {
   EXPECT_EQ(counters.totals().send_dropped, 0u);
 }
 
+TEST_F(LoopbackTest, WhatTheKernelRefusesIsDroppedAloneAndCounted) {
+  Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), 1 << 20, counters};
+  const Address nowhere = address(0);  // no datagram can be sent to port 0
+  const Address to = address_of(far);
+  for (const Address& one : {to, nowhere, nowhere, to}) sender.push_copy(one, "text");
+  sender.flush();
+  Receiver receiver{100, false, counters};
+  EXPECT_THAT(receive(receiver, far), ElementsAre("text", "text"));
+  EXPECT_EQ(counters.totals().send_dropped, 2u);
+}
+
 TEST_F(LoopbackTest, AfterTheEndOfArrivalsOnlyWhatHasArrivedIsReceived) {
   Receiver receiver{100, false, counters};
   send("before");
