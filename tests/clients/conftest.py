@@ -9,8 +9,8 @@ import pytest
 
 from netdyno.contestants import discover
 from netdyno.model import Contestant
+from netdyno.namespace import Namespace, NotAllowedError, private_namespace
 from tests.support.chosen import NOBODY, chosen, startable
-from tests.support.namespace import Namespace, NotAllowedError, namespace
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,10 +35,18 @@ def server() -> Contestant:
 
 
 @pytest.fixture
-def private(tmp_path: Path) -> Iterator[Namespace]:
+def hosts(tmp_path: Path) -> Path:
+    """The /etc/hosts of the namespace `private`."""
+    path = tmp_path / "hosts"
+    path.write_text("127.0.0.1 localhost\n")
+    return path
+
+
+@pytest.fixture
+def private(hosts: Path) -> Iterator[Namespace]:
     """A namespace of the test's own; a skip where the system forbids it."""
     try:
-        with namespace(tmp_path) as made:
+        with private_namespace(hosts) as made:
             yield made
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")

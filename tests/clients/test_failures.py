@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from netdyno.model import Contestant
+from netdyno.namespace import Namespace
 from tests.golden import wire
 from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
-from tests.support.namespace import Namespace
 from tests.support.patience import eventually
 from tests.support.running_client import ENDLESS, Outcome, running
 from tests.support.server import launched, serving
@@ -261,14 +261,14 @@ def test_a_server_that_is_killed_and_comes_back(client: Contestant, server: Cont
     assert done.result.connections.established == INSTANCES
 
 
-def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, private: Namespace) -> None:
+def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, private: Namespace, hosts: Path) -> None:
     """In a namespace whose resolver has nobody to ask and whose hosts file is the test's."""
     with launched([*private.enter, *server.command], "--workload", "rpc") as serves:
         serves.wait_ready()
         url = f"tcp://late.netdyno.test:{serves.address[1]}"
         with running([*private.enter, *client.command], url, *OPTIONS) as runs:
             assert runs.wait_event("connected")["established"] == 0
-            private.hosts.write_text("127.0.0.1 late.netdyno.test\n")
+            hosts.write_text("127.0.0.1 late.netdyno.test\n")
             runs.wait_completed(100)
             done = runs.stop()
     expect_recovered(done)

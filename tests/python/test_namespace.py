@@ -1,0 +1,165 @@
+"""A private network namespace: nobody else sees it, it ends with whoever wanted it, and nobody in it outlives that."""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from netdyno import inside
+from netdyno.errors import UserError
+from netdyno.inside import MARK, network_of
+from netdyno.namespace import Namespace, NotAllowedError, becoming, entering, private_namespace
+from netdyno.paths import ROOT
+
+SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
+NOBODY = 65534
+
+HARNESS = """
+import signal, subprocess
+from netdyno.namespace import private_namespace
+with private_namespace() as made:
+    inside = subprocess.Popen([*made.enter, "sh", "-c", "echo entered; exec sleep 1000"], stdout=subprocess.PIPE)
+    inside.stdout.readline()
+    print(made.pid, inside.pid, flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture(params=["as root", "as anybody"])
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Namespace]:
+    """One made with root's rights, and one made with none but a user namespace."""
+    if request.param == "as anybody":
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    elif os.geteuid() != 0:
+        pytest.skip("needs root")
+    try:
+        with private_namespace() as namespace:
+            assert ("--user" in namespace.enter) == (os.geteuid() != 0)
+            yield namespace
+    except NotAllowedError as error:
+        pytest.skip(f"no namespaces here: {error}")
+
+
+def ends(pidfd: int) -> bool:
+    """Whether that process comes to an end."""
+    ready, _, _ = select.select([pidfd], [], [], SOON_S)
+    os.close(pidfd)
+    return bool(ready)
+
+
+def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> None:
+    assert network_of(made.pid) != network_of("self")
+    rows = made.run("cat", "/proc/net/dev").splitlines()[2:]
+    assert [row.split(":")[0].strip() for row in rows] == ["lo"]
+    talk = "import socket as s; here = s.create_server(('127.0.0.1', 0)); s.create_connection(here.getsockname())"
+    made.run(sys.executable, "-c", talk)
+
+
+def test_a_command_inside_keeps_its_process_id_and_is_told_where_it_is(made: Namespace) -> None:
+    program = f"import os; print(os.getpid(), os.environ[{MARK!r}], os.stat('/proc/self/ns/net').st_ino)"
+    command = [*made.enter, sys.executable, "-c", program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        pid, mark, inode = process.stdout.read().split()
+    assert int(pid) == process.pid
+    assert mark == inode == str(network_of(made.pid))
+
+
+def test_who_is_in_it_ends_with_it() -> None:
+    with ExitStack() as stack:
+        try:
+            made = stack.enter_context(private_namespace())
+        except NotAllowedError as error:
+            pytest.skip(f"no namespaces here: {error}")
+        keeper = os.pidfd_open(made.pid)
+        # nobody waits for it, it holds no pipe, and it leads a session of its own
+        script = "setsid sleep 1000 <&- >&- 2>&- & echo $!"
+        orphan = os.pidfd_open(int(made.run("sh", "-c", script)))
+    assert ends(orphan)
+    assert ends(keeper)
+
+
+def test_kill_9_of_the_harness_leaves_nothing_behind() -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen([sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, env=environment) as harness:
+        assert harness.stdout is not None
+        words = harness.stdout.readline().split()
+        if not words:
+            pytest.skip("no namespaces here")
+        left = [os.pidfd_open(int(word)) for word in words]
+        harness.send_signal(signal.SIGKILL)
+        assert [ends(pidfd) for pidfd in left] == [True, True]
+
+
+def test_a_hosts_file_of_its_own(tmp_path: Path) -> None:
+    hosts = tmp_path / "hosts"
+    hosts.write_text("127.0.0.1 only.netdyno.test\n")
+    try:
+        with private_namespace(hosts) as made:
+            assert made.run("cat", "/etc/hosts") == hosts.read_text()
+    except NotAllowedError as error:
+        pytest.skip(f"no namespaces here: {error}")
+    assert Path("/etc/hosts").read_text() != hosts.read_text()
+
+
+def test_a_program_becomes_the_only_one_in_a_namespace_and_another_can_join_it() -> None:
+    try:
+        command = becoming(["sh", "-c", "echo ready; exec cat"])
+    except NotAllowedError as error:
+        pytest.skip(f"no namespaces here: {error}")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        assert network_of(program.pid) != network_of("self")
+        look = [*entering(program.pid), "stat", "--dereference", "--format=%i", "/proc/self/ns/net"]
+        seen = subprocess.run(look, check=True, capture_output=True, text=True).stdout
+        assert int(seen) == network_of(program.pid)
+
+
+def test_nobody_joins_a_process_that_is_in_no_private_network() -> None:
+    with pytest.raises(UserError, match=f"process {os.getpid()} is in no private network namespace"):
+        entering(os.getpid())
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    with pytest.raises(UserError, match=f"process {gone.pid} cannot be looked at"):
+        entering(gone.pid)
+
+
+def test_a_mark_of_another_namespace_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = os.environ | {MARK: "4026531000"}
+    with subprocess.Popen(["sleep", "1000"], env=environment) as process:
+        try:
+            with pytest.raises(UserError, match="no private network"):
+                entering(process.pid)
+        finally:
+            process.kill()
+
+
+def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _tool: None)
+    with pytest.raises(NotAllowedError, match="install util-linux"), private_namespace():
+        pass
+    with pytest.raises(NotAllowedError, match="install util-linux"):
+        becoming(["true"])
+
+
+def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("netdyno.namespace._ways", lambda: [("--no-such-way",)])
+    with pytest.raises(NotAllowedError, match="no-such-way"), private_namespace():
+        pass
+    with pytest.raises(NotAllowedError, match="no-such-way"):
+        becoming(["true"])
+
+
+def test_an_interface_that_is_not_there_cannot_be_brought_up() -> None:
+    with pytest.raises(OSError, match="No such device"):
+        inside.bring_up("none0")
