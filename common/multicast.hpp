@@ -1,0 +1,53 @@
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/socket.hpp"
+#include "common/url.hpp"
+
+/// UDP multicast over IPv4 on one interface (RFC 1112; ip(7)), and the rule where it may be used.
+namespace netdyno {
+
+/// `multicast://GROUP:PORT?interface=NAME[&server=ADDRESS][&ttl=0|1]`, see protocol/WIRE.md.
+struct MulticastUrl {
+  in_addr group;
+  std::uint16_t port;
+  std::string interface;
+  std::optional<in_addr> server;  // none: the interface's address
+  int ttl = 0;                    // 0: stays on the machine; 1: on the link
+};
+
+/// Throws std::invalid_argument with a text for the user. Whether there is such an interface is another question.
+MulticastUrl parse_multicast_url(const Url& url);
+Url to_url(const MulticastUrl& url);
+
+std::string to_string(in_addr address);
+
+/// An interface that is there and up.
+struct Interface {
+  int index;
+  in_addr address;  // its first IPv4 address
+};
+
+/// Throws std::invalid_argument with a text for the user.
+Interface find_interface(const std::string& name);
+
+/// A socket that datagrams to `group` reach, from `interface` only. False where the kernel has no room for it (errno).
+[[nodiscard]] bool join_group(int fd, in_addr group, const Interface& interface);
+/// The same datagrams no longer reach it. Closing the socket does that too.
+void leave_group(int fd, in_addr group, const Interface& interface);
+
+/// What `fd` sends to a group leaves by `interface`, lives for `ttl` hops, and reaches the members on this machine too.
+/// With a `ttl` of 0 it stays on the machine only while some socket of the machine is a member of the group: where none
+/// is, Linux sends it out all the same (6.18; __mkroute_output in net/ipv4/route.c takes the path without the check).
+/// So who sends joins first.
+void set_multicast_output(int fd, const Interface& interface, int ttl);
+
+/// Why multicast is refused here; empty in a network namespace that was made for it (docs/adr/private-network.md).
+std::string why_no_multicast();
+
+}  // namespace netdyno
