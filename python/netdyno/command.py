@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from netdyno import transports
 from netdyno.model import GENERATOR, Contestant, Experiment, Trial, type_level
-from netdyno.options import Settings, added_options, check_connections
+from netdyno.options import Settings, check_connections
+from netdyno.server_options import added_options
 from netdyno.units import format_duration, parse_duration
 
 CHECK_DURATION_S = 0.02
@@ -13,8 +15,9 @@ CHECK_DURATION_S = 0.02
 
 
 def server_command(contestant: Contestant, settings: Settings) -> list[str]:
-    """The server on a free port of the loopback, with the options of the cell."""
-    return _server(contestant.command, "tcp://127.0.0.1:0", settings, added_options(contestant, settings))
+    """The server on a free port of the loopback, over the contestant's transport, with the options of the cell."""
+    listen = transports.of(contestant).listen
+    return _server(contestant.command, listen, settings, added_options(contestant, settings))
 
 
 def by_hand(
@@ -37,7 +40,7 @@ def load_command(
         *_audience(settings),
         *("--arrivals", settings.arrivals, *_pace(settings)),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
-        *_load(settings, experiment, seed),
+        *_load(endpoint, settings, experiment, seed),
     ]
 
 
@@ -46,7 +49,7 @@ def client_command(
 ) -> list[str]:
     """A client contestant with the load of the cell: of the generator's options those that a closed loop with one
     request in flight has (protocol/client.md)."""
-    return [*_common(client, endpoint, settings, experiment), *_load(settings, experiment, seed)]
+    return [*_common(client, endpoint, settings, experiment), *_load(endpoint, settings, experiment, seed)]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
@@ -75,13 +78,16 @@ def _common(program: Sequence[str], endpoint: str, settings: Settings, experimen
     ]
 
 
-def _load(settings: Settings, experiment: Experiment, seed: int) -> list[str]:
-    """What the generator and a client contestant are both told about the load. `--service-time` only where it says
-    something: the generator knows it for one workload alone."""
+def _load(endpoint: str, settings: Settings, experiment: Experiment, seed: int) -> list[str]:
+    """What the generator and a client contestant are both told about the load. Only what says something there: a
+    service time is known for one workload alone, and transports that carry messages know nothing of a stream."""
+    transport = transports.of_url(endpoint)
+    of_messages = transport is not None and transport.messages
+    stream = () if of_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
     service = ("--service-time", settings.service_time) if parse_duration(settings.service_time) > 0 else ()
     return [
         *("-c", str(settings.connections)),
-        *("--nodelay", settings.nodelay, "--write-mode", settings.write_mode, *service),
+        *(*stream, *service),
         *("--warmup", format_duration(experiment.warmup_s), "--duration", format_duration(experiment.duration_s)),
         *("--seed", str(seed)),
     ]

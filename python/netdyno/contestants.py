@@ -16,6 +16,7 @@ import msgspec
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.model import Contestant, Manifest
 from netdyno.paths import ROOT, build_dir
+from netdyno.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
 
@@ -37,7 +38,16 @@ def parse_manifest(path: Path) -> Manifest:
         raise UserError(f"{path}: {_explain(raw, error)}") from error
     if manifest.kind == "command" and not manifest.run:
         raise UserError(f"{path}: kind 'command' needs the key 'run': the list of arguments that starts the program")
+    _check_transports(path, manifest)
     return manifest
+
+
+def _check_transports(path: Path, manifest: Manifest) -> None:
+    if not manifest.transports:
+        raise UserError(f"{path}: key 'transports': names none; the first is the one that is measured")
+    for name in manifest.transports:
+        if name not in TRANSPORTS:
+            raise UserError(f"{path}: key 'transports': unknown transport {name!r}{did_you_mean(name, TRANSPORTS)}")
 
 
 def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:

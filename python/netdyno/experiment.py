@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from netdyno.model import GENERATOR, Experiment, Scenario, type_level
 from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
+from netdyno.transports import MESSAGE_SERVER_OPTIONS, STREAM_SERVER_OPTIONS
 from netdyno.units import parse_duration
 
 _TOP = {
@@ -26,12 +27,15 @@ _TOP = {
     "warmup": "warmup_s",
     "duration": "duration_s",
     "timeout": "timeout_s",
+    "loss-bound": "loss_bound",
     "link": "link",
     "seed": "seed",
 }
 _SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
 TOP_KEYS = (*_TOP, "scenario")
-SCENARIO_KEYS = (*_SCENARIO, "factors", "server")
+SCENARIO_KEYS = (*_SCENARIO, "factors", "server", "where-possible")
+WHERE_POSSIBLE = ("threads", *STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS)
+"""What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 _DURATIONS = ("warmup", "duration", "timeout")
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
 _REQUIRED = ("question", "contestants", "blocks", "warmup", "duration", "scenario")
@@ -105,9 +109,8 @@ def _scenario(table: object, where: str) -> Scenario:
     for key, value in table.items():
         if key in _SCENARIO:
             values[_SCENARIO[key]] = check_value(where, key, value) if key in LOAD else value
-    server = _table(where, table, "server")
-    check_keys(f"{where}: server", server, SERVER)
-    values["server"] = {key: check_value(f"{where}: server", key, value) for key, value in server.items()}
+    values["server"] = _options(where, table, "server", SERVER)
+    values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
     scenario = _convert(where, values, Scenario)
     for levels in combinations(scenario):
@@ -116,6 +119,13 @@ def _scenario(table: object, where: str) -> Scenario:
         _check_load(where, wanted)
         _check_client(where, wanted)
     return scenario
+
+
+def _options(where: str, parent: Mapping[str, object], key: str, known: Iterable[str]) -> dict[str, type_level]:
+    """A table of server options, each with a value that it takes."""
+    table = _table(where, parent, key)
+    check_keys(f"{where}: {key}", table, known)
+    return {name: check_value(f"{where}: {key}", name, value) for name, value in table.items()}
 
 
 def _table(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
@@ -289,6 +299,8 @@ def _check_amounts(where: str, experiment: Experiment) -> None:
         raise UserError(f"{where}: key 'blocks': {experiment.blocks} is not a whole number of at least 1")
     if experiment.seed < 0:
         raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
+    if not 0 <= experiment.loss_bound < 1:
+        raise UserError(f"{where}: key 'loss-bound': {experiment.loss_bound} is not a share from 0 to below 1")
     if experiment.duration_s <= 0:
         raise UserError(f"{where}: key 'duration': must be above 0")
     if not experiment.contestants:

@@ -287,7 +287,8 @@ class Trial(Frozen):
 
 class Scenario(Frozen):
     """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
-    there are), `server` holds the server's own options. docs/experiments.md explains every key."""
+    there are), `server` holds the server's own options, `where_possible` those that only some servers can have.
+    docs/experiments.md explains every key."""
 
     name: str
     workload: str
@@ -306,6 +307,7 @@ class Scenario(Frozen):
     generator_threads: int = 1
     connect_rate: float | Literal["burst"] = "burst"
     server: dict[str, type_level] = {}
+    where_possible: dict[str, type_level] = {}
 
 
 class Experiment(Frozen):
@@ -319,6 +321,7 @@ class Experiment(Frozen):
     warmup_s: float
     duration_s: float
     timeout_s: float = 10.0
+    loss_bound: float = 0.001
     link: Literal["loopback"] = "loopback"
     seed: int = 1
 

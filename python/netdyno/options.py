@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Contestant, Scenario, type_level
+from netdyno.model import Scenario, type_level
 from netdyno.units import parse_duration
 
 Check = Callable[[object], type_level]
@@ -85,8 +85,12 @@ SERVER: Mapping[str, Check] = {
     "service-kind": _word("wait", "cpu"),
     "max-frame": _whole(1),
     "outbox-limit": _whole(1),
+    "peers": _whole(1),
+    "peer-timeout": _duration,
+    "socket-buffer": _whole(1),
 }
-"""Options of every server (DESIGN, "Program contracts"), under the names the programs use."""
+"""Options of servers, under the names the programs use. Every server has most of them; transports.py says which exist
+on one kind of transport only."""
 
 
 SIDES = ("server", "both")
@@ -137,6 +141,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     generator_threads: int
     connect_rate: float | Literal["burst"]
     server: dict[str, type_level]
+    where_possible: dict[str, type_level] = {}
 
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
@@ -151,7 +156,10 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
             server[of_server] = level
     fields = {name.replace("-", "_"): value for name, value in load.items()}
     return msgspec.convert(
-        fields | {"workload": scenario.workload, "arrivals": scenario.arrivals, "server": server}, Settings
+        fields
+        | {"workload": scenario.workload, "arrivals": scenario.arrivals, "server": server}
+        | {"where_possible": scenario.where_possible},
+        Settings,
     )
 
 
@@ -163,11 +171,3 @@ def check_connections(workload: str) -> int:
     """How many connections the closing check opens: as few as the workload allows. Two in `chat`, where a sender alone
     in the room would be answered by nobody."""
     return 2 if workload == "chat" else 1
-
-
-def added_options(contestant: Contestant, wanted: Settings) -> dict[str, type_level]:
-    """The server options that a cell leaves open and that the contestant cannot do without: a thread for each
-    connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md)."""
-    if contestant.manifest.clients != "limited-by-threads" or "threads" in wanted.server:
-        return {}
-    return {"threads": max(wanted.connections, check_connections(wanted.workload))}

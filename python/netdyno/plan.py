@@ -10,8 +10,10 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from netdyno import transports, words
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
-from netdyno.options import MOST_THREADS, Settings, added_options, check_connections, settings
+from netdyno.options import MOST_THREADS, Settings, check_connections, settings
+from netdyno.server_options import added_options
 
 TRIAL_OVERHEAD_S = 0.15
 """What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
@@ -68,9 +70,12 @@ def why_skip(
         return reason
     if wanted.client != GENERATOR:
         client = clients[wanted.client]
-        reason = _why_silent(client, scenario.workload)
+        reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant)
         if reason:
             return f"client {client.name}: {reason}"
+    reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
+    if reason:
+        return reason
     manifest = contestant.manifest
     threads = (wanted.server | added_options(contestant, wanted)).get("threads", 1)
     if manifest.threads != "any" and threads != 1:
@@ -102,9 +107,15 @@ def _why_silent(contestant: Contestant, workload: str) -> str:
         return contestant.why_not
     if workload not in manifest.workloads:
         return f"{contestant.name} does not speak the workload {workload!r}"
-    if "tcp" not in manifest.transports:
-        return f"{contestant.name} does not speak the transport 'tcp'"
     return ""
+
+
+def _why_apart(client: Contestant, server: Contestant) -> str:
+    """Why a client contestant cannot reach a server; empty when it can."""
+    needed = transports.of(server).name
+    if needed in client.manifest.transports:
+        return ""
+    return f"{client.name} speaks {words.listed(client.manifest.transports)} and not {needed}, as {server.name} does"
 
 
 def trial_seconds(experiment: Experiment) -> float:

@@ -14,9 +14,10 @@ from netdyno import audits, generate, observe
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
 from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
-from netdyno.options import Settings, added_options, settings
+from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.server_options import added_options
 from netdyno.store import utc_now
 from netdyno.triallog import TrialLog
 from netdyno.watch import Watch

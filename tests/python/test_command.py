@@ -8,6 +8,7 @@ import pytest
 from netdyno.command import by_hand, check_command, client_command, load_command, server_command
 from netdyno.model import Contestant, Experiment, Scenario, Trial
 from netdyno.options import settings
+from netdyno.transports import TRANSPORTS
 
 GENERATOR = ("netdyno-load",)
 URL = "tcp://127.0.0.1:1"
@@ -52,6 +53,23 @@ def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contesta
     assert value(command, "--listen") == "tcp://127.0.0.1:0"
     assert (value(command, "--workload"), value(command, "--audience")) == ("chat", "all")
     assert value(command, "--write-mode") == "split"
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_server_listens_over_its_own_transport(transport: str, contestant: Contestant) -> None:
+    manifest = msgspec.structs.replace(contestant.manifest, transports=(transport, "tcp"))
+    other = msgspec.structs.replace(contestant, manifest=manifest)
+    listen = value(server_command(other, settings(CHAT, {})), "--listen")
+    assert listen.startswith(f"{transport}://")
+    assert listen.partition("?")[0].endswith(":0")
+
+
+def test_a_load_of_messages_is_told_nothing_of_a_stream(experiment: Experiment) -> None:
+    wanted = settings(CHAT, {})
+    for url in ("udp://127.0.0.1:1", "zmq+tcp://127.0.0.1:1", "multicast://239.255.0.1:1?interface=lo"):
+        command = load_command(GENERATOR, url, wanted, experiment, 3)
+        stream = load_command(GENERATOR, URL, wanted, experiment, 3)
+        assert [word for word in stream if word not in command] == [URL, "--nodelay", "on", "--write-mode", "gathered"]
 
 
 def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contestant) -> None:

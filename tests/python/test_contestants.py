@@ -91,6 +91,8 @@ def test_a_server_and_a_client_of_the_same_name_do_not_meet(tmp_path: Path) -> N
             GOOD | {"clients": "limited"},
             "key 'clients': Invalid enum value 'limited' (did you mean 'limited-by-threads'?)",
         ),
+        (GOOD | {"transports": ["upd"]}, "key 'transports': unknown transport 'upd' (did you mean 'udp'?)"),
+        (GOOD | {"transports": []}, "key 'transports': names none"),
         (GOOD | {"workloads": "echo"}, "key 'workloads': Expected `array`, got `str`"),
         (GOOD | {"kind": "command"}, "needs the key 'run'"),
         ({"kind": "cmake"}, "missing required field `model`"),

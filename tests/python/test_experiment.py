@@ -64,6 +64,22 @@ def test_it_is_frozen() -> None:
         ('"1s"', "1", "good.toml: key 'duration': 1 is not a duration"),
         ('"1s"', '"1 sec"', "good.toml: key 'duration': '1 sec' is not a duration"),
         ('"1s"', '"0s"', "good.toml: key 'duration': must be above 0"),
+        (
+            "blocks = 3",
+            "blocks = 3\nloss-bound = 1",
+            "good.toml: key 'loss-bound': 1.0 is not a share from 0 to below 1",
+        ),
+        ("blocks = 3", 'blocks = 3\nloss-bound = "1%"', "good.toml: key 'loss-bound': Expected `float`, got `str`"),
+        (
+            "[scenario.server]",
+            "[scenario.where-possible]\nservice-time = '1s'\n[scenario.server]",
+            "where-possible: unknown",
+        ),
+        (
+            "[scenario.server]",
+            "[scenario.where-possible]\nthreads = 0\n[scenario.server]",
+            "where-possible: key 'threads': 0",
+        ),
         ('["*"]', "[]", "good.toml: key 'contestants': names nobody"),
         ("generator-threads", "generator-thread", "scenario 1 ('echo'): unknown key 'generator-thread' (did you mean"),
         (

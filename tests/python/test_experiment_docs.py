@@ -12,13 +12,18 @@ from netdyno.options import LOAD, SERVER, SIDES
 from netdyno.paths import ROOT
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
-CHAPTERS = dict(re.findall(r"^## `?\[?([\w. ]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+CHAPTERS = dict(re.findall(r"^## `?\[?([\w. -]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 KEYS = {
     "The experiment": experiment.TOP_KEYS,
     "A scenario": experiment.SCENARIO_KEYS,
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
 }
+
+
+def test_every_option_that_some_servers_lack_is_named() -> None:
+    named = set(re.findall(r"`([a-z-]+)`", CHAPTERS["scenario.where-possible"]))
+    assert set(experiment.WHERE_POSSIBLE) <= named
 
 
 @pytest.mark.parametrize("chapter", KEYS)

@@ -8,11 +8,13 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import experiment, stats
+from netdyno import experiment, stats, transports
 from netdyno.contestants import discover, select
-from netdyno.model import Contestant, Experiment, Manifest, Scenario
+from netdyno.model import Contestant, Experiment, Manifest, Scenario, type_level
+from netdyno.options import settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations, estimate_seconds, most_connections, most_descriptors, plan, why_skip
+from netdyno.server_options import added_options
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
 
@@ -79,6 +81,72 @@ def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": other}) == ""
     unbuilt = msgspec.structs.replace(speaks, available=False, why_not="Qt not found")
     assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
+
+
+UDP = ("udp",)
+
+
+def test_an_option_that_means_nothing_to_a_transport_is_a_stated_skip() -> None:
+    udp, tcp = contestant("u", transports=UDP), contestant("t")
+    plain = Scenario(name="s", workload="echo", server={"socket-buffer": 65536})
+    stream = Scenario(name="s", workload="echo", server={"read-buffer": 4096, "backlog": 10})
+    assert why_skip(udp, plain, {}) == ""
+    assert why_skip(tcp, plain, {}) == "t speaks tcp, where socket-buffer means nothing"
+    assert why_skip(tcp, stream, {}) == ""
+    assert why_skip(udp, stream, {}) == "u speaks udp, where backlog and read-buffer mean nothing"
+    assert why_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
+
+
+def test_a_load_option_of_streams_is_a_skip_where_it_varies_or_is_not_its_default() -> None:
+    udp, scenario = contestant("u", transports=UDP), Scenario(name="s", workload="echo")
+    assert why_skip(udp, scenario, {"connections": 7}) == ""
+    assert "nodelay means nothing" in why_skip(udp, scenario, {"nodelay": "on"})
+    assert "nodelay means nothing" in why_skip(udp, scenario, {"both.nodelay": "off"})
+    assert "write-mode means nothing" in why_skip(udp, msgspec.structs.replace(scenario, write_mode="split"), {})
+
+
+def test_what_no_datagram_holds_and_an_audience_that_no_group_has_are_no_cells() -> None:
+    udp = contestant("u", workloads=("echo", "rpc"), transports=UDP)
+    zmq = contestant("z", transports=("zmq+tcp",))
+    echo, rpc = (Scenario(name="s", workload=workload, size=65_507) for workload in ("echo", "rpc"))
+    assert why_skip(udp, echo, {}) == ""
+    assert "65507 bytes do not fit into a datagram" in why_skip(udp, rpc, {})  # four more for the length
+    assert "65508 bytes do not fit" in why_skip(udp, echo, {"size": 65_508})
+    assert why_skip(zmq, echo, {"size": 65_508}) == ""
+    group = contestant("m", workloads=("chat",), transports=("multicast",))
+    chat = Scenario(name="s", workload="chat")
+    assert "the audience of a chat is all" in why_skip(group, chat, {})
+    assert why_skip(group, chat, {"audience": "all"}) == ""
+
+
+def test_a_client_contestant_reaches_only_servers_of_its_transports() -> None:
+    scenario = Scenario(name="s", workload="echo", client="qt")
+    qt = {"qt": contestant("qt")}
+    assert why_skip(contestant("t"), scenario, {}, qt) == ""
+    assert (
+        why_skip(contestant("u", transports=UDP), scenario, {}, qt) == "client qt: qt speaks tcp and not udp, as u does"
+    )
+
+
+def test_the_first_transport_is_the_one_that_is_measured() -> None:
+    both = contestant("b", transports=("zmq+tcp", "tcp"))
+    assert transports.of(both).name == "zmq+tcp"
+    assert "backlog means nothing" in why_skip(both, Scenario(name="s", workload="echo", server={"backlog": 5}), {})
+
+
+def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
+    scenario = Scenario(name="s", workload="echo", where_possible={"threads": 2, "socket-buffer": 4096})
+
+    def added(one: Contestant) -> dict[str, type_level]:
+        assert why_skip(one, scenario, {}) == ""
+        return added_options(one, settings(scenario, {}))
+
+    assert added(contestant("pool")) == {"threads": 2}
+    assert added(contestant("one", "one")) == {}
+    assert added(contestant("udp", "one", transports=UDP)) == {"socket-buffer": 4096}
+    assert added(contestant("waits", clients="limited-by-threads")) == {"threads": 100}
+    said = settings(msgspec.structs.replace(scenario, server={"threads": 3}), {})
+    assert added_options(contestant("pool"), said) == {}
 
 
 def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:

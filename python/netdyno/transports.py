@@ -1,0 +1,96 @@
+"""What lies between a load and a server, as far as a plan must know it: where a server of a trial listens, and which
+options and loads mean something there (protocol/WIRE.md, "Transports that carry messages")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from netdyno import words
+from netdyno.model import Contestant
+from netdyno.options import Settings, whose
+
+STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
+STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered"}
+"""The load's options of a stream, with their defaults."""
+MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
+LENGTH_BYTES = 4
+MOST_DATAGRAM_BYTES = 65_507
+"""UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
+
+
+class Transport(NamedTuple):
+    """`listen` is where the server of a trial listens. With `messages` there are no connections and no stream: what
+    is lost is a figure that stands beside every latency, and no fault that strikes a trial out."""
+
+    name: str
+    listen: str
+    messages: bool
+    most_bytes: int | None = None
+    """The longest message, its length field included; None where only the server's --max-frame limits it."""
+    audiences: tuple[str, ...] = ("others", "all")
+
+
+TRANSPORTS: Mapping[str, Transport] = {
+    one.name: one
+    for one in (
+        Transport("tcp", "tcp://127.0.0.1:0", messages=False),
+        Transport("udp", "udp://127.0.0.1:0", messages=True, most_bytes=MOST_DATAGRAM_BYTES),
+        # A group of the local scope (RFC 2365); a trial runs in a namespace of its own, whose one interface is lo.
+        Transport(
+            "multicast",
+            "multicast://239.255.0.1:0?interface=lo",
+            messages=True,
+            most_bytes=MOST_DATAGRAM_BYTES,
+            audiences=("all",),
+        ),
+        Transport("zmq+tcp", "zmq+tcp://127.0.0.1:0", messages=True),
+    )
+}
+
+
+def of(contestant: Contestant) -> Transport:
+    """The one that a contestant is measured over: the first that its manifest names."""
+    return TRANSPORTS[contestant.manifest.transports[0]]
+
+
+def of_url(url: str) -> Transport | None:
+    """The transport of a URL; None for one that is not known here."""
+    return TRANSPORTS.get(url.partition("://")[0])
+
+
+def why_not(transport: Transport, name: str, wanted: Settings, levels: Collection[str]) -> str:
+    """Why a cell cannot be had over a transport; empty when it can. `levels` are the factors of the cell: one that
+    varies what means nothing there would measure the same thing under several names. Pure."""
+    idle = _meaningless(transport, wanted, levels)
+    if idle:
+        return f"{name} speaks {transport.name}, where {words.listed(idle)} {_mean(idle)} nothing"
+    audience = str(wanted.server.get("audience", "others"))
+    if wanted.workload == "chat" and audience not in transport.audiences:
+        return f"{name} speaks {transport.name}, where the audience of a chat is {words.listed(transport.audiences)}"
+    framed = wanted.size + (0 if wanted.workload == "echo" else LENGTH_BYTES)
+    if transport.most_bytes is not None and framed > transport.most_bytes:
+        return f"{name} speaks {transport.name}; {wanted.size} bytes do not fit into a datagram"
+    return ""
+
+
+def _mean(names: Collection[str]) -> str:
+    return "means" if len(names) == 1 else "mean"
+
+
+def _meaningless(transport: Transport, wanted: Settings, levels: Collection[str]) -> list[str]:
+    """The options of a cell that the transport does not have, in alphabetical order."""
+    if not transport.messages:
+        return sorted(set(wanted.server) & set(MESSAGE_SERVER_OPTIONS))
+    varied = {whose(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
+    changed = {
+        option
+        for option, default in STREAM_LOAD_OPTIONS.items()
+        if getattr(wanted, option.replace("-", "_")) != default
+    }
+    return sorted({str(one) for one in varied} | changed | (set(wanted.server) & set(STREAM_SERVER_OPTIONS)))
+
+
+def has_option(transport: Transport, option: str) -> bool:
+    """Whether a server on this transport has the option at all."""
+    return option not in (STREAM_SERVER_OPTIONS if transport.messages else MESSAGE_SERVER_OPTIONS)
