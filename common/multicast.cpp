@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "common/option_values.hpp"
+
 namespace netdyno {
 namespace {
 
@@ -150,6 +152,20 @@ std::string why_no_multicast() {
   return "multicast is refused outside a private network namespace, as others on this machine or link may be in the "
          "group (./netdyno serve makes such a namespace, ./netdyno load --namespace PID enters it; "
          "--multicast-anywhere does without)";
+}
+
+CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere) {
+  return app.add_flag("--multicast-anywhere", anywhere, "use multicast outside a private network namespace, too");
+}
+
+MulticastPlace multicast_place(const std::string& program, const Url& url, bool anywhere) try {
+  MulticastPlace place{parse_multicast_url(url), {}};
+  if (const auto why = why_no_multicast(); !why.empty() && !anywhere) usage_error(program, why);
+  place.interface = find_interface(place.url.interface);
+  if (!place.url.server) place.url.server = place.interface.address;
+  return place;
+} catch (const std::invalid_argument& error) {
+  usage_error(program, error.what());
 }
 
 }  // namespace netdyno

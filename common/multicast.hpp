@@ -9,6 +9,11 @@
 #include "common/socket.hpp"
 #include "common/url.hpp"
 
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
 /// UDP multicast over IPv4 on one interface (RFC 1112; ip(7)), and the rule where it may be used.
 namespace netdyno {
 
@@ -49,5 +54,16 @@ void set_multicast_output(int fd, const Interface& interface, int ttl);
 
 /// Why multicast is refused here; empty in a network namespace that was made for it (docs/adr/private-network.md).
 std::string why_no_multicast();
+
+/// A URL, and the interface that it names.
+struct MulticastPlace {
+  MulticastUrl url;  // `server` is set
+  Interface interface;
+};
+
+/// The option --multicast-anywhere, by which the caller takes over the responsibility.
+CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere);
+/// Ends the program with exit 2 and one line when `url` cannot be meant, or multicast is refused and not `anywhere`.
+MulticastPlace multicast_place(const std::string& program, const Url& url, bool anywhere);
 
 }  // namespace netdyno

@@ -37,6 +37,13 @@ void add_message_options(CLI::App& app, ServerOptions& options) {
             "SO_RCVBUF and SO_SNDBUF (default: the system's)");
 }
 
+/// Where it listens who is not told where.
+Url default_listen(const std::string& transport) {
+  // A group of the local scope (RFC 2365), on an interface that leads nowhere.
+  if (transport == "multicast") return {transport, "239.255.0.1", 0, "interface=lo"};
+  return {transport, "127.0.0.1", 0, ""};
+}
+
 }  // namespace
 
 std::string_view to_string(Workload workload) {
@@ -48,8 +55,10 @@ std::string_view to_string(Workload workload) {
 ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads, const std::string& transport,
                                    const std::function<void(CLI::App&)>& add_own) {
   ServerOptions options;
-  options.listen.transport = transport;
+  options.listen = default_listen(transport);
   const bool stream = transport == "tcp";
+  const bool group = transport == "multicast";
+  if (group) options.audience = Audience::all;
   CLI::App app{"netdyno contestant: see protocol/WIRE.md for what it speaks"};
   const std::string program = program_name(argv[0]);
   app.name(program);
@@ -71,6 +80,8 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   parse_or_exit(app, program, argc, argv);
   if (!stream && (options.workload == Workload::lines || options.workload == Workload::http))
     usage_error(program, "--workload: " + transport + " carries echo, rpc and chat; want one of them");
+  if (group && options.audience != Audience::all)
+    usage_error(program, "--audience: a group has its sender in it, so a chat message goes to all");
   if (options.peer_timeout.count() <= 0) usage_error(program, "--peer-timeout must be longer than 0");
   if (const auto why = why_not_threads(threads, program, options.threads); !why.empty()) usage_error(program, why);
   return options;

@@ -25,7 +25,7 @@ enum class ThreadModel { any, one, per_connection };
 /// The options that every server takes (the program contract). Defaults are what a person gets who gives none. Some
 /// exist for some transports only, and are refused elsewhere.
 struct ServerOptions {
-  Url listen{"tcp", "127.0.0.1", 0, ""};
+  Url listen{"tcp", "127.0.0.1", 0, ""};  // multicast: a group, and `all` below
   Workload workload = Workload::echo;
   int threads = 1;
   int backlog = 4096;

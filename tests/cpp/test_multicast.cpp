@@ -181,6 +181,32 @@ TEST_F(Multicast, AnInterfaceHasToBeThereAndUp) {
   EXPECT_EQ(to_string(lo.address), "127.0.0.1");
 }
 
+using MulticastPlaceTest = Multicast;
+
+MulticastPlace place_of(const std::string& url, bool anywhere) {
+  return multicast_place("prog", parse_url(url).value(), anywhere);
+}
+
+TEST_F(MulticastPlaceTest, ServesOnTheInterfacesOwnAddressUnlessToldOtherwise) {
+  bring_up("lo");
+  setenv("NETDYNO_PRIVATE_NETWORK", this_network().c_str(), 1);
+  const auto place = place_of("multicast://239.1.2.3:7000?interface=lo", false);
+  EXPECT_EQ(place.interface.index, 1);
+  EXPECT_EQ(format_url(to_url(place.url)), "multicast://239.1.2.3:7000?interface=lo&server=127.0.0.1");
+  EXPECT_EQ(to_string(*place_of("multicast://239.1.2.3:7000?interface=lo&server=127.0.0.9", false).url.server),
+            "127.0.0.9");
+}
+
+TEST_F(MulticastPlaceTest, EndsTheProgramInOneLine) {
+  using testing::ExitedWithCode;
+  bring_up("lo");
+  const char* good = "multicast://239.1.2.3:7000?interface=lo";
+  EXPECT_EXIT(place_of(good, false), ExitedWithCode(2), "prog: multicast is refused outside a private network");
+  EXPECT_EQ(place_of(good, true).interface.index, 1);
+  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000", true), ExitedWithCode(2), "prog: no interface is named");
+  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000?interface=x0", true), ExitedWithCode(2), "no interface 'x0'");
+}
+
 TEST_F(Multicast, ReachesEveryMemberOnceAndNobodyElse) {
   bring_up("lo");
   const Interface lo = find_interface("lo");

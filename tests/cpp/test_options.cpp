@@ -55,6 +55,19 @@ TEST(Options, EachTransportRefusesWhatMeansNothingToIt) {
   EXPECT_EXIT(parse_udp({"--peer-timeout", "0"}), ExitedWithCode(2), "--peer-timeout must be longer");
 }
 
+ServerOptions parse_multicast(std::initializer_list<const char*> arguments) {
+  std::vector<const char*> argv{"a-server"};
+  argv.insert(argv.end(), arguments);
+  return parse_server_options(static_cast<int>(argv.size()), argv.data(), ThreadModel::one, "multicast");
+}
+
+TEST(Options, AGroupHasItsSenderInIt) {
+  EXPECT_EQ(format_url(parse_multicast({}).listen), "multicast://239.255.0.1:0?interface=lo");
+  EXPECT_EQ(parse_multicast({}).audience, Audience::all);
+  EXPECT_EQ(parse_multicast({"--audience", "all"}).audience, Audience::all);
+  EXPECT_EXIT(parse_multicast({"--audience", "others"}), ExitedWithCode(2), "--audience: a group has its sender in it");
+}
+
 TEST(Options, EveryValueArrives) {
   const ServerOptions options = parse({"--listen",
                                        "tcp://[::1]:7",
