@@ -60,6 +60,8 @@ SYSCTLS = (
     "net.ipv4.tcp_congestion_control",
     "net.ipv4.tcp_tw_reuse",
     "net.ipv4.tcp_autocorking",
+    "net.ipv4.udp_mem",
+    "net.ipv4.udp_rmem_min",
     "net.ipv4.ip_local_port_range",
     "kernel.sched_autogroup_enabled",
     "kernel.numa_balancing",

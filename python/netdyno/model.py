@@ -119,7 +119,7 @@ class Connections(Frozen):
 
 
 class Messages(Frozen):
-    """Over the whole life of the generator, warm-up and drain included."""
+    """Over the whole life of the generator, warm-up and drain included. `late` came after the time limit."""
 
     sent: int
     expected: int
@@ -128,6 +128,7 @@ class Messages(Frozen):
     duplicated: int
     reordered: int
     corrupt: int
+    late: int = 0
 
 
 class Bytes(Frozen):
@@ -143,7 +144,8 @@ class GeneratorThread(Frozen):
 
 
 class Generator(Frozen):
-    """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md)."""
+    """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md).
+    `socket_drops`: datagrams that its own sockets could not take in, where it tells."""
 
     cpu_user_s: float
     cpu_system_s: float
@@ -151,6 +153,7 @@ class Generator(Frozen):
     cores_used: float
     max_rss_bytes: int
     threads: tuple[GeneratorThread, ...]
+    socket_drops: int | None = None
 
 
 class TimeSeries(Frozen):

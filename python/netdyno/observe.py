@@ -33,9 +33,12 @@ KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
         "TCPAbortOnMemory",
     ),
     "Tcp": ("RetransSegs", "AttemptFails", "EstabResets", "InErrs", "OutRsts"),
-    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts"),
+    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "MemErrors"),
 }
 """Counters of /proc/net/netstat and /proc/net/snmp that explain a slow or lossy trial. Udp's are stored as "Udp…"."""
+
+SERVER_DROPS = "UdpServerDrops"
+"""Datagrams that the server's own sockets could not take in, beside the counters of the whole namespace."""
 
 
 class Snapshot(NamedTuple):
@@ -47,6 +50,18 @@ class Snapshot(NamedTuple):
     status: bytes
     tasks: dict[str, tuple[bytes, bytes]]
     harness_cpu_s: float
+
+
+class Kernel(NamedTuple):
+    """The counters of a network namespace at one moment, as the kernel said them, and what the server's own datagram
+    sockets had dropped."""
+
+    text: str
+    socket_drops: int | None
+
+    def counters(self) -> dict[str, int]:
+        drops = {} if self.socket_drops is None else {SERVER_DROPS: self.socket_drops}
+        return parse_counters(self.text) | drops
 
 
 class Task(NamedTuple):
@@ -186,8 +201,32 @@ def _user_share(before: Reading, after: Reading) -> float:
 
 
 def take_kernel(net: Path = _PROC / "net") -> str:
-    """The network counters of this namespace since it began, for parse_counters."""
+    """The counters of a network namespace since it began, for parse_counters: that of the harness, or of the process
+    whose net it is."""
     return (_read_file(f"{net}/netstat") + _read_file(f"{net}/snmp")).decode("ascii")
+
+
+def read_socket_drops(pid: int) -> int:
+    """How many datagrams the UDP sockets of a process dropped since they were opened, mostly because their receive
+    buffers were full. Raises OSError when the process is gone."""
+    proc = _PROC / str(pid)
+    links = [_link(entry) for entry in (proc / "fd").iterdir()]
+    own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    tables = [(proc / "net" / name).read_text() for name in ("udp", "udp6") if (proc / "net" / name).exists()]
+    return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in own)
+
+
+def _link(entry: Path) -> str:
+    try:
+        return str(entry.readlink())
+    except FileNotFoundError:
+        return ""  # this descriptor has just been closed
+
+
+def parse_sockets(table: str) -> list[tuple[str, int]]:
+    """Inode and drops of each socket in /proc/net/udp or udp6: the tenth and the last column (net/ipv4/udp.c). Pure."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    return [(row[9], int(row[-1])) for row in rows]
 
 
 def parse_counters(text: str) -> dict[str, int]:

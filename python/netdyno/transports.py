@@ -29,13 +29,16 @@ class Transport(NamedTuple):
     most_bytes: int | None = None
     """The longest message, its length field included; None where only the server's --max-frame limits it."""
     audiences: tuple[str, ...] = ("others", "all")
+    datagrams: bool = False
+    private: bool = False
+    """A trial needs a network namespace of its own, so that nothing of it leaves the machine."""
 
 
 TRANSPORTS: Mapping[str, Transport] = {
     one.name: one
     for one in (
         Transport("tcp", "tcp://127.0.0.1:0", messages=False),
-        Transport("udp", "udp://127.0.0.1:0", messages=True, most_bytes=MOST_DATAGRAM_BYTES),
+        Transport("udp", "udp://127.0.0.1:0", messages=True, datagrams=True, most_bytes=MOST_DATAGRAM_BYTES),
         # A group of the local scope (RFC 2365); a trial runs in a namespace of its own, whose one interface is lo.
         Transport(
             "multicast",
@@ -43,6 +46,8 @@ TRANSPORTS: Mapping[str, Transport] = {
             messages=True,
             most_bytes=MOST_DATAGRAM_BYTES,
             audiences=("all",),
+            datagrams=True,
+            private=True,
         ),
         Transport("zmq+tcp", "zmq+tcp://127.0.0.1:0", messages=True),
     )

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import audits, generate, observe
+from netdyno import audits, generate, transports
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
 from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
+from netdyno.network import Network, NoNetworkError, network_for
 from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, TrialError, describe_exit
@@ -59,7 +60,11 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
-        measured = _measure(cell, wanted, contestant, bench, log)
+        with network_for(transports.of(contestant)) as network:
+            measured = _measure(cell, wanted, contestant, bench, log, network)
+    except NoNetworkError as missing:
+        log.note(f"skipped: {missing}")
+        return msgspec.structs.replace(base, reason=str(missing))
     except TrialError as failure:
         log.note(f"failed: {failure}")
         seconds = time.monotonic() - started
@@ -79,17 +84,20 @@ def log_path(cell: Cell) -> Path:
     return Path("logs") / name.replace("/", "_").replace(" ", "_")
 
 
-def _measure(cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog) -> _Measured:
-    command = server_command(contestant, wanted)
-    kernel_at_start = observe.take_kernel()
+def _measure(
+    cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
+) -> _Measured:
+    enter = network.enter
+    command = [*enter, *server_command(contestant, wanted)]
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
         ready = _wait_ready(server, lines, bench)
-        watch = Watch(ready.pid, kernel_at_start, bench.experiment)
+        datagrams = transports.of(contestant).datagrams
+        watch = Watch(ready.pid, bench.experiment, network.counters, datagrams=datagrams)
         program, command = _load_program(cell, wanted, ready, bench)
-        load = generate.measure(program, command, server, watch, bench, log)
+        load = generate.measure(program, [*enter, *command], server, watch, bench, log)
         closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
-        check, check_error = generate.check(closing, bench, log)
+        check, check_error = generate.check([*enter, *closing], bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     observed = watch.observation(totals)

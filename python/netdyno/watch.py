@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 from netdyno import observe
 from netdyno.model import Experiment, ServerObservation
@@ -20,10 +21,14 @@ kernel's in reach, and takes microseconds where the first would take millisecond
 class Watch:
     """Takes the readings as the generator announces its window."""
 
-    def __init__(self, pid: int, kernel_at_start: str, experiment: Experiment) -> None:
+    def __init__(self, pid: int, experiment: Experiment, counters: Path, *, datagrams: bool = False) -> None:
+        """Of the server `pid`; `counters` is the net folder of its network namespace (proc(5)), and with `datagrams`
+        its sockets are asked as well what they dropped."""
         self._pid = pid
         self._experiment = experiment
-        self._kernel = [kernel_at_start]
+        self._counters = counters
+        self._datagrams = datagrams
+        self._kernel = [self._take_kernel()]
         self._before: observe.Snapshot | None = None
         self._late: observe.Snapshot | None = None
         self._after: observe.Snapshot | None = None
@@ -37,7 +42,7 @@ class Watch:
     def window_start(self) -> None:
         self._rehearse_at = float("inf")
         self._before = self._take()
-        self._kernel.append(observe.take_kernel())
+        self._kernel.append(self._take_kernel())
         if len(self._before.tasks) > 1:
             self._late_at = self._before.at_s + self._experiment.duration_s - LATE_READING_S
 
@@ -47,14 +52,14 @@ class Watch:
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
             self._take()
-            observe.take_kernel()
+            self._take_kernel()
         if now >= self._late_at and self._after is None:
             self._late = self._take()
             self._late_at = float("inf")
 
     def window_end(self) -> None:
         self._after = self._take()
-        self._kernel.append(observe.take_kernel())
+        self._kernel.append(self._take_kernel())
         self._late_at = float("inf")
 
     def generator_ended(self) -> None:
@@ -62,6 +67,8 @@ class Watch:
         generator may then be gone before it has announced it."""
         if self._before is not None and self._after is None:
             self.window_end()
+        if self._after is not None:
+            self._kernel.append(self._take_kernel())
 
     def next_wait(self, deadline: float) -> float:
         """Seconds until something is due."""
@@ -75,11 +82,23 @@ class Watch:
         return observe.observation(observe.understand(self._before), late, observe.understand(self._after), totals)
 
     def kernel(self) -> dict[str, int]:
-        """The counters over the window, and as `setup.<name>` over what came before it: the server's start, the
-        connects and the warm-up, where a full accept queue shows."""
-        at_start, before, after = (observe.parse_counters(text) for text in self._kernel)
-        setup = {f"setup.{name}": value for name, value in observe.increase(at_start, before).items()}
-        return observe.increase(before, after) | setup
+        """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where
+        a full accept queue shows; as `drain.<name>` over what came after it, until the load had ended."""
+        at_start, before, after, ended = (taken.counters() for taken in self._kernel)
+        return (
+            observe.increase(before, after)
+            | {f"setup.{name}": value for name, value in observe.increase(at_start, before).items()}
+            | {f"drain.{name}": value for name, value in observe.increase(after, ended).items()}
+        )
+
+    def _take_kernel(self) -> observe.Kernel:
+        drops = None
+        if self._datagrams:
+            try:
+                drops = observe.read_socket_drops(self._pid)
+            except OSError as error:
+                raise TrialError("the server was gone when it was to be observed") from error
+        return observe.Kernel(observe.take_kernel(self._counters), drops)
 
     def _take(self) -> observe.Snapshot:
         try:

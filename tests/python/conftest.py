@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.bench import Bench
@@ -30,6 +31,13 @@ def contestant() -> Contestant:
     command = (*PYTHON, str(FAKES / "server.py"))
     manifest = Manifest(kind="command", model="fake", summary="a fake", workloads=("echo",), run=command)
     return Contestant(name="fake", manifest=manifest, command=command, available=True)
+
+
+@pytest.fixture
+def datagram_contestant(contestant: Contestant) -> Contestant:
+    """The fake server over UDP; with FAKE_SERVER=lossy it drops one message in three."""
+    manifest = msgspec.structs.replace(contestant.manifest, transports=("udp",))
+    return msgspec.structs.replace(contestant, manifest=manifest)
 
 
 @pytest.fixture

@@ -114,6 +114,14 @@ def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:
     assert not server_totals(TOTALS | {"connections": 9}, [lost], "").passed
 
 
+def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
+    url = "multicast://239.255.0.1:7000?interface=lo&server=127.0.0.1"
+    group = msgspec.structs.replace(LOAD, plan=msgspec.structs.replace(LOAD.plan, url=url))
+    assert server_totals(TOTALS | {"bytes_out": 31}, [group], "").passed
+    assert not server_totals(TOTALS | {"connections": 3}, [group], "").passed
+    assert not server_totals(TOTALS | {"protocol_errors": 1}, [group], "").passed
+
+
 def test_no_totals_or_a_bad_end_strikes_out() -> None:
     assert server_totals({}, [LOAD], "").detail == "no line of totals after SIGTERM"
     assert server_totals(TOTALS, [LOAD], "exit code 1").detail == "it ended with exit code 1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from pathlib import Path
@@ -113,6 +114,32 @@ def test_counters_are_picked_by_group_and_name() -> None:
         "UdpNoPorts": 2,
         "UdpRcvbufErrors": 3,
     }
+
+
+SOCKETS = """  sl  local_address rem_address st tx_queue rx_queue tm->when retrnsmt   uid timeout inode ref ptr drops
+  302: 0100007F:1B58 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4711 2 0000000000000000 17
+ 1234: 0100007F:1B59 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 4712 2 0000000000000000 0
+"""
+
+
+def test_the_drops_of_each_socket_are_read_from_the_kernels_table() -> None:
+    assert observe.parse_sockets(SOCKETS) == [("4711", 17), ("4712", 0)]
+
+
+def test_datagrams_that_found_no_room_are_counted_for_the_process_that_owns_the_socket() -> None:
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as reader,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as writer,
+    ):
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the kernel makes it its least, a few kilobytes
+        reader.bind(("127.0.0.1", 0))
+        before, kernel_before = observe.read_socket_drops(os.getpid()), observe.parse_counters(observe.take_kernel())
+        for _ in range(100):
+            writer.sendto(bytes(1000), reader.getsockname())
+        dropped = observe.read_socket_drops(os.getpid()) - before
+        kernel = observe.increase(kernel_before, observe.parse_counters(observe.take_kernel()))
+    assert 50 <= dropped < 100
+    assert kernel["UdpRcvbufErrors"] >= dropped
 
 
 def test_an_increase_is_per_counter() -> None:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from netdyno import network, transports
 from netdyno.bench import Bench
 from netdyno.model import Contestant, Trial
+from netdyno.namespace import NotAllowedError
 from netdyno.plan import Cell
 from netdyno.trial import run_trial
 
@@ -233,6 +238,91 @@ def test_both_programs_are_bound_to_their_cores(contestant: Contestant, bench: B
     trial = run(spied, bench._replace(pinning=msgspec.structs.replace(bench.pinning, server=(core,))))
     assert trial.status == "valid"
     assert seen.read_text().strip() == str(core)
+
+
+# --- transports that carry messages ------------------------------------------------------------------------------
+
+
+def test_a_lossless_trial_over_datagrams_carries_the_counters_that_would_explain_a_loss(
+    datagram_contestant: Contestant, bench: Bench
+) -> None:
+    trial = run(datagram_contestant, bench)
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert trial.load is not None
+    assert trial.load.plan.url.startswith("udp://")
+    assert trial.load.messages.lost == 0
+    for name in ("UdpServerDrops", "UdpRcvbufErrors", "UdpSndbufErrors", "UdpInErrors"):
+        for when in ("setup.", "", "drain."):
+            assert trial.kernel[when + name] >= 0
+    assert trial.server is not None
+    assert trial.server.totals["connections"] == 3
+
+
+def test_a_lossy_trial_is_valid_and_carries_its_loss(
+    datagram_contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "lossy")
+    trial = run(datagram_contestant, bench)
+    assert trial.load is not None
+    assert (trial.load.messages.expected, trial.load.messages.lost) == (6, 2)
+    (totals,) = [audit for audit in trial.audits if audit.name == "server_totals"]
+    assert totals.detail == "as counted: protocol_errors 0, connections 3"  # no bytes of what is not a stream
+    assert totals.passed
+
+
+def test_a_stream_has_no_counters_of_datagram_sockets(contestant: Contestant, bench: Bench) -> None:
+    assert "UdpServerDrops" not in run(contestant, bench).kernel
+
+
+def spying(contestant: Contestant, seen: Path, **changes: object) -> Contestant:
+    """The contestant, which first writes down in which network namespace it runs."""
+    script = 'readlink /proc/self/ns/net > "$0"; exec "$@"'
+    manifest = msgspec.structs.replace(contestant.manifest, **changes)
+    command = ("/bin/sh", "-c", script, str(seen), *contestant.command)
+    return msgspec.structs.replace(contestant, manifest=manifest, command=command)
+
+
+def test_a_transport_that_must_not_leave_runs_in_a_network_of_its_own(
+    datagram_contestant: Contestant, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    private = {name: one._replace(private=name == "udp") for name, one in transports.TRANSPORTS.items()}
+    monkeypatch.setattr(transports, "TRANSPORTS", private)
+    seen = tmp_path / "seen"
+
+    def make_noise_outside(_completed: int, _seconds: float) -> None:
+        with (
+            socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as closed,
+            socket.socket(closed.family, closed.type) as one,
+        ):
+            closed.bind(("127.0.0.1", 0))
+            nobody = closed.getsockname()
+            closed.close()
+            one.sendto(b"is anybody there?", nobody)
+
+    trial = run(spying(datagram_contestant, seen), bench._replace(progress=make_noise_outside))
+    if trial.status == "skipped":
+        pytest.skip(trial.reason)
+    assert trial.status == "valid", trial.reason
+    assert seen.read_text().strip() != str(Path("/proc/self/ns/net").readlink())
+    assert trial.kernel["UdpNoPorts"] == 0  # the counters are those of that network: the noise was made outside
+
+
+def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
+    datagram_contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def forbidden() -> Iterator[None]:
+        raise NotAllowedError("unshare: Operation not permitted")
+        yield
+
+    monkeypatch.setattr(network, "private_namespace", forbidden)
+    manifest = msgspec.structs.replace(datagram_contestant.manifest, transports=("multicast",))
+    trial = run(msgspec.structs.replace(datagram_contestant, manifest=manifest), bench)
+    assert (trial.status, trial.load) == ("skipped", None)
+    assert trial.reason == (
+        "multicast is measured in a private network namespace only, and none can be had here: "
+        "unshare: Operation not permitted"
+    )
 
 
 def children() -> set[str]:

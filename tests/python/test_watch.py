@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ workload = "echo"
 
 
 def watch(warmup: str) -> Watch:
-    return Watch(os.getpid(), observe.take_kernel(), experiment.parse(TOML.format(warmup=warmup), "when", "here"))
+    return Watch(os.getpid(), experiment.parse(TOML.format(warmup=warmup), "when", "here"), Path("/proc/self/net"))
 
 
 def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,5 +63,6 @@ def test_without_a_warm_up_the_window_comes_first() -> None:
     watched = watch("0ms")
     watched.window_start()
     watched.window_end()
+    watched.generator_ended()
     assert watched.observation({}).threads >= 1
     assert "ListenOverflows" in watched.kernel()

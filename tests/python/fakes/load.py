@@ -1,7 +1,8 @@
 """A small generator that obeys the contract of netdyno-load, or breaks it in the way FAKE_LOAD names. With --as-client
 it is a client contestant (protocol/client.md), which knows fewer options, and FAKE_CLIENT says how it misbehaves.
 
-It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own."""
+It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
+Over UDP it says hello first, and a message that does not come back within PATIENCE_S is lost."""
 
 import argparse
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 IS_CLIENT = "--as-client" in sys.argv
 MODE = os.environ.get("FAKE_CLIENT" if IS_CLIENT else "FAKE_LOAD", "good")
 MESSAGES = 3
+PATIENCE_S = 0.2
 # six values of 1000 ns, as the PyPI package hdrhistogram encodes them
 HISTOGRAM = "HISTFAAAACN4nJNpmSzMwMDAzAABMJoRyHQz2LGAwf4DROA8Pw8AXh0FOA=="
 
@@ -39,6 +41,35 @@ IS_CHECK = options.events_fd < 0
 def say(**event: object) -> None:
     if not IS_CHECK and MODE != "no_events":
         os.write(options.events_fd, json.dumps(event).encode() + b"\n")
+
+
+def say_hello(to: tuple[str, int]) -> socket.socket:
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.connect(to)
+    client.settimeout(PATIENCE_S)
+    client.send(b"\0\0\0\0HELO" + bytes(8))
+    if client.recv(100)[4:8] != b"WELC":
+        sys.exit("the server does not welcome anybody")
+    return client
+
+
+def asked(client: socket.socket, message: bytes) -> bool:
+    client.send(message)
+    try:
+        return client.recv(65536) == message
+    except TimeoutError:
+        return False
+
+
+def converse_in_datagrams() -> int:
+    host, port = options.url.removeprefix("udp://").rsplit(":", 1)
+    clients = [say_hello((host, int(port))) for _ in range(options.connections)]
+    say(event="connected", established=len(clients))
+    say(event="window_start")
+    answered = sum(asked(client, b"x" * options.size) for client in clients for _ in range(MESSAGES))
+    say(event="progress", completed=answered, seconds=0.5)
+    say(event="window_end")
+    return answered
 
 
 def converse() -> int:
@@ -70,6 +101,7 @@ def distribution(count: int) -> dict[str, object]:
 
 
 def result(count: int) -> dict[str, object]:
+    sent = MESSAGES * options.connections
     corrupt = 1 if MODE == "corrupt" and not IS_CHECK else 0
     size = count * options.size
     plan = {"url": options.url, "workload": options.workload, "arrivals": options.arrivals, "depth": options.depth}
@@ -79,7 +111,7 @@ def result(count: int) -> dict[str, object]:
     plan |= {"warmup_s": 0.0, "duration_s": 0.1, "timeout_s": 1.0}
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
     connections |= {"attempted": options.connections, "established": options.connections}
-    messages = {"sent": count, "expected": count, "received": count, "lost": 0}
+    messages = {"sent": sent, "expected": sent, "received": count, "lost": sent - count}
     messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt}
     cpu = {"cpu_user_s": 0.01, "cpu_system_s": 0.02, "spun_s": 0.0}
     audits = [
@@ -114,7 +146,7 @@ if MODE == "fails" and not IS_CHECK:
     sys.exit(f"{'client' if IS_CLIENT else 'netdyno-load'}: something is wrong here")
 if MODE == "check_fails" and IS_CHECK:
     sys.exit("netdyno-load: nobody answers")
-done = converse()
+done = converse_in_datagrams() if options.url.startswith("udp://") else converse()
 if MODE == "no_result" and not IS_CHECK:
     sys.exit(0)
 text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done))

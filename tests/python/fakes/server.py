@@ -1,4 +1,5 @@
-"""A small server that obeys the program contract, or breaks it in the way FAKE_SERVER names. It echoes bytes."""
+"""A small server that obeys the program contract, or breaks it in the way FAKE_SERVER names. It echoes bytes, over TCP
+or, where --listen says so, over UDP to clients that said hello (protocol/WIRE.md); "lossy" drops one in three."""
 
 import json
 import os
@@ -66,7 +67,29 @@ def serve(listener: socket.socket) -> None:
             totals["bytes_out"] += len(data)
 
 
+def serve_datagrams() -> None:
+    """A hello of 16 bytes gets its welcome; what a client that is known says comes back."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.0.1", 0))
+        ready = {"ready": True, "endpoint": f"udp://127.0.0.1:{server.getsockname()[1]}", "pid": os.getpid()}
+        os.write(1, json.dumps(ready).encode() + b"\n")
+        known: set[object] = set()
+        while True:
+            data, peer = server.recvfrom(65536)
+            if data[:8] == b"\0\0\0\0HELO":
+                totals["connections"] += peer not in known
+                known.add(peer)
+                server.sendto(data[:4] + b"WELC" + data[8:], peer)
+            elif peer in known:
+                totals["requests"] += 1
+                totals["bytes_in"] += len(data)
+                if MODE != "lossy" or totals["requests"] % 3:
+                    totals["bytes_out"] += server.sendto(data, peer)
+
+
 signal.signal(signal.SIGTERM, signal.SIG_IGN if MODE == "ignores_sigterm" else end)
+if sys.argv[1:2] == ["--listen"] and sys.argv[2].startswith("udp://"):
+    serve_datagrams()
 with listen() as the_listener:
     announce(the_listener)
     serve(the_listener)
