@@ -12,10 +12,11 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, stats, words
+from netdyno import answers, cells, loss_words, losses, stats, words
 from netdyno.command import by_hand
 from netdyno.findings import (
     Analysis,
@@ -30,7 +31,7 @@ from netdyno.findings import (
     Standing,
     TrialNote,
 )
-from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
+from netdyno.model import Experiment, LoadResult, Run, Scenario, Trial, type_level
 from netdyno.options import LOAD, SERVER, settings
 from netdyno.stats import Comparison, Samples
 
@@ -144,10 +145,20 @@ def _samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Sa
     return {name: values for name, values in found.items() if values}
 
 
-def _compare_all(samples: Mapping[str, Samples], seed: int, level: float) -> tuple[Comparison, ...]:
-    """Every two contestants of a scenario, corrected as one family. Two that share no cell are no hypothesis."""
-    raw = [stats.compare(a, b, samples, seed) for a, b in itertools.combinations(samples, 2)]
+def _compare_all(
+    samples: Mapping[str, Samples], groups: Sequence[Sequence[str]], seed: int, level: float
+) -> tuple[Comparison, ...]:
+    """Every two contestants of a group, all groups corrected as one family. Two that share no cell are no
+    hypothesis."""
+    raw = [stats.compare(a, b, samples, seed) for group in groups for a, b in itertools.combinations(group, 2)]
     return stats.corrected([one for one in raw if one.pairs], level)
+
+
+def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> tuple[list[str], list[str]]:
+    """Who is ranked with whom: those that lost no more than the bound in any trial, and the others
+    (docs/adr/loss.md)."""
+    apart = {cell.contestant for cell in figures if cell.marked}
+    return [name for name in samples if name not in apart], [name for name in samples if name in apart]
 
 
 # --- one scenario ------------------------------------------------------------------------------------------------
@@ -160,20 +171,24 @@ def _scenario(
     samples: Mapping[str, Samples],
     level: float,
 ) -> ScenarioFindings:
-    family = _compare_all(samples, run.experiment.seed, level)
+    bound = run.experiment.loss_bound
     levels = _levels(run, scenario)
-    standings = _standings(run, scenario, samples, family)
     figures = _figures(run, scenario, levels, names)
-    answer = answers.answer(scenario, standings, family, len(levels), stats.pairs_needed(len(family), level))
+    groups = _groups(samples, figures)
+    family = _compare_all(samples, groups, run.experiment.seed, level)
+    standings = _standings(run, scenario, samples, groups, family, figures)
+    needed = stats.pairs_needed(len(family), level)
+    answer = answers.answer(scenario, standings, family, len(levels), needed, bound)
     return ScenarioFindings(
         scenario=scenario,
         verdict=answer.verdict,
         headline=answer.headline,
         sentence=answer.sentence,
-        evidence=answers.evidence(standings, figures, levels),
+        evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
             *answers.caveats(scenario, standings, figures, levels, names),
-            *answers.added_threads(trial for trial, _ in _valid(run, scenario)),
+            *loss_words.caveats(figures, bound),
+            *answers.added_options(scenario, [trial for trial, _ in _valid(run, scenario)]),
         ),
         better=answers.better(scenario),
         levels=levels,
@@ -182,6 +197,7 @@ def _scenario(
         cells=figures,
         drift=_drift(samples),
         pairs=_pairs(run, scenario, names),
+        loss_bound=bound,
     )
 
 
@@ -216,10 +232,29 @@ def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Tri
 
 
 def _standings(
-    run: Run, scenario: Scenario, samples: Mapping[str, Samples], family: Sequence[Comparison]
+    run: Run,
+    scenario: Scenario,
+    samples: Mapping[str, Samples],
+    groups: tuple[Sequence[str], Sequence[str]],
+    family: Sequence[Comparison],
+    figures: Sequence[CellFigures],
 ) -> tuple[Standing, ...]:
-    direction = answers.better(scenario)
+    """Those that delivered, then those that are ranked apart, each group with its own leader."""
     effects = stats.effects(samples)
+    delivered, apart = (_ranked(run, scenario, {name: effects[name] for name in group}, family) for group in groups)
+    largest: dict[str, float] = {}
+    for cell in figures:
+        if cell.loss is not None:
+            largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.lost)
+    return (
+        *(replace(one, loss=largest.get(one.contestant)) for one in delivered),
+        *(replace(one, loss=largest.get(one.contestant), apart=True, rank=one.rank + len(delivered)) for one in apart),
+    )
+
+
+def _ranked(run: Run, scenario: Scenario, effects: Mapping[str, float], family: Sequence[Comparison]) -> list[Standing]:
+    """One group, its first at rank 1. `effects` is the mean log metric of each."""
+    direction = answers.better(scenario)
     best_first = sorted(effects, key=lambda name: effects[name], reverse=direction == "higher")
     ranks = stats.ranks(best_first, family, direction)
     sizes = Counter(ranks.values())
@@ -240,20 +275,25 @@ def _standings(
                 ),
             )
         )
-    return tuple(standings)
+    return standings
 
 
 def _figures(
     run: Run, scenario: Scenario, levels: Sequence[LevelInfo], names: Sequence[str]
 ) -> tuple[CellFigures, ...]:
-    measured: dict[tuple[str, str], list[cells.Measured]] = {}
-    for trial, load in _valid(run, scenario):
-        measured.setdefault((level_key(trial.levels), trial.contestant), []).append((trial.block, load, trial.server))
+    measured: dict[tuple[str, str], list[tuple[Trial, LoadResult]]] = {}
+    for trial, load in sorted(_valid(run, scenario), key=lambda one: one[0].block):
+        measured.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
-        cells.figures(name, level.key, sorted(trials, key=lambda one: one[0]), run.experiment.seed)
+        _cell(name, level.key, trials, run.experiment)
         for level, name in itertools.product(levels, names)
         if (trials := measured.get((level.key, name)))
     )
+
+
+def _cell(name: str, level: str, trials: Sequence[tuple[Trial, LoadResult]], asked: Experiment) -> CellFigures:
+    figures = [(trial.block, load, trial.server) for trial, load in trials]
+    return cells.figures(name, level, figures, asked.seed, losses.of_cell(trials, asked.loss_bound, asked.seed))
 
 
 def _drift(samples: Mapping[str, Samples]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from netdyno import stats, words
+from netdyno import loss_words, stats, words
 from netdyno.findings import CellFigures, LevelInfo, Pair, Standing, Verdict, heaviest
 from netdyno.model import GENERATOR, Scenario, Trial
 from netdyno.stats import Better, Comparison, Interval
@@ -80,22 +80,71 @@ def _turned(one: Comparison) -> Comparison:
 
 
 def answer(
-    scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison], levels: int, needed: int
+    scenario: Scenario,
+    standings: Sequence[Standing],
+    family: Sequence[Comparison],
+    levels: int,
+    needed: int,
+    loss_bound: float,
 ) -> Answer:
-    """The verdict on one scenario. `needed`: the pairs each comparison must have to pass after correction."""
+    """The verdict on one scenario: on those that delivered their messages, or on all where nobody did. `needed`: the
+    pairs each comparison must have to pass after correction."""
     if not standings:
         return Answer("no_data", "No valid trial", "No trial of this workload was valid, so there is no answer.")
+    speech = Speech(scenario, standings, family, loss_bound)
+    found = _verdict(speech, levels, needed)
+    return replace(found, sentence=found.sentence + loss_words.apart(standings, loss_bound))
+
+
+class Speech:
+    """What the sentences of one answer are made of. `standings` are of those that it is about; `says` names them."""
+
+    def __init__(
+        self, scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison], loss_bound: float
+    ) -> None:
+        self.scenario = scenario
+        self.family = family
+        self.standings = [one for one in standings if not one.apart] or list(standings)
+        self.says = {one.contestant: loss_words.named(one) for one in standings}
+        self.qualified = _qualified(standings, loss_bound)
+
+    def listed(self, names: Sequence[str]) -> str:
+        return words.listed([self.says[name] for name in names])
+
+    def subject(self) -> str:
+        """What is compared, among whom, and under which load."""
+        metric = METRIC_NAMES[self.scenario.metric]
+        return f"{metric}{self.qualified} ({load_words(self.scenario)})"
+
+    def superlative(self) -> str:
+        return f"the {'highest' if better(self.scenario) == 'higher' else 'lowest'} {self.subject()}"
+
+
+def _qualified(standings: Sequence[Standing], loss_bound: float) -> str:
+    """Among whom the answer holds, where loss sets some apart."""
+    lossy = sum(one.apart for one in standings)
+    if not lossy:
+        return ""
+    bound = words.share(loss_bound)
+    if lossy < len(standings):
+        return f" of those that lost at most {bound} of their messages"
+    return f", though everybody lost more than {bound} of their messages"
+
+
+def _verdict(speech: Speech, levels: int, needed: int) -> Answer:
+    standings, family = speech.standings, speech.family
     leader = standings[0].contestant
     if len(standings) == 1:
-        return Answer("unopposed", leader, f"{leader} is the only contestant with valid trials; nothing to compare.")
-    front = front_runners(standings, family, better(scenario))
+        alone = f"{speech.says[leader]} is the only contestant with valid trials{speech.qualified}; nothing to compare."
+        return Answer("unopposed", speech.says[leader], alone)
+    front = front_runners(standings, family, better(speech.scenario))
     if len(front) == 1:
-        return Answer("winner", leader, _winner(scenario, standings, family))
+        return Answer("winner", speech.says[leader], _winner(speech))
     undecided = [name for name in front[1:] if _undecided_between(leader, name, family)]
     tied = [name for name in front if name not in undecided]
     if len(tied) == 1:
-        return Answer("not_enough_blocks", "Not enough blocks", _undecided(scenario, front, family, levels, needed))
-    return Answer("tie", f"Tie: {words.listed(tied)}", _tie(scenario, tied, undecided, family))
+        return Answer("not_enough_blocks", "Not enough blocks", _undecided(speech, front, levels, needed))
+    return Answer("tie", f"Tie: {speech.listed(tied)}", _tie(speech, tied, undecided))
 
 
 def _undecided_between(first: str, second: str, family: Sequence[Comparison]) -> bool:
@@ -116,10 +165,6 @@ def front_runners(standings: Sequence[Standing], family: Sequence[Comparison], d
     return [names[0], *(name for name in names[1:] if frozenset((names[0], name)) not in apart)]
 
 
-def _superlative(scenario: Scenario) -> str:
-    return f"the {'highest' if better(scenario) == 'higher' else 'lowest'} {METRIC_NAMES[scenario.metric]}"
-
-
 def _side(ratio: float) -> str:
     return "above" if ratio > 1 else "below"
 
@@ -130,39 +175,41 @@ def _interval(one: Comparison) -> str:
     return f"95% interval {words.change_interval(one.interval)}"
 
 
-def _gap(one: Comparison) -> str:
+def _gap(speech: Speech, one: Comparison) -> str:
     """ "12% above b", or "2.4 times that of b"."""
     if one.ratio >= 2:
-        return f"{words.margin(one.ratio)} that of {one.b}"
-    return f"{words.margin(one.ratio)} {_side(one.ratio)} {one.b}"
+        return f"{words.margin(one.ratio)} that of {speech.says[one.b]}"
+    return f"{words.margin(one.ratio)} {_side(one.ratio)} {speech.says[one.b]}"
 
 
-def _winner(scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison]) -> str:
-    leader, second = standings[0].contestant, standings[1].contestant
-    start = f"{leader} has {_superlative(scenario)} ({load_words(scenario)})"
-    one = against(leader, second, family)
+def _winner(speech: Speech) -> str:
+    leader, second = speech.standings[0].contestant, speech.standings[1].contestant
+    start = f"{speech.says[leader]} has {speech.superlative()}"
+    one = against(leader, second, speech.family)
     if one is None:
         return f"{start}."
-    return f"{start}: {_gap(one)}, the next ({_interval(one)}; {words.p_value(one.p_holm)} after Holm)."
+    return f"{start}: {_gap(speech, one)}, the next ({_interval(one)}; {words.p_value(one.p_holm)} after Holm)."
 
 
-def _tie(scenario: Scenario, tied: Sequence[str], undecided: Sequence[str], family: Sequence[Comparison]) -> str:
-    start = f"{words.listed(tied)} cannot be told apart in {METRIC_NAMES[scenario.metric]} ({load_words(scenario)})"
-    one = against(tied[0], tied[1], family)
-    seen = f": {tied[0]} lies {_gap(one)} ({_interval(one)})" if one else ""
-    rest = f" For {words.listed(undecided)} there are too few pairs to say." if undecided else ""
+def _tie(speech: Speech, tied: Sequence[str], undecided: Sequence[str]) -> str:
+    start = f"{speech.listed(tied)} cannot be told apart in {speech.subject()}"
+    one = against(tied[0], tied[1], speech.family)
+    seen = f": {speech.says[tied[0]]} lies {_gap(speech, one)} ({_interval(one)})" if one else ""
+    rest = f" For {speech.listed(undecided)} there are too few pairs to say." if undecided else ""
     return f"{start}{seen}.{rest}"
 
 
-def _undecided(scenario: Scenario, front: Sequence[str], family: Sequence[Comparison], levels: int, needed: int) -> str:
-    facing = [one for name in front[1:] if (one := against(front[0], name, family))]
+def _undecided(speech: Speech, front: Sequence[str], levels: int, needed: int) -> str:
+    facing = [one for name in front[1:] if (one := against(front[0], name, speech.family))]
     fewest = min((one.pairs for one in facing), default=0)
     blocks = -(-needed // max(levels, 1))
+    leader = speech.says[front[0]]
     start = (
-        f"Not enough blocks to say who has {_superlative(scenario)} ({load_words(scenario)}): {front[0]} shares "
-        f"{words.plural(fewest, 'pair')} with a rival, {needed} needed ({words.plural(blocks, 'block')} without losses)"
+        f"Not enough blocks to say who has {speech.superlative()}: {leader} shares "
+        f"{words.plural(fewest, 'pair')} with a rival, {needed} needed "
+        f"({words.plural(blocks, 'block')} with all trials valid)"
     )
-    seen = f" Seen, not proven: {front[0]} {_gap(facing[0])} ({_interval(facing[0])})." if facing else ""
+    seen = f" Seen, not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
     return f"{start}.{seen}"
 
 
@@ -178,10 +225,11 @@ def evidence(
     if not (first and last and first.cost and last.cost):
         return ()
     a, b = first.cost, last.cost
+    says = {one.contestant: loss_words.named(one) for one in (standings[0], standings[-1])}
     switches = [one.voluntary_switches.value + one.involuntary_switches.value for one in (a, b)]
     cpu = (
-        f"At {level.label}, {first.contestant} spends {words.three_digits(a.cpu_us.value)} µs of server CPU "
-        f"per message ({words.three_digits(a.cpu_system_us.value)} µs of it in the kernel); {last.contestant}, "
+        f"At {level.label}, {says[first.contestant]} spends {words.three_digits(a.cpu_us.value)} µs of server CPU "
+        f"per message ({words.three_digits(a.cpu_system_us.value)} µs of it in the kernel); {says[last.contestant]}, "
         f"the last in rank, {words.three_digits(b.cpu_us.value)} µs ({words.three_digits(b.cpu_system_us.value)} µs)."
     )
     rest = (
@@ -221,7 +269,20 @@ def caveats(
     return tuple(note for note in notes if note)
 
 
-def added_threads(trials: Iterable[Trial]) -> tuple[str, ...]:
+def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[str, ...]:
+    """What the harness set beside the options of the cell, and for whom."""
+    wished = scenario.where_possible
+    had: dict[str, dict[str, None]] = {}
+    for trial in trials:
+        for name, value in trial.added.items():
+            if wished.get(name) == value:
+                had.setdefault(f"{name} {value}", {})[trial.contestant] = None
+    texts = [f"{option} ({words.listed(sorted(names))})" for option, names in sorted(had.items())]
+    given = (f"Set only where a server can have it: {'; '.join(texts)}.",) if texts else ()
+    return (*given, *_added_threads(trial for trial in trials if trial.added.get("threads") != wished.get("threads")))
+
+
+def _added_threads(trials: Iterable[Trial]) -> tuple[str, ...]:
     """Which contestants got a thread for each connection from the harness, and how many threads they were seen to run.
     A trial in which a client had waited would have met its time limit and not be valid."""
     seen: dict[str, set[int]] = {}

@@ -51,7 +51,9 @@ def server_totals(totals: Mapping[str, int], loads: Sequence[LoadResult], ended:
     problems: list[str] = [] if not ended else [f"it ended with {ended}"]
     if not totals:
         problems.append("no line of totals after SIGTERM")
-    complete = all(_of_stream(load) and load.messages.lost == 0 and not any(load.errors.values()) for load in loads)
+    complete = all(
+        not transports.may_lose(load) and load.messages.lost == 0 and not any(load.errors.values()) for load in loads
+    )
     expected = {"protocol_errors": 0, "connections": sum(_connected(load) for load in loads)}
     if complete:
         expected["bytes_in"] = sum(load.bytes.sent for load in loads)
@@ -63,11 +65,6 @@ def server_totals(totals: Mapping[str, int], loads: Sequence[LoadResult], ended:
     ]
     agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
     return Audit(name="server_totals", passed=not problems, detail="; ".join(problems) or f"as counted: {agreed}")
-
-
-def _of_stream(load: LoadResult) -> bool:
-    transport = transports.of_url(load.plan.url)
-    return transport is None or not transport.messages
 
 
 def _connected(load: LoadResult) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from netdyno import hdr, stats
-from netdyno.findings import CellFigures, Cost, Estimate, SendLag, Series, Tail
+from netdyno.findings import CellFigures, Cost, Estimate, Loss, SendLag, Series, Tail
 from netdyno.model import Distribution, LoadResult, ServerObservation
 from netdyno.stats import Floats
 
@@ -23,7 +23,9 @@ Measured = tuple[int, LoadResult, ServerObservation | None]
 """Block, what the generator measured, what the harness saw of the server."""
 
 
-def figures(contestant: str, level: str, trials: Sequence[Measured], seed: int) -> CellFigures:
+def figures(
+    contestant: str, level: str, trials: Sequence[Measured], seed: int, loss: Loss | None = None
+) -> CellFigures:
     """All figures of a cell. `trials` is not empty and holds valid trials only."""
     loads = [load for _, load, _ in trials]
     response = [hdr.decode(load.latency.response_ns.histogram) for load in loads]
@@ -32,6 +34,11 @@ def figures(contestant: str, level: str, trials: Sequence[Measured], seed: int) 
         level=level,
         trials=len(trials),
         throughput=mean([load.requests.per_second for load in loads], seed),
+        mean_ns=per_message(
+            [load.latency.response_ns.mean * load.latency.response_ns.count for load in loads],
+            [float(load.latency.response_ns.count) for load in loads],
+            seed,
+        ),
         response_ns=_tail(response, seed),
         service_ns=_tail([hdr.decode(load.latency.service_ns.histogram) for load in loads], seed),
         curve=curve(hdr.merge(response)),
@@ -46,6 +53,7 @@ def figures(contestant: str, level: str, trials: Sequence[Measured], seed: int) 
         generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
         tick_lag_p99_ns=_tick_lag(loads),
         series=tuple(_series(block, load) for block, load, _ in trials),
+        loss=loss,
     )
 
 

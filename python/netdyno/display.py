@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Protocol
 
+from netdyno import transports, words
 from netdyno.model import Trial
 from netdyno.plan import Cell
 from netdyno.units import format_clock
@@ -64,7 +65,9 @@ def describe_result(trial: Trial) -> str:
     if trial.status != "valid" or trial.load is None:
         return f"{trial.status.replace('_', ' ')}: {trial.reason}"
     p99_us = trial.load.latency.response_ns.p99 / 1000
-    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us"
+    lost = transports.share_lost(trial.load)
+    beside = f", {words.share(lost)} lost" if lost is not None else ""
+    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us{beside}"
 
 
 class PlainDisplay:

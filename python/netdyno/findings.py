@@ -68,6 +68,54 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Drops:
+    """Where messages were dropped; None: nobody counted. `elsewhere`: datagrams that found no room in a socket of which
+    neither side told. `recipients`: how many messages are lost with one that does not reach the server."""
+
+    server: int | None
+    generator: int | None
+    elsewhere: int | None
+    unsent: int | None
+    recipients: float
+
+
+@dataclass(frozen=True)
+class LossOfTrial:
+    """One trial over a transport that may lose messages: its latencies and what they leave out, as shares. `above`: it
+    lost more than the experiment's bound, and is marked wherever it is drawn."""
+
+    block: int
+    above: bool
+    lost: float
+    late: float
+    duplicated: float
+    reordered: float
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+    drops: Drops
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the latencies of a cell leave out. Shares are of the messages that should have come (`late`: that were
+    sent), over the whole life of its trials. `lost` has one point per trial."""
+
+    lost: Estimate
+    messages: int
+    late: float
+    duplicated: float
+    reordered: float
+    drops: Drops
+    trials: tuple[LossOfTrial, ...]
+
+    @property
+    def above(self) -> bool:
+        """Whether some trial lost more than the bound."""
+        return any(trial.above for trial in self.trials)
+
+
+@dataclass(frozen=True)
 class CellFigures:
     """One contestant at one level, over the valid trials of all blocks."""
 
@@ -75,6 +123,8 @@ class CellFigures:
     level: str
     trials: int
     throughput: Estimate
+    mean_ns: Estimate
+    """Of the response time, over all messages of all trials."""
     response_ns: Tail
     service_ns: Tail
     curve: tuple[tuple[float, float], ...]
@@ -88,6 +138,18 @@ class CellFigures:
     tick_lag_p99_ns: float | None
     """How late the event loop of a client contestant was, over its whole life; None for the generator."""
     series: tuple[Series, ...]
+    loss: Loss | None
+    """None over a stream, where a message that is lost strikes its trial out."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether some trial in it lost more than the bound."""
+        return self.loss is not None and self.loss.above
+
+    @property
+    def lost(self) -> float:
+        """The share of lost messages."""
+        return self.loss.lost.value if self.loss else 0.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +170,9 @@ def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> Level
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of a ranking. `shared`: others have the same rank. `relative` is the metric divided by the leader's."""
+    """One line of a ranking. `shared`: others have the same rank. `relative` is the metric divided by the leader's.
+    `apart`: it lost more than the bound in some trial, and is ranked after those that did not, with a leader among its
+    own kind (docs/adr/loss.md). `loss` is its largest share of lost messages at any level, None over a stream."""
 
     rank: int
     shared: bool
@@ -118,6 +182,8 @@ class Standing:
     against_leader: Comparison | None
     missing: int
     """Trials of this contestant in this scenario that were set aside."""
+    loss: float | None = None
+    apart: bool = False
 
 
 @dataclass(frozen=True)
@@ -152,6 +218,12 @@ class ScenarioFindings:
     """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
     pairs: tuple[Pair, ...]
     """Every server with every client, server by server; empty where the client is no factor."""
+    loss_bound: float
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether anybody was measured over a transport that may lose messages: then loss stands beside latency."""
+        return any(cell.loss is not None for cell in self.cells)
 
     @property
     def heaviest(self) -> LevelInfo:

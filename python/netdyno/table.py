@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno import answers, words
+from netdyno import answers, loss_words, words
 from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 
 STYLES: dict[Verdict, str] = {
@@ -66,9 +66,24 @@ def _pairs_explained(one: ScenarioFindings) -> str:
 
 def _columns_explained(one: ScenarioFindings) -> str:
     text = f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
+    if one.may_lose:
+        text = _loss_explained(one)
     if one.scenario.arrivals == "closed" or not one.cells:
         return text
     return f"{text}; send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}"
+
+
+def _loss_explained(one: ScenarioFindings) -> str:
+    text = f"lost: messages, at the load where it was most; percentiles and CPU: at {one.heaviest.label}"
+    apart = [standing.apart for standing in one.standings]
+    if any(apart):
+        text += f"; {loss_words.MARK} above {words.share(one.loss_bound)} in some trial"
+    if any(apart) and not all(apart):
+        text += ": ranked apart, against the first of its kind"
+    return text
+
+
+Column = tuple[str, Callable[[Standing, CellFigures | None], str]]
 
 
 def _ranking(one: ScenarioFindings) -> Table:
@@ -76,25 +91,47 @@ def _ranking(one: ScenarioFindings) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("contestant", overflow="fold", min_width=12)
-    for heading in (one.scenario.metric, "to first", "95% interval", "p99", "CPU"):
+    columns = _columns(one)
+    for heading, _ in columns:
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in one.standings:
-        table.add_row(*_line(one, standing, one.cell(standing.contestant, level.key)))
+        cell = one.cell(standing.contestant, level.key)
+        told = (speak(standing, cell) for _, speak in columns)
+        table.add_row(rank(one, standing), standing.contestant, *told)
     return table
 
 
-def _line(one: ScenarioFindings, standing: Standing, cell: CellFigures | None) -> tuple[str, ...]:
-    relative = standing.relative
-    interval = relative.interval if relative else None
-    return (
-        rank(one, standing),
-        standing.contestant,
-        answers.value(one.scenario, standing.value),
-        to_first(standing),
-        words.change_interval(interval).replace(" to ", "..") if interval else "",
-        words.duration(cell.response_ns.p99.value) if cell else words.DASH,
-        words.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else words.DASH,
-    )
+def _columns(one: ScenarioFindings) -> list[Column]:
+    """What stands beside a contestant. Where messages may be lost, the loss comes before anything that it flatters; 80
+    columns then have room for the interval or the CPU."""
+    metric: Column = (one.scenario.metric, lambda standing, _: answers.value(one.scenario, standing.value))
+    to_leader: Column = ("to first", lambda standing, _: to_first(standing))
+    if not one.may_lose:
+        return [metric, to_leader, ("95% interval", _interval), ("p99", _p99), ("CPU", _cpu)]
+    lost: Column = ("lost", lambda standing, _: loss_words.largest(standing))
+    percentiles: list[Column] = [
+        column for column in (("p50", _p50), ("p99", _p99)) if column[0] != one.scenario.metric
+    ]
+    has_interval = any(standing.relative and standing.relative.interval for standing in one.standings)
+    last: Column = ("95% interval", _interval) if has_interval else ("CPU", _cpu)
+    return [metric, lost, *percentiles, to_leader, last]
+
+
+def _interval(standing: Standing, _: CellFigures | None) -> str:
+    interval = standing.relative.interval if standing.relative else None
+    return words.change_interval(interval).replace(" to ", "..") if interval else ""
+
+
+def _p50(_: Standing, cell: CellFigures | None) -> str:
+    return words.duration(cell.response_ns.p50.value) if cell else words.DASH
+
+
+def _p99(_: Standing, cell: CellFigures | None) -> str:
+    return words.duration(cell.response_ns.p99.value) if cell else words.DASH
+
+
+def _cpu(_: Standing, cell: CellFigures | None) -> str:
+    return words.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else words.DASH
 
 
 def rank(one: ScenarioFindings, standing: Standing) -> str:

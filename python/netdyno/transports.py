@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from netdyno import words
-from netdyno.model import Contestant
+from netdyno.model import Contestant, LoadResult
 from netdyno.options import Settings, whose
 
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
@@ -62,6 +62,19 @@ def of(contestant: Contestant) -> Transport:
 def of_url(url: str) -> Transport | None:
     """The transport of a URL; None for one that is not known here."""
     return TRANSPORTS.get(url.partition("://")[0])
+
+
+def may_lose(load: LoadResult) -> bool:
+    """Whether a load went over a transport that may lose messages."""
+    transport = of_url(load.plan.url)
+    return transport is not None and transport.messages
+
+
+def share_lost(load: LoadResult) -> float | None:
+    """The share of the messages of one trial that were lost; None over a stream."""
+    if not may_lose(load):
+        return None
+    return load.messages.lost / load.messages.expected if load.messages.expected else 0.0
 
 
 def why_not(transport: Transport, name: str, wanted: Settings, levels: Collection[str]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from netdyno.stats import Interval
+if TYPE_CHECKING:  # statistics are heavy, and plans and displays speak too
+    from netdyno.stats import Interval
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -60,6 +62,16 @@ def percent_change(ratio: float) -> str:
 
 def _percent(size: float) -> str:
     return f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+
+
+def share(part: float) -> str:
+    """A part of a whole as a percentage: "12%", "0.034%", "0%"."""
+    if not math.isfinite(part):
+        return DASH
+    if 0 < part < 5e-7:
+        return "<0.0001%"
+    text = three_digits(100 * part)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def margin(ratio: float) -> str:

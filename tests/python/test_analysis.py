@@ -7,7 +7,21 @@ import math
 import msgspec
 import numpy as np
 import pytest
-from made_run import CALLBACKS, COROUTINES, EPOLL, FOLLY, LOCK, QT, SNAPSHOT, made_run, paired_run
+from made_run import (
+    CALLBACKS,
+    COROUTINES,
+    EPOLL,
+    FOLLY,
+    LOCK,
+    QT,
+    REUSEPORT,
+    SNAPSHOT,
+    UDP,
+    ZMQ,
+    made_run,
+    messages_run,
+    paired_run,
+)
 from msgspec.structs import replace
 
 from netdyno import answers, cells, hdr, stats, words
@@ -150,6 +164,127 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: A
     assert not any("no more clients" in text for one in found.scenarios for text in one.caveats)
 
 
+# --- transports that lose messages -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lossy() -> ScenarioFindings:
+    return analyse(messages_run()).scenarios[0]
+
+
+def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(lossy: ScenarioFindings) -> None:
+    order = [(one.contestant, one.rank, one.apart) for one in lossy.standings]
+    assert order == [(UDP, 1, False), (EPOLL, 2, False), (ZMQ, 3, False), (LOCK, 4, False), (REUSEPORT, 5, True)]
+    last = lossy.standings[-1]
+    assert last.value < lossy.standings[0].value  # it has the lowest figure of all, and does not win for it
+    assert last.against_leader is None
+    assert not any(REUSEPORT in (one.a, one.b) for one in lossy.comparisons)
+
+
+def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
+    assert lossy.verdict == "winner"
+    assert lossy.headline == f"{UDP} (0.02% lost)"
+    assert lossy.sentence.startswith(
+        f"{UDP} (0.02% lost) has the lowest mean response time of those that lost at most 0.1% of their messages "
+        f"(closed loop): "
+    )
+    assert f"below {EPOLL}, the next" in lossy.sentence
+    assert lossy.sentence.endswith(f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost).")
+    told = (lossy.sentence, *lossy.evidence)
+    for name in (UDP, REUSEPORT):
+        assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
+
+
+def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
+    (one,) = analyse(messages_run(5, everybody=True)).scenarios
+    assert one.verdict == "winner"
+    assert all(standing.apart for standing in one.standings)
+    assert [standing.rank for standing in one.standings] == [1, 2]
+    first, *_ = one.sentence.split(". ")
+    assert f"{REUSEPORT} (25% lost)" in first
+    assert "though everybody lost more than 0.1% of their messages" in first
+    alone = analyse(with_trials(messages_run(5, everybody=True), lambda trial: trial.contestant == UDP)).scenarios[0]
+    assert alone.verdict == "unopposed"
+    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in alone.sentence
+
+
+def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
+    run = messages_run()
+    strict = replace(run, experiment=replace(run.experiment, loss_bound=0.0001))
+    assert {one.contestant for one in analyse(strict).scenarios[0].standings if one.apart} == {UDP, REUSEPORT}
+    mild = analyse(replace(run, experiment=replace(run.experiment, loss_bound=0.5))).scenarios[0]
+    assert not any(one.apart for one in mild.standings)
+    assert mild.headline == f"{REUSEPORT} (12% lost)"
+    assert "of those that lost" not in mild.sentence
+
+    def spoiled(trial: Trial) -> Trial:
+        if (trial.contestant, trial.block, trial.levels) != (ZMQ, 1, {"connections": 100}) or trial.load is None:
+            return trial
+        messages = trial.load.messages
+        return replace(trial, load=replace(trial.load, messages=replace(messages, lost=messages.expected // 50)))
+
+    once = analyse(replace(run, trials=tuple(map(spoiled, run.trials)))).scenarios[0]
+    assert {one.contestant for one in once.standings if one.apart} == {ZMQ, REUSEPORT}
+    cell = once.cell(ZMQ, "connections=100")
+    assert cell is not None
+    assert cell.loss is not None
+    assert [trial.above for trial in cell.loss.trials] == [True, False, False, False, False]
+
+
+def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
+    (text,) = [text for text in lossy.evidence if f"{REUSEPORT}: lost" in text]
+    cell = lossy.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    drops, lost = cell.loss.drops, cell.loss.messages
+    assert f"{REUSEPORT}: lost 12%, late 0.0997%, duplicated 0.02%, reordered 0.5%. Dropped: " in text
+    assert f"{drops.generator:,} datagrams at the generator's sockets" in text
+    assert f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each costs 1,000 " in text
+    assert drops.server is not None
+    assert drops.generator is not None
+    rest = lost - 1000 * drops.server - drops.generator
+    assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
+    assert not any(ZMQ + ":" in text for text in lossy.evidence)  # it lost nothing
+    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in lossy.caveats)
+    assert any("a loss flatters them" in text for text in lossy.caveats)
+
+
+def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
+    run = messages_run()
+
+    def uncounted(trial: Trial) -> Trial:
+        assert trial.load is not None
+        generator = replace(trial.load.generator, socket_drops=None)
+        return replace(trial, kernel={}, load=replace(trial.load, generator=generator))
+
+    (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
+    (text,) = [text for text in one.evidence if f"{REUSEPORT}: lost" in text]
+    assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
+
+
+def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
+    for one in found.scenarios:
+        assert not one.may_lose
+        assert not any("lost" in text for text in (one.sentence, *one.evidence))
+        assert not any("flatters" in text for text in one.caveats)
+
+
+def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
+    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in lossy.caveats
+
+
+def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings) -> None:
+    cell = lossy.cell(LOCK, "connections=100")
+    assert cell is not None
+    responses = [
+        trial.load.latency.response_ns
+        for trial in messages_run().trials
+        if (trial.contestant, trial.levels) == (LOCK, {"connections": 100}) and trial.load
+    ]
+    total = sum(one.count for one in responses)
+    assert cell.mean_ns.value == pytest.approx(sum(one.mean * one.count for one in responses) / total)
+
+
 # --- the figures -------------------------------------------------------------------------------------------------
 
 
@@ -276,4 +411,12 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
     assert [words.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == ["1.00k/s", "12.3k/s", "123k/s", "1.23M/s"]
     assert [words.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
     assert words.memory(5_900_000) == "5.63 MiB"
+    assert [words.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 1)] == [
+        "0%",
+        "12%",
+        "0.1%",
+        "0.002%",
+        "<0.0001%",
+        "100%",
+    ]
     assert words.listed(["a", "b", "c"]) == "a, b and c"

@@ -6,9 +6,10 @@ import io
 import threading
 
 import pytest
+from made_run import EPOLL, REUSEPORT, ZMQ, messages_run
 from rich.console import Console
 
-from netdyno.display import LiveDisplay, PlainDisplay, Progress, render
+from netdyno.display import LiveDisplay, PlainDisplay, Progress, describe_result, render
 from netdyno.model import Trial
 from netdyno.plan import Cell
 
@@ -43,6 +44,13 @@ def test_a_pipe_gets_one_clean_line_per_trial() -> None:
     assert stream.getvalue() == (
         "two trials\nblock 1/2 trial 1/2 (0:04 left) echo connections=10 a: failed: no ready line\n"
     )
+
+
+def test_loss_stands_beside_the_latency_of_a_trial_over_messages() -> None:
+    told = {one.contestant: describe_result(one) for one in messages_run(1).trials if one.levels["connections"] == 1000}
+    assert told[REUSEPORT].endswith(" us, 12% lost")
+    assert told[ZMQ].endswith(" us, 0% lost")
+    assert told[EPOLL].endswith(" us")
 
 
 def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:

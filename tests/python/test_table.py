@@ -6,7 +6,7 @@ import io
 import re
 
 import pytest
-from made_run import made_run, paired_run
+from made_run import made_run, messages_run, paired_run
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -87,6 +87,33 @@ def test_many_pairs_that_share_a_cause_are_counted() -> None:
 def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
     flat = re.sub(r"\s+", " ", text(analyse(paired_run())))
     assert "both at client netdyno-load, 100 connections" in flat
+
+
+def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() -> None:
+    shown = text(analyse(messages_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    lines = shown.splitlines()
+    (heading,) = [line for line in lines if line.startswith("#")]
+    assert heading.split() == ["#", "contestant", "mean", "lost", "p50", "p99", "to", "first", "95%", "interval"]
+    rows = [line.split() for line in lines if re.match(r"\d ", line)]
+    assert rows[0][1] == "udp-coroutines"
+    assert rows[0][4] == "0.02%"
+    assert rows[1][4] == "0%"
+    assert rows[-1][:2] == ["5", "udp-reuseport"]
+    assert rows[-1][4:6] == ["12%", "!"]
+    flat = re.sub(r"\s+", " ", shown)
+    assert "! above 0.1% in some trial: ranked apart, against the first of its kind" in flat
+
+
+def test_without_intervals_there_is_room_for_the_cpu_beside_the_loss() -> None:
+    shown = text(analyse(messages_run(1)))
+    (heading,) = [line for line in shown.splitlines() if line.startswith("#")]
+    assert heading.split() == ["#", "contestant", "mean", "lost", "p50", "p99", "to", "first", "CPU"]
+    assert max(len(line) for line in shown.splitlines()) <= 80
+
+
+def test_over_streams_there_is_no_column_of_losses(found: Analysis) -> None:
+    assert " lost " not in next(line for line in text(found).splitlines() if line.startswith(" #"))
 
 
 def test_without_a_factor_of_clients_there_are_no_pairs(found: Analysis) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from netdyno import loss_words
 from netdyno.analysis import analyse
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
@@ -46,6 +47,8 @@ def html(analysis: Analysis) -> str:
         looks=looks,
         code=views.code(analysis.about),
         shapes=theme.SHAPES,
+        ring_path=theme.RING,
+        mark_sign=loss_words.MARK,
         light=Markup(theme.style_variables(theme.LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK)),
         style=_file("vendor/uPlot.min.css") + _file("page.css"),
@@ -77,5 +80,6 @@ def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
         for name, look in looks.items()
     ]
     series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
-    text = json.dumps({"contestants": contestants, "scenarios": series}, separators=(",", ":"))
+    told = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss_words.MARK}
+    text = json.dumps(told, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))

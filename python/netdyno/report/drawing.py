@@ -104,6 +104,30 @@ def rate_axis(axes: Axes) -> None:
     axes.grid(axis="y")
 
 
+def share_axis(axes: Axes, label: str) -> None:
+    """A share of all messages as a percentage on y, from 0."""
+    axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1e-6))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: words.share(value)))
+    axes.set_ylabel(label)
+    axes.grid(axis="y")
+
+
+def ring(axes: Axes, x: float, y: float, *, small: bool = False) -> None:
+    """The mark of a loss above the bound, around what is drawn there."""
+    size, width = (6.0, 0.8) if small else (11.5, 1.3)
+    axes.plot(
+        [x],
+        [y],
+        marker="o",
+        markersize=size,
+        markerfacecolor="none",
+        markeredgecolor=theme.LOSS,
+        markeredgewidth=width,
+        zorder=4,
+    )
+
+
 def duration_axis(axes: Axes, label: str) -> None:
     """Nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
     axes.set_yscale("log")

@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  const { contestants, scenarios } = JSON.parse(document.getElementById("data").textContent);
+  const { contestants, scenarios, ring, mark: lossMark } = JSON.parse(document.getElementById("data").textContent);
   const redraws = [];
   const variable = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 
@@ -55,7 +55,18 @@
     return box;
   };
 
-  /** The contestant's own marker every few points, as in the other figures. */
+  const percent = (share) => `${+(100 * share).toPrecision(3)}%`;
+
+  /** What a contestant's line leaves out: the mean loss of the chosen trials; nothing where none can be lost. */
+  const loss = (level, block, who) => {
+    const own = level.traces.filter((trace) => trace.who === who && trace.lost != null && (block === "all" || trace.block === Number(block)));
+    if (!own.length) return { text: "", above: false };
+    const above = own.some((trace) => trace.above);
+    const mean = own.reduce((sum, trace) => sum + trace.lost, 0) / own.length;
+    return { text: ` (${percent(mean)} lost${above ? ` ${lossMark}` : ""})`, above };
+  };
+
+  /** The contestant's own marker every few points, as in the other figures, ringed where too much was lost. */
   const drawMarkers = (plot) => {
     const { ctx } = plot;
     const scale = devicePixelRatio * 0.6;
@@ -70,6 +81,11 @@
         if (values[i] == null) continue;
         ctx.setTransform(scale, 0, 0, scale, plot.valToPos(plot.data[0][i], "x", true), plot.valToPos(values[i], "y", true));
         ctx.fill(path);
+        if (!series.above) continue;
+        ctx.scale(1.5, 1.5);
+        ctx.strokeStyle = variable("--bad");
+        ctx.lineWidth = 1.6;
+        ctx.stroke(new Path2D(ring));
       }
       ctx.restore();
     });
@@ -93,8 +109,8 @@
       ],
       series: [
         { label: "second", value: (_, value) => (value == null ? "–" : value.toFixed(2)) },
-        ...present.map((who) => ({
-          who, label: contestants[who].name, stroke: () => variable(contestants[who].colour), width: 1.6,
+        ...present.map((who) => [who, loss(level, block, who)]).map(([who, lost]) => ({
+          who, above: lost.above, label: contestants[who].name + lost.text, stroke: () => variable(contestants[who].colour), width: 1.6,
           points: { show: false }, value: (_, value) => rate(value),
         })),
       ],

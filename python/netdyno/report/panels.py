@@ -7,11 +7,22 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 
-from netdyno import words
+from netdyno import loss_words, words
 from netdyno.analysis import level_words
 from netdyno.findings import CellFigures, Cost, Estimate, LevelInfo, ScenarioFindings
 from netdyno.report import theme
-from netdyno.report.drawing import Panel, duration_axis, finish, level_axis, nines, nines_axis, panel, rate_axis
+from netdyno.report.drawing import (
+    Panel,
+    duration_axis,
+    finish,
+    level_axis,
+    nines,
+    nines_axis,
+    panel,
+    rate_axis,
+    ring,
+    share_axis,
+)
 from netdyno.report.theme import Look
 
 MOST_CURVES = 3
@@ -27,6 +38,7 @@ FACTOR_AXES = {
 Looks = Mapping[str, Look]
 Figure = Callable[[CellFigures], Estimate]
 Ready = Callable[[Axes], None]
+Speak = Callable[[float], str]
 
 
 @dataclass(frozen=True)
@@ -60,7 +72,8 @@ def sweeps(findings: ScenarioFindings) -> list[Sweep]:
 
 
 def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
-    """Throughput, median and 99th percentile over the levels."""
+    """Throughput, median and 99th percentile over the levels; the mean where it is what is ranked, and the loss where
+    messages may be lost."""
     lag = send_lag(findings)
 
     def latency(axes: Axes) -> None:
@@ -68,24 +81,38 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
             _mark_send_lag(axes, lag)
         duration_axis(axes, "response time")
 
-    wanted: list[tuple[str, Figure, Ready]] = [
-        ("Throughput", lambda cell: cell.throughput, rate_axis),
-        ("Median response time", lambda cell: cell.response_ns.p50, latency),
-        ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency),
+    def loss(axes: Axes) -> None:
+        share_axis(axes, "share of messages lost")
+        axes.axhline(findings.loss_bound, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
+        axes.annotate(
+            "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
+        )
+
+    wanted: list[tuple[str, Figure, Ready, Speak]] = [
+        ("Throughput", lambda cell: cell.throughput, rate_axis, words.rate),
+        ("Median response time", lambda cell: cell.response_ns.p50, latency, words.duration),
+        ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency, words.duration),
     ]
+    if findings.scenario.metric == "mean":
+        wanted.insert(1, ("Mean response time", lambda cell: cell.mean_ns, latency, words.duration))
+    if findings.may_lose:
+        wanted.append(("Messages lost", _lost, loss, words.share))
     panels = []
     measured = {cell.level for cell in findings.cells}
     drawn = [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
     for number, sweep in enumerate(drawn):
-        for kind, (title, figure, ready) in enumerate(wanted):
+        for kind, (title, figure, ready, speak) in enumerate(wanted):
             full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
-            speak = words.rate if kind == 0 else words.duration
             alt = _spoken(full_title, findings, sweep.levels[-1], figure, speak)
             draw = _lines if sweep.factor else _dots
             with panel() as axes:
                 draw(axes, findings, sweep, figure, looks, ready)
                 panels.append(finish(axes, full_title, alt, f"{name}-perf{number}{kind}"))
     return panels
+
+
+def _lost(cell: CellFigures) -> Estimate:
+    return cell.loss.lost if cell.loss else Estimate(0.0, None, ())
 
 
 def send_lag(findings: ScenarioFindings) -> float | None:
@@ -102,12 +129,14 @@ def _mark_send_lag(axes: Axes, lag: float) -> None:
     )
 
 
-def _spoken(
-    title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Callable[[float], str]
-) -> str:
+def _spoken(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Speak) -> str:
     cells = [cell for cell in findings.cells if cell.level == level.key]
-    told = "; ".join(f"{cell.contestant} {speak(figure(cell).value)}" for cell in cells)
+    told = "; ".join(f"{cell.contestant} {speak(figure(cell).value)}{_loss_beside(findings, cell)}" for cell in cells)
     return f"{title}. At {level.label}: {told}. All values stand in the table of this section."
+
+
+def _loss_beside(findings: ScenarioFindings, cell: CellFigures) -> str:
+    return f" ({loss_words.beside(cell.loss)} lost)" if findings.may_lose else ""
 
 
 def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
@@ -125,6 +154,8 @@ def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure,
         span = max(values) - min(values)
         xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
         _estimates(axes, xs, [figure(cell) for _, cell in cells], look, joined=True)
+        for x, (_, cell) in zip(xs, cells, strict=True):
+            _mark_loss(axes, x, figure(cell), cell)
     ready(axes)
 
 
@@ -133,6 +164,7 @@ def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, 
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
             _estimates(axes, [number], [figure(cell)], look, joined=False)
+            _mark_loss(axes, number, figure(cell), cell)
     axes.set_xlim(-0.6, len(looks) - 0.4)
     axes.set_xticks([])
     axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
@@ -147,6 +179,16 @@ def _estimates(axes: Axes, xs: Sequence[float], estimates: Sequence[Estimate], l
         if estimate.interval is not None:
             axes.plot([x, x], [estimate.interval.low, estimate.interval.high], color=colour, linewidth=2.2, alpha=0.75)
     axes.plot(xs, [one.value for one in estimates], "-" if joined else "", marker=marker, color=colour, zorder=3)
+
+
+def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures) -> None:
+    """A ring around each trial that lost more than the bound, and around the estimate that it is part of."""
+    if cell.loss is None or not cell.marked:
+        return
+    ring(axes, x, estimate.value)
+    for trial, point in zip(cell.loss.trials, estimate.points, strict=True):
+        if trial.above:
+            ring(axes, x, point, small=True)
 
 
 def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
@@ -169,6 +211,9 @@ def _curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str
             xs, ys = [nines(percent) for percent, _ in cell.curve], [ns for _, ns in cell.curve]
             marker = theme.SHAPES[look.shape].matplotlib
             axes.plot(xs, ys, color=look.stand_in, marker=marker, markevery=(4 * look.shape, 30))
+            if cell.marked:
+                for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
+                    ring(axes, x, y)
         if lag is not None:
             _mark_send_lag(axes, lag)
         nines_axis(axes)
@@ -235,9 +280,10 @@ def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Pa
     order = [one.contestant for one in findings.standings]
     rows = [(who, cell.cost) for who in order if (cell := findings.cell(who, level.key)) and cell.cost]
     told = "; ".join(f"{who} {bars.label(cost)}" for who, cost in rows)
+    marked = {cell.contestant for cell in findings.cells if cell.level == level.key and cell.marked}
     with panel(height=0.85 + 0.36 * len(rows)) as axes:
         for row, (who, cost) in enumerate(rows):
-            _bar(axes, row, bars, cost, looks[who])
+            _bar(axes, row, bars, cost, looks[who], marked=who in marked)
         axes.set_yticks(range(len(rows)), [who for who, _ in rows])
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -248,9 +294,12 @@ def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Pa
         return finish(axes, bars.title, f"{bars.title}, at {level.label}: {told}.", name)
 
 
-def _bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look) -> None:
+def _bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bool) -> None:
     left = 0.0
     for number, part in enumerate(bars.parts(cost)):
         axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
         left += part.value
-    axes.annotate(bars.label(cost), (left, row), xytext=(4, 0), textcoords="offset points", va="center")
+    if marked:
+        ring(axes, left, row)
+    gap = 9 if marked else 4
+    axes.annotate(bars.label(cost), (left, row), xytext=(gap, 0), textcoords="offset points", va="center")

@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-INK, MUTED, RULE, PAPER = "#010203", "#010204", "#010205", "#010206"
+INK, MUTED, RULE, PAPER, LOSS = "#010203", "#010204", "#010205", "#010206", "#010207"
 """Stand-ins that matplotlib draws with and that become variables of the style sheet in the finished SVG."""
-VARIABLES = {INK: "var(--ink)", MUTED: "var(--muted)", RULE: "var(--rule)", PAPER: "var(--paper)"}
+VARIABLES = {
+    INK: "var(--ink)",
+    MUTED: "var(--muted)",
+    RULE: "var(--rule)",
+    PAPER: "var(--paper)",
+    LOSS: "var(--bad)",
+}
+RING = "M-7.2,0a7.2,7.2 0 1,0 14.4,0a7.2,7.2 0 1,0 -14.4,0z"
+"""Drawn around whatever lost more messages than the bound: no marker of a contestant is an open ring."""
 
 
 class Shape(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.findings import Analysis, ScenarioFindings
+from netdyno.findings import Analysis, CellFigures, ScenarioFindings
 
 MOST_POINTS = 60_000
 """Of a whole page, about half a megabyte; beyond it neighbours are averaged, and the step says so."""
@@ -13,11 +13,14 @@ MOST_POINTS = 60_000
 
 @dataclass(frozen=True)
 class Trace:
-    """One trial: which contestant (by number), which block, completions per second per step."""
+    """One trial: which contestant (by number), which block, completions per second per step. `lost` is its share of
+    lost messages and `above` whether that is more than the bound; None where none can be lost."""
 
     who: int
     block: int
     per_second: tuple[int, ...]
+    lost: float | None
+    above: bool
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,20 @@ def _of_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor:
             continue
         step_s = cells[0].series[0].interval_ns / 1e9 * factor
         found = tuple(
-            Trace(contestants.index(cell.contestant), one.block, thinned(one.per_second, factor))
+            Trace(contestants.index(cell.contestant), one.block, thinned(one.per_second, factor), *_loss(cell, number))
             for cell in cells
-            for one in cell.series
+            for number, one in enumerate(cell.series)
         )
         result.append(LevelTraces(level.label, step_s, found))
     return result
+
+
+def _loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
+    """Of one trial of a cell."""
+    if cell.loss is None:
+        return None, False
+    trial = cell.loss.trials[number]
+    return trial.lost, trial.above
 
 
 def thinned(values: Sequence[float], factor: int) -> tuple[int, ...]:

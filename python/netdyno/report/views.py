@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno import answers, table, words
-from netdyno.findings import CellFigures, Estimate, ScenarioFindings, Standing
+from netdyno import answers, loss_words, table, words
+from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
 from netdyno.model import About
 from netdyno.report import panels
 from netdyno.report.drawing import Panel
@@ -47,6 +47,8 @@ class Rank:
     pairs: int | None
     mark: Mark | None
     missing: int
+    loss: str
+    apart: bool
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,11 @@ class ScenarioView:
     pairs: Table | None
     lag: str
     undrawn_curves: int
+    loss_bound: str
+    first_apart: str
+    """The first of those that are ranked apart, where others are ranked before them; else nothing."""
+    marked: bool
+    trials: Table | None
 
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
@@ -93,7 +100,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     return ScenarioView(
         anchor=name,
         findings=findings,
-        verdict=VERDICT_WORDS[findings.verdict],
+        verdict=_verdict(findings),
         metric=answers.METRIC_NAMES[findings.scenario.metric],
         load=answers.load_words(findings.scenario),
         certainty=_certainty(findings),
@@ -108,7 +115,23 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         pairs=_pairs(findings) if findings.pairs else None,
         lag=words.duration(lag) if lag is not None else "",
         undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
+        loss_bound=words.share(findings.loss_bound),
+        first_apart=_first_apart(findings.standings),
+        marked=any(cell.marked for cell in findings.cells),
+        trials=_trials(findings) if findings.may_lose else None,
     )
+
+
+def _verdict(findings: ScenarioFindings) -> str:
+    """A word for the answer; one who leads only among those that lost messages is never a plain winner."""
+    word = VERDICT_WORDS[findings.verdict]
+    lossy = bool(findings.standings) and findings.standings[0].apart
+    return f"{word}, with loss" if lossy else word
+
+
+def _first_apart(standings: Sequence[Standing]) -> str:
+    apart = [one.contestant for one in standings if one.apart]
+    return apart[0] if apart and len(apart) < len(standings) else ""
 
 
 def _certainty(findings: ScenarioFindings) -> str:
@@ -168,7 +191,7 @@ class Scale:
 
 def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
     relative, one = standing.relative, standing.against_leader
-    leads = standing.contestant == findings.standings[0].contestant
+    leads = standing.contestant == next(one for one in findings.standings if one.apart == standing.apart).contestant
     return Rank(
         rank=table.rank(findings, standing),
         contestant=standing.contestant,
@@ -179,6 +202,8 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
         pairs=one.pairs if one else None,
         mark=scale.mark(Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
+        loss=words.share(standing.loss or 0.0) if findings.may_lose else "",
+        apart=standing.apart,
     )
 
 
@@ -201,7 +226,9 @@ def _figures(findings: ScenarioFindings) -> Table:
         "load",
         "contestant",
         "trials",
+        *(("lost", "late", "duplicated", "reordered") if findings.may_lose else ()),
         "throughput",
+        "response mean",
         "response p50",
         "response p90",
         "response p99",
@@ -222,13 +249,17 @@ def _figures(findings: ScenarioFindings) -> Table:
         *(("client loop lag p99",) if clients else ()),
     ]
     labels = {level.key: level.label for level in findings.levels}
-    rows = (_figures_row(cell, labels[cell.level], open_loop, clients) for cell in findings.cells)
+    rows = (_figures_row(cell, labels[cell.level], findings, clients) for cell in findings.cells)
     return Table(tuple(headings), tuple(rows))
 
 
-def _figures_row(cell: CellFigures, label: str, open_loop: bool, clients: bool) -> tuple[str, ...]:
+def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool) -> tuple[str, ...]:
+    open_loop = findings.scenario.arrivals != "closed"
     response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
-    row = [label, cell.contestant, str(cell.trials), _with_interval(cell.throughput, words.rate)]
+    row = [label, cell.contestant, str(cell.trials)]
+    if findings.may_lose:
+        row += _loss_columns(cell)
+    row += [_with_interval(cell.throughput, words.rate), _with_interval(cell.mean_ns, words.duration)]
     row += [_with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
     row += [_with_interval(one, words.duration) for one in (service.p50, service.p99)]
     if open_loop:
@@ -245,6 +276,45 @@ def _figures_row(cell: CellFigures, label: str, open_loop: bool, clients: bool) 
     if clients:
         row += [words.DASH if cell.tick_lag_p99_ns is None else words.duration(cell.tick_lag_p99_ns)]
     return tuple(row)
+
+
+def _loss_columns(cell: CellFigures) -> list[str]:
+    loss = cell.loss
+    if loss is None:
+        return [words.share(0.0)] * 4
+    lost = f"{_with_interval(loss.lost, words.share)}{f' {loss_words.MARK}' if loss.above else ''}"
+    return [lost, *(words.share(one) for one in (loss.late, loss.duplicated, loss.reordered))]
+
+
+def _trials(findings: ScenarioFindings) -> Table:
+    """Every valid trial over a transport that may lose messages: its latencies, what they leave out, and where that
+    was lost."""
+    headings = (
+        *("load", "contestant", "block", "lost", "late", "duplicated", "reordered"),
+        *("response mean", "response p50", "response p99"),
+        *("dropped at the server's sockets", "at the generator's", "at others", "not sent by the server"),
+    )
+    labels = {level.key: level.label for level in findings.levels}
+    rows = (
+        (labels[cell.level], cell.contestant, str(trial.block), *_trial_row(trial))
+        for cell in findings.cells
+        if cell.loss is not None
+        for trial in cell.loss.trials
+    )
+    return Table(headings, tuple(rows))
+
+
+def _trial_row(trial: LossOfTrial) -> tuple[str, ...]:
+    drops = trial.drops
+    return (
+        f"{words.share(trial.lost)}{f' {loss_words.MARK}' if trial.above else ''}",
+        *(words.share(one) for one in (trial.late, trial.duplicated, trial.reordered)),
+        *(words.duration(one) for one in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
+        *(
+            words.DASH if one is None else f"{one:,}"
+            for one in (drops.server, drops.generator, drops.elsewhere, drops.unsent)
+        ),
+    )
 
 
 def _pairs(findings: ScenarioFindings) -> Table:

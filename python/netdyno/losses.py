@@ -1,0 +1,89 @@
+"""What became of the messages of a cell over a transport that may lose them, and where. Pure functions.
+
+Shares are of the messages that should have come, over the whole life of a trial: what is lost in the warm-up is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netdyno import cells, observe, transports
+from netdyno.findings import Drops, Loss, LossOfTrial
+from netdyno.model import LoadResult, Trial
+
+PHASES = ("setup.", "", "drain.")
+"""Of a trial, as its kernel counters are named (watch.Watch.kernel): together the whole life of the load."""
+
+
+def of_cell(trials: Sequence[tuple[Trial, LoadResult]], bound: float, seed: int) -> Loss | None:
+    """The loss of one contestant at one level; None over a stream, where a loss strikes a trial out. `trials` is not
+    empty. A trial that lost more than `bound` of its messages is marked."""
+    loads = [load for _, load in trials]
+    if not all(transports.may_lose(load) for load in loads):
+        return None
+    expected = [float(load.messages.expected) for load in loads]
+
+    def share(counts: Sequence[int], of: Sequence[float]) -> float:
+        return sum(counts) / sum(of) if sum(of) else 0.0
+
+    return Loss(
+        lost=cells.per_message([float(load.messages.lost) for load in loads], expected, seed),
+        messages=sum(load.messages.lost for load in loads),
+        late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
+        duplicated=share([load.messages.duplicated for load in loads], expected),
+        reordered=share([load.messages.reordered for load in loads], expected),
+        drops=_sum([drops(trial, load) for trial, load in trials]),
+        trials=tuple(_of_trial(trial, load, bound) for trial, load in trials),
+    )
+
+
+def _of_trial(trial: Trial, load: LoadResult, bound: float) -> LossOfTrial:
+    messages, response = load.messages, load.latency.response_ns
+    expected = max(messages.expected, 1)
+    lost = transports.share_lost(load) or 0.0
+    return LossOfTrial(
+        block=trial.block,
+        above=lost > bound,
+        lost=lost,
+        late=messages.late / max(messages.sent, 1),
+        duplicated=messages.duplicated / expected,
+        reordered=messages.reordered / expected,
+        mean_ns=response.mean,
+        p50_ns=float(response.p50),
+        p99_ns=float(response.p99),
+        drops=drops(trial, load),
+    )
+
+
+def drops(trial: Trial, load: LoadResult) -> Drops:
+    """Where messages of a trial were dropped, as far as the kernel and the programs count it."""
+    server, generator = _whole_life(trial.kernel, observe.SERVER_DROPS), load.generator.socket_drops
+    no_room = _whole_life(trial.kernel, "UdpRcvbufErrors")
+    told = (server or 0) + (generator or 0)
+    return Drops(
+        server=server,
+        generator=generator,
+        elsewhere=None if server is None or no_room is None else max(0, no_room - told),
+        unsent=trial.server.totals.get("send_dropped") if trial.server else None,
+        recipients=load.messages.expected / load.messages.sent if load.messages.sent else 0.0,
+    )
+
+
+def _whole_life(kernel: Mapping[str, int], counter: str) -> int | None:
+    """A counter over the life of a load; None where it was not read."""
+    found = [kernel[phase + counter] for phase in PHASES if phase + counter in kernel]
+    return sum(found) if found else None
+
+
+def _sum(each: Sequence[Drops]) -> Drops:
+    def total(name: str) -> int | None:
+        known = [value for one in each if (value := getattr(one, name)) is not None]
+        return sum(known) if known else None
+
+    return Drops(
+        server=total("server"),
+        generator=total("generator"),
+        elsewhere=total("elsewhere"),
+        unsent=total("unsent"),
+        recipients=max(one.recipients for one in each),
+    )
