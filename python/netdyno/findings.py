@@ -98,8 +98,8 @@ class LossOfTrial:
 
 @dataclass(frozen=True)
 class Loss:
-    """What the latencies of a cell leave out. Shares are of the messages that should have come (`late`: that were
-    sent), over the whole life of its trials. `lost` has one point per trial."""
+    """What the latencies of a cell leave out, as shares over the whole life of its trials: `lost` of the messages that
+    should have come, with one point per trial; `late` of those sent; `duplicated` and `reordered` of those received."""
 
     lost: Estimate
     messages: int

@@ -1,6 +1,6 @@
 """What became of the messages of a cell over a transport that may lose them, and where. Pure functions.
 
-Shares are of the messages that should have come, over the whole life of a trial: what is lost in the warm-up is lost.
+Shares are those of protocol/load-result.md, over the whole life of a trial: what is lost in the warm-up is lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], bound: float, seed: int)
     loads = [load for _, load in trials]
     if not all(transports.may_lose(load) for load in loads):
         return None
-    expected = [float(load.messages.expected) for load in loads]
+    expected, received = ([float(getattr(load.messages, of)) for load in loads] for of in ("expected", "received"))
 
     def share(counts: Sequence[int], of: Sequence[float]) -> float:
         return sum(counts) / sum(of) if sum(of) else 0.0
@@ -30,8 +30,8 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], bound: float, seed: int)
         lost=cells.per_message([float(load.messages.lost) for load in loads], expected, seed),
         messages=sum(load.messages.lost for load in loads),
         late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
-        duplicated=share([load.messages.duplicated for load in loads], expected),
-        reordered=share([load.messages.reordered for load in loads], expected),
+        duplicated=share([load.messages.duplicated for load in loads], received),
+        reordered=share([load.messages.reordered for load in loads], received),
         drops=_sum([drops(trial, load) for trial, load in trials]),
         trials=tuple(_of_trial(trial, load, bound) for trial, load in trials),
     )
@@ -39,15 +39,15 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], bound: float, seed: int)
 
 def _of_trial(trial: Trial, load: LoadResult, bound: float) -> LossOfTrial:
     messages, response = load.messages, load.latency.response_ns
-    expected = max(messages.expected, 1)
+    received = max(messages.received, 1)
     lost = transports.share_lost(load) or 0.0
     return LossOfTrial(
         block=trial.block,
         above=lost > bound,
         lost=lost,
         late=messages.late / max(messages.sent, 1),
-        duplicated=messages.duplicated / expected,
-        reordered=messages.reordered / expected,
+        duplicated=messages.duplicated / received,
+        reordered=messages.reordered / received,
         mean_ns=response.mean,
         p50_ns=float(response.p50),
         p99_ns=float(response.p99),
@@ -57,7 +57,8 @@ def _of_trial(trial: Trial, load: LoadResult, bound: float) -> LossOfTrial:
 
 def drops(trial: Trial, load: LoadResult) -> Drops:
     """Where messages of a trial were dropped, as far as the kernel and the programs count it."""
-    server, generator = _whole_life(trial.kernel, observe.SERVER_DROPS), load.generator.socket_drops
+    server = _whole_life(trial.kernel, observe.SERVER_DROPS)
+    generator = None if server is None else load.generator.socket_drops  # there are sockets of datagrams on both sides
     no_room = _whole_life(trial.kernel, "UdpRcvbufErrors")
     told = (server or 0) + (generator or 0)
     return Drops(

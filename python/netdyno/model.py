@@ -119,7 +119,8 @@ class Connections(Frozen):
 
 
 class Messages(Frozen):
-    """Over the whole life of the generator, warm-up and drain included. `late` came after the time limit."""
+    """Over the whole life of the generator, warm-up and drain included. `late`: timed answers that came after the
+    timeout, which are not lost (runs stored before there was the key read as 0)."""
 
     sent: int
     expected: int
@@ -145,7 +146,7 @@ class GeneratorThread(Frozen):
 
 class Generator(Frozen):
     """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md).
-    `socket_drops`: datagrams that its own sockets could not take in, where it tells."""
+    `socket_drops`: datagrams that the generator's own sockets had no room for."""
 
     cpu_user_s: float
     cpu_system_s: float
@@ -153,7 +154,7 @@ class Generator(Frozen):
     cores_used: float
     max_rss_bytes: int
     threads: tuple[GeneratorThread, ...]
-    socket_drops: int | None = None
+    socket_drops: int = 0
 
 
 class TimeSeries(Frozen):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from made_run import EPOLL, FOLLY, MEASURED, made_run, paired_run
+from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
 
@@ -187,6 +187,105 @@ def test_a_run_stored_before_code_was_counted_has_no_such_section(browser: Brows
     report.write(replace(paired_run(), about=()), file)
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator("#code").count() == 0
+
+
+# --- transports that lose messages -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lossy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lossy") / "report.html"
+    report.write(messages_run(), path)
+    return path
+
+
+@pytest.fixture(params=["light", "dark"])
+def lossy(request: pytest.FixtureRequest, browser: Browser, lossy_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, lossy_file, WIDE, request.param)
+
+
+def test_loss_stands_beside_the_answer_and_each_rank_and_those_apart_come_last(lossy: Watched) -> None:
+    assert lossy.page.locator(".card .sentence strong").inner_text() == f"{UDP} (0.02% lost)"
+    for table in (".brief", ".ranking"):
+        rows = [row.inner_text() for row in lossy.page.locator(f"{table} tbody tr").all()]
+        assert UDP in rows[0]
+        assert "0.02%" in rows[0]
+        assert re.search(r"ranked apart.*more than 0\.1%", rows[4], re.IGNORECASE)
+        assert REUSEPORT in rows[5]
+        assert re.search(r"12%( lost)? !", rows[5])
+    assert lossy.page.locator(".ranking .forest .ring").count() == 1
+    assert lossy.complaints == []
+
+
+def test_every_figure_rings_what_lost_too_much_and_nothing_else(lossy: Watched) -> None:
+    bad = colour_of(lossy.page, "--bad")
+    rings = "(svg, bad) => [...svg.querySelectorAll('use')].filter(e => getComputedStyle(e).stroke === bad).length"
+    counts = {
+        figure.locator("figcaption").inner_text(): figure.locator("svg").first.evaluate(rings, bad)
+        for figure in lossy.page.locator("#s1 figure").all()
+    }
+    assert counts.pop("At 100 connections") == 0
+    assert set(counts) >= {"Throughput", "Mean response time", "99th-percentile response time", "Messages lost"}
+    assert all(count > 0 for count in counts.values()), counts
+    assert counts["Mean response time"] == 1 + 5  # the figure, and each of its five trials
+
+
+def test_each_legend_says_what_the_ring_is_and_what_each_contestant_lost(lossy: Watched) -> None:
+    legends = lossy.page.locator("ul.legend").all()
+    assert len(legends) == 2
+    for legend in legends:
+        assert f"{REUSEPORT} 12% lost !" in re.sub(r"\s+", " ", legend.inner_text())
+    told = lossy.page.locator("p.legend.loss").all_inner_texts()
+    assert len(told) == 2
+    assert all("lost more than 0.1% of the messages" in text for text in told)
+
+
+def test_the_chart_over_time_names_the_loss_of_what_is_chosen(lossy: Watched) -> None:
+    legend = lossy.page.locator(".uplot .u-legend")
+    assert f"{REUSEPORT} (12% lost !)" in legend.inner_text()
+    lossy.page.locator("select.level").select_option(index=0)
+    assert f"{REUSEPORT} (0% lost)" in legend.inner_text()
+    assert f"{EPOLL} (" not in legend.inner_text()  # a stream loses nothing
+
+
+def test_figures_in_words_tell_the_loss_beside_each_latency(lossy: Watched) -> None:
+    told = [figure.get_attribute("aria-label") or "" for figure in lossy.page.locator("#s1 figure svg").all()]
+    spoken = [text for text in told if "response time" in text and "1000 connections" in text]
+    assert len(spoken) >= 4
+    assert all(re.search(rf"{REUSEPORT} [\d.]+ m?s \(12% ! lost\)", text) for text in spoken), spoken
+
+
+def test_every_trial_over_messages_stands_there_with_its_loss_and_its_places(lossy: Watched) -> None:
+    open_all_details(lossy.page)
+    rows = lossy.page.get_by_role("region", name="Trials of realtime").locator("tbody tr")
+    cells = [row.inner_text().split("\t") for row in rows.all()]
+    assert len(cells) == 5 * 2 * 3  # blocks, loads, contestants that do not speak tcp
+    marked = [row for row in cells if row[3].endswith("!")]
+    assert {(row[0], row[1]) for row in marked} == {("1000 connections", REUSEPORT)}
+    assert all(int(row[10].replace(",", "")) > 0 for row in marked)  # dropped at the server's sockets
+    headings = lossy.page.get_by_role("region", name="All figures of realtime").locator("thead th").all_inner_texts()
+    assert headings[3:9] == ["lost", "late", "duplicated", "reordered", "throughput", "response mean"]
+
+
+def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    report.write(messages_run(5, everybody=True), file)
+    for watched in opened(browser, file, WIDE, "light"):
+        assert watched.page.locator(".card .verdict").inner_text() == "Winner, with loss"
+        assert "though everybody lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
+        assert watched.page.locator("tr.apart").count() == 0  # from whom?
+
+
+def test_a_report_of_losses_fits_a_phone(browser: Browser, lossy_file: Path) -> None:
+    for watched in opened(browser, lossy_file, PHONE, "light"):
+        open_all_details(watched.page)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+        assert "12%" in watched.page.locator(".brief tbody tr").last.inner_text()
+
+
+def test_over_streams_nothing_is_ringed_and_no_loss_is_told(light: Watched) -> None:
+    assert light.page.locator(".ring, .lost, .apart").count() == 0
+    assert "Messages lost" not in light.page.locator("main").inner_text()
 
 
 def test_a_hostile_name_or_question_stays_text(browser: Browser, tmp_path: Path) -> None:

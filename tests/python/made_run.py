@@ -373,7 +373,9 @@ def _over_messages(trial: Trial, name: str, lost: float) -> Trial:
     gone = round(expected * lost)
     messages = replace(load.messages, expected=expected, received=expected - gone, lost=gone)
     if lost:
-        messages = replace(messages, late=sent // 1000, duplicated=expected // 5000, reordered=expected // 200)
+        messages = replace(
+            messages, late=sent // 1000, duplicated=messages.received // 5000, reordered=messages.received // 200
+        )
     kernel = dict(trial.kernel)
     generator = load.generator
     if SENDERS[name] == "udp":

@@ -253,9 +253,7 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
     run = messages_run()
 
     def uncounted(trial: Trial) -> Trial:
-        assert trial.load is not None
-        generator = replace(trial.load.generator, socket_drops=None)
-        return replace(trial, kernel={}, load=replace(trial.load, generator=generator))
+        return replace(trial, kernel={})
 
     (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
     (text,) = [text for text in one.evidence if f"{REUSEPORT}: lost" in text]
