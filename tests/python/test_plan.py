@@ -184,3 +184,16 @@ def test_quick_fits_its_time_and_its_test() -> None:
     assert len(built) >= 5
     assert estimate_seconds(quick, built) <= QUICK_LIMIT_S
     assert quick.blocks >= stats.pairs_needed(math.comb(len(built), 2))
+
+
+def test_realtime_smoke_is_source_c_and_fits_its_time() -> None:
+    realtime = experiment.load(ROOT / "experiments" / "realtime-smoke.toml")
+    asked = [contestant(name, workloads=("chat",)) for name in realtime.contestants]
+    assert [scenario.connections for scenario in realtime.scenarios] == [100, 1000]
+    for scenario in realtime.scenarios:
+        assert (scenario.workload, scenario.arrivals, scenario.depth) == ("chat", "closed", 1)
+        assert (scenario.metric, scenario.server["audience"], scenario.connect_rate) == ("mean", "all", "burst")
+    # What was sent in the window is waited for: a round of the slowest at 1000 clients.
+    slowest_round_s = 6
+    drains_s = len(asked) * slowest_round_s
+    assert 100 <= estimate_seconds(realtime, asked) <= 240 - drains_s
