@@ -14,7 +14,9 @@ STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
 STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered"}
 """The load's options of a stream, with their defaults."""
 MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
-LENGTH_BYTES = 4
+AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
+"""What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a
+length, and the fields of a request beside its stamp."""
 MOST_DATAGRAM_BYTES = 65_507
 """UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
 
@@ -27,7 +29,7 @@ class Transport(NamedTuple):
     listen: str
     messages: bool
     most_bytes: int | None = None
-    """The longest message, its length field included; None where only the server's --max-frame limits it."""
+    """The longest message, all of it; None where only the server's --max-frame limits it."""
     audiences: tuple[str, ...] = ("others", "all")
     datagrams: bool = False
     private: bool = False
@@ -86,8 +88,8 @@ def why_not(transport: Transport, name: str, wanted: Settings, levels: Collectio
     audience = str(wanted.server.get("audience", "others"))
     if wanted.workload == "chat" and audience not in transport.audiences:
         return f"{name} speaks {transport.name}, where the audience of a chat is {words.listed(transport.audiences)}"
-    framed = wanted.size + (0 if wanted.workload == "echo" else LENGTH_BYTES)
-    if transport.most_bytes is not None and framed > transport.most_bytes:
+    whole = wanted.size + AROUND_THE_SIZE.get(wanted.workload, 0)
+    if transport.most_bytes is not None and whole > transport.most_bytes:
         return f"{name} speaks {transport.name}; {wanted.size} bytes do not fit into a datagram"
     return ""
 
