@@ -21,13 +21,6 @@ def named(standing: Standing) -> str:
     return f"{standing.contestant} ({words.share(standing.loss) if standing.loss else 'none'} lost)"
 
 
-def beside(loss: Loss | None) -> str:
-    """The loss as it stands beside a latency in a table; nothing is lost on a stream, or its trial is struck out."""
-    if loss is None:
-        return "0%"
-    return f"{words.share(loss.lost.value)}{f' {MARK}' if loss.above else ''}"
-
-
 def largest(standing: Standing) -> str:
     """The loss as it stands beside a rank: the largest of any load."""
     return f"{words.share(standing.loss or 0.0)}{f' {MARK}' if standing.apart else ''}"

@@ -136,7 +136,9 @@ def _spoken(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Fi
 
 
 def _loss_beside(findings: ScenarioFindings, cell: CellFigures) -> str:
-    return f" ({loss_words.beside(cell.loss)} lost)" if findings.may_lose else ""
+    if not findings.may_lose:
+        return ""
+    return f" ({words.share(cell.lost)} lost{f' {loss_words.MARK}' if cell.marked else ''})"
 
 
 def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
