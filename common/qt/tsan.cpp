@@ -1,5 +1,3 @@
-#include "common/qt/tsan.hpp"
-
 #if defined(__SANITIZE_THREAD__)
 
 /// Qt's libraries are not instrumented, but the thread sanitizer sees what they call (malloc, memmove, pthread

@@ -14,7 +14,7 @@
 #include "common/qt/accept_gate.hpp"
 #include "common/qt/application.hpp"
 #include "common/qt/connection.hpp"
-#include "common/qt/tsan.hpp"
+#include "common/thread_sanitizer.hpp"
 
 namespace netdyno {
 namespace {
@@ -82,7 +82,7 @@ class Server {
  private:
   static bool wait_for(QThread& thread, QDeadlineTimer until) {
     const bool ended = thread.wait(until);
-    if (ended) qt::handed_over(&thread);
+    if (ended) handed_over(&thread);
     return ended;
   }
 
@@ -106,7 +106,7 @@ class Server {
       std::erase_if(clients_, [=](const auto& one) { return one.get() == thread; });
     });
     // After the one above, which is queued: so the event that it posts is among what is handed over.
-    const auto last = [thread] { qt::handing_over(thread); };
+    const auto last = [thread] { handing_over(thread); };
     QObject::connect(thread, &QThread::finished, thread, last, Qt::DirectConnection);
     if (client->start_and_wait()) clients_.push_back(std::move(client));  // or it is closed, and the others go on
   }

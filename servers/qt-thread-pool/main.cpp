@@ -17,7 +17,7 @@
 #include "common/qt/accept_gate.hpp"
 #include "common/qt/application.hpp"
 #include "common/qt/connection.hpp"
-#include "common/qt/tsan.hpp"
+#include "common/thread_sanitizer.hpp"
 
 namespace netdyno {
 namespace {
@@ -40,7 +40,7 @@ class Client : public QRunnable {
 
   /// A pool thread. The socket is made in the thread that serves it, so it needs not be moved.
   void run() override {
-    qt::handed_over(this);
+    handed_over(this);
     QTcpSocket socket;
     QEventLoop loop;
     if (socket.setSocketDescriptor(accepted_.get())) accepted_.release();
@@ -109,7 +109,7 @@ class Server : public QTcpServer {
     set_nodelay(accepted.get(), shared_.options.nodelay);
     shared_.counters.add_connection();
     const auto client = new Client{std::move(accepted), std::move(second), shared_, present_};
-    qt::handing_over(client);
+    handing_over(client);
     pool_.start(client);
   }
 
