@@ -105,6 +105,12 @@ class PeerTable {
     return {.kind = Ruling::Kind::message, .peer = found->second->peer.get()};
   }
 
+  /// Forgets one of whom the transport says that it is not there any more. Null when it is not known.
+  PeerPointer remove(const Key& key) {
+    const auto found = index_.find(key);
+    return found == index_.end() ? nullptr : take_out(found->second);
+  }
+
   /// Forgets who was silent for the timeout: `gone(key, token, peer)`.
   template <typename Gone>
   void expire(Clock::time_point now, Gone&& gone) {

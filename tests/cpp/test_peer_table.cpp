@@ -76,6 +76,15 @@ TEST_F(PeerTableTest, AHelloIsWelcomedWithItsTokenAndCountedOnce) {
   EXPECT_EQ(counters.totals().connections, 1u);
 }
 
+TEST_F(PeerTableTest, WhomTheTransportSaysIsGoneIsForgotten) {
+  hello("a", 1);
+  hello("b", 2);
+  EXPECT_NE(table.remove("a"), nullptr);
+  EXPECT_EQ(table.remove("a"), nullptr);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(hello("c", 3).kind, Kind::join);  // in its place
+}
+
 TEST_F(PeerTableTest, AMessageOfAKnownPeerIsItsOwn) {
   Peer* const a = hello("a", 1).peer;
   Peer* const b = hello("b", 2).peer;
