@@ -18,14 +18,30 @@ double as_double(std::uint64_t n) { return static_cast<double>(n); }
 
 double us(const Histogram& histogram, double percentile) { return static_cast<double>(histogram.at(percentile)) / 1e3; }
 
-Audit verification(const Figures& figures) {
+double percent(double part, double of) { return of > 0 ? 100 * part / of : 0; }
+
+/// Over a transport that may lose messages, loss, copies and disorder are findings and no faults: they are stated with
+/// their shares. What came damaged is a fault over any.
+Audit verification_of_messages(const Figures& figures) {
   const MessageCounts& m = figures.messages;
-  const auto lost = static_cast<std::int64_t>(m.expected) - static_cast<std::int64_t>(m.received - m.duplicated);
+  const auto share = [](auto part, std::uint64_t of) {
+    return fmt::format("{} ({:.3g}%)", part, percent(static_cast<double>(part), as_double(of)));
+  };
+  return {"verification", m.corrupt == 0 && m.received > 0,
+          fmt::format("{} replies verified, corrupt {}; lost {}, duplicated {}, reordered {}, late {}; dropped by the "
+                      "generator's own sockets {}",
+                      m.received, m.corrupt, share(m.lost(), m.expected), share(m.duplicated, m.received),
+                      share(m.reordered, m.received), share(m.late, m.sent), figures.socket_drops)};
+}
+
+Audit verification(const LoadPlan& plan, const Figures& figures) {
+  if (carries_messages(plan.url)) return verification_of_messages(figures);
+  const MessageCounts& m = figures.messages;
   const bool clean =
-      lost == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
+      m.lost() == 0 && m.duplicated == 0 && m.reordered == 0 && m.corrupt == 0 && figures.errors.protocol == 0;
   return {"verification", clean && m.received > 0,
           fmt::format("{} replies verified; lost {}, duplicated {}, reordered {}, corrupt {}; streams broken {}",
-                      m.received, lost, m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
+                      m.received, m.lost(), m.duplicated, m.reordered, m.corrupt, figures.errors.protocol)};
 }
 
 Audit bytes(const Figures& figures) {
@@ -85,6 +101,7 @@ bool lag_is_small(const Figures& figures) {
 
 /// Only an open loop asks for a rate. What was scheduled is compared, not the nominal rate, so that the chance in
 /// Poisson arrivals is no fault; the schedule itself is held against the nominal rate within four standard deviations.
+/// Over a transport that loses messages, what was never answered is loss; what else is missing is an overload.
 Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
   if (!plan.rate_hz) return {"achieved_rate", true, "closed loop: no rate was asked for"};
   const Figures& figures = measurement.figures;
@@ -100,36 +117,54 @@ Audit achieved_rate(const LoadPlan& plan, const Measurement& measurement) {
       fmt::format("asked {:.1f}/s, scheduled {:.1f}/s, sent {:.1f}/s, completed {:.1f}/s", *plan.rate_hz,
                   scheduled / window, as_double(figures.sent_in_window) / window, completed / window);
   if (!within(scheduled, asked, slack + chance)) return {"achieved_rate", false, rates + ": the generator fell behind"};
-  if (within(completed, scheduled, slack)) return {"achieved_rate", true, rates};
+  const double lost = carries_messages(plan.url) ? as_double(figures.sent_in_window - figures.response.count()) : 0;
+  const std::string loss = lost > 0 ? fmt::format("loss: {} of the window's messages ({:.3g}%) were never answered; ",
+                                                  lost, percent(lost, as_double(figures.sent_in_window)))
+                                    : "";
+  if (within(completed + lost, scheduled, slack)) return {"achieved_rate", true, loss + rates};
   if (completed < scheduled && has_cpu_to_spare(plan, measurement) && figures.own_lag.at(99) < one_second / 100)
-    return {"achieved_rate", true, "overload: the server answers slower than asked; " + rates};
-  return {"achieved_rate", false, rates};
+    return {"achieved_rate", true, "overload: the server answers slower than asked; " + loss + rates};
+  return {"achieved_rate", false, loss + rates};
+}
+
+/// Of the answers that were still waited for.
+double mean_response_s(const Figures& figures) {
+  const double count = as_double(figures.response.count() - figures.late_responses);
+  const double sum =
+      figures.response.mean() * as_double(figures.response.count()) - as_double(figures.late_response_ns);
+  return count > 0 ? sum / count / 1e9 : 0;
 }
 
 /// Little's law, N = X * R, with figures that come about in different ways. N: messages in the air, integrated over
 /// time from their count alone. X: completions within the window. R: the times of those, each from its own two stamps.
-/// In a closed loop N is also known beforehand, and the mean of the response histogram has to agree.
+/// In a closed loop N is also known beforehand, and the mean of the response histogram has to agree. What was given up
+/// has no X and no R; it was in the air until then, so that part of N is known from its stamps.
 Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const double window = seconds(plan.duration);
   const double completed = as_double(figures.completed_in_window);
   if (figures.completed_in_window < enough_messages)
     return {"little", true, fmt::format("{} messages are too few to tell", figures.completed_in_window)};
-  const double rate = completed / window;
-  const double service_s = as_double(figures.completed_service_ns) / completed / 1e9;
+  const double answered = completed - as_double(figures.late_in_window);
+  const double rate = answered / window;
+  const double service_s = answered > 0 ? as_double(figures.completed_service_ns) / answered / 1e9 : 0;
   const double in_flight = as_double(figures.in_flight_ns) / static_cast<double>(plan.duration);
+  const double given_up = as_double(figures.given_up_service_ns) / static_cast<double>(plan.duration);
   // Messages that were under way at either end of the window stand in one figure and not in the other; the slowest
   // weigh most.
   const double tolerance = little_tolerance + std::min(0.5, us(figures.service, 99.9) / 1e6 / window);
   const auto agree = [&](double n, double xr) { return std::abs(n - xr) <= tolerance * std::max(n, xr); };
-  bool holds = agree(in_flight, rate * service_s);
+  bool holds = agree(in_flight, rate * service_s + given_up);
   std::string detail = fmt::format("N {:.4f} in flight, X*R {:.4f} ({:.1f}/s * {:.1f} us)", in_flight, rate * service_s,
                                    rate, service_s * 1e6);
+  if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
   if (plan.arrivals == Arrivals::closed) {
     const double asked = as_double(figures.connections.established * plan.depth);
-    const double response_s = figures.response.mean() / 1e9;
-    holds = holds && agree(asked, rate * response_s);
+    const double response_s = mean_response_s(figures);
+    const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
+    holds = holds && agree(asked, rate * response_s + lost);
     detail += fmt::format("; N {} kept in flight, X*R {:.4f} (response)", asked, rate * response_s);
+    if (lost > 0) detail += fmt::format(" and {:.4f} given up", lost);
   }
   return {"little", holds, fmt::format("{}; tolerance {:.1f}%", detail, tolerance * 100)};
 }
@@ -153,8 +188,8 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
 }  // namespace
 
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {
-  return {verification(measurement.figures), bytes(measurement.figures), connections(plan, measurement),
-          achieved_rate(plan, measurement),  little(plan, measurement),  generator(plan, measurement)};
+  return {verification(plan, measurement.figures), bytes(measurement.figures), connections(plan, measurement),
+          achieved_rate(plan, measurement),        little(plan, measurement),  generator(plan, measurement)};
 }
 
 }  // namespace netdyno::load

@@ -24,6 +24,7 @@ std::optional<Flight::Answered> Flight::answer(std::uint64_t sequence) {
   Times& slot = at(sequence);
   if (slot.intended == answered_mark) return std::nullopt;
   const Answered answered{slot, sequence < expired_to_};
+  if (answered.expired) --overdue_;
   slot.intended = answered_mark;
   ++answered_in_ring_;
   drop_front();
@@ -50,6 +51,7 @@ std::optional<Flight::Answered> Flight::answer_overtaken(std::uint64_t sequence)
   const auto found = overtaken_->find(sequence);
   if (found == overtaken_->end()) return std::nullopt;
   const Answered answered{found->second, sequence < expired_to_};
+  if (answered.expired) --overdue_;
   overtaken_->erase(found);
   return answered;
 }
@@ -59,26 +61,6 @@ void Flight::grow() {
   for (std::uint64_t sequence = first_; sequence < first_ + size_; ++sequence)
     larger[sequence & (larger.size() - 1)] = at(sequence);
   ring_ = std::move(larger);
-}
-
-std::uint64_t Flight::expire(Nanos deadline) {
-  std::uint64_t expired = 0;
-  // Intended times never decrease along the sequence, so the first one that is in time ends the search.
-  if (overtaken_) {
-    for (auto i = overtaken_->lower_bound(expired_to_); i != overtaken_->end(); ++i) {
-      if (i->second.intended >= deadline) return expired;
-      expired_to_ = i->first + 1;
-      ++expired;
-    }
-  }
-  expired_to_ = std::max(expired_to_, first_);
-  for (; expired_to_ < next_to_send(); ++expired_to_) {
-    const Nanos intended = at(expired_to_).intended;
-    if (intended == answered_mark) continue;
-    if (intended >= deadline) break;
-    ++expired;
-  }
-  return expired;
 }
 
 }  // namespace netdyno::load

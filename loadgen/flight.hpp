@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -43,8 +44,12 @@ class Flight {
   std::uint64_t waiting() const { return size_ - answered_in_ring_ + overtaken_count(); }
   std::uint64_t unanswered() const { return waiting() - unsent_; }
 
-  /// Counts the sent messages meant before `deadline` that have no answer, each once in its life.
-  std::uint64_t expire(Nanos deadline);
+  /// Calls `each` with the times of every sent message meant before `deadline` that has no answer, once in its life.
+  template <typename Each>
+  void expire(Nanos deadline, Each each);
+
+  /// Messages that have expired and are still not answered.
+  std::uint64_t overdue() const { return overdue_; }
 
  private:
   static constexpr Nanos answered_mark = -1;
@@ -62,7 +67,31 @@ class Flight {
   std::uint64_t unsent_ = 0;            // the last ones
   std::uint64_t answered_in_ring_ = 0;  // behind one that is not
   std::uint64_t expired_to_ = 0;        // below it, expire() has looked
+  std::uint64_t overdue_ = 0;
   std::unique_ptr<std::map<std::uint64_t, Times>> overtaken_;
 };
+
+template <typename Each>
+void Flight::expire(Nanos deadline, Each each) {
+  const auto give_up = [&](const Times& times) {
+    ++overdue_;
+    each(times);
+  };
+  // Intended times never decrease along the sequence, so the first one that is in time ends the search.
+  if (overtaken_) {
+    for (auto i = overtaken_->lower_bound(expired_to_); i != overtaken_->end(); ++i) {
+      if (i->second.intended >= deadline) return;
+      expired_to_ = i->first + 1;
+      give_up(i->second);
+    }
+  }
+  expired_to_ = std::max(expired_to_, first_);
+  for (; expired_to_ < next_to_send(); ++expired_to_) {
+    const Times& times = at(expired_to_);
+    if (times.intended == answered_mark) continue;
+    if (times.intended >= deadline) return;
+    give_up(times);
+  }
+}
 
 }  // namespace netdyno::load

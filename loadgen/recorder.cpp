@@ -18,6 +18,7 @@ void add_counts(MessageCounts& to, const MessageCounts& from) {
   to.duplicated += from.duplicated;
   to.reordered += from.reordered;
   to.corrupt += from.corrupt;
+  to.late += from.late;
 }
 
 void add_counts(ByteCounts& to, const ByteCounts& from) {
@@ -50,7 +51,13 @@ void Figures::add(const Figures& other) {
   sent_in_window += other.sent_in_window;
   completed_in_window += other.completed_in_window;
   completed_service_ns += other.completed_service_ns;
+  late_in_window += other.late_in_window;
   in_flight_ns += other.in_flight_ns;
+  given_up_service_ns += other.given_up_service_ns;
+  given_up_response_ns += other.given_up_response_ns;
+  late_responses += other.late_responses;
+  late_response_ns += other.late_response_ns;
+  socket_drops += other.socket_drops;
 }
 
 void Recorder::set_window(const Window& window) {

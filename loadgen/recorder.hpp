@@ -28,8 +28,7 @@ struct ConnectCounts {
   std::uint64_t attempted() const { return established + refused + timed_out + reset + other; }
 };
 
-/// Over the whole life. `received` counts every verified reply, a repeated one too; so what is lost is
-/// expected - (received - duplicated).
+/// Over the whole life. `received` counts every verified reply, a repeated one too.
 struct MessageCounts {
   std::uint64_t sent = 0;
   std::uint64_t expected = 0;
@@ -37,6 +36,10 @@ struct MessageCounts {
   std::uint64_t duplicated = 0;
   std::uint64_t reordered = 0;
   std::uint64_t corrupt = 0;
+  std::uint64_t late = 0;  // timed answers that came after the timeout
+  std::int64_t lost() const {
+    return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated);
+  }
 };
 
 struct ByteCounts {
@@ -67,8 +70,15 @@ struct Figures {
   std::uint64_t scheduled_in_window = 0;
   std::uint64_t sent_in_window = 0;        // meant for the window, and sent
   std::uint64_t completed_in_window = 0;   // answered within the window
-  std::uint64_t completed_service_ns = 0;  // service times of those, added up
-  std::uint64_t in_flight_ns = 0;          // sent and unanswered messages, integrated over the window
+  std::uint64_t completed_service_ns = 0;  // service times of those that were not given up before, added up
+  std::uint64_t late_in_window = 0;        // of completed_in_window: given up before
+  std::uint64_t in_flight_ns = 0;          // sent messages, neither answered nor given up, integrated over the window
+  // What was given up spent this much of the window in the air, and this much of it since it was meant to be sent.
+  std::uint64_t given_up_service_ns = 0;
+  std::uint64_t given_up_response_ns = 0;
+  std::uint64_t late_responses = 0;  // of the histogram `response`: given up before their answer came
+  std::uint64_t late_response_ns = 0;
+  std::uint64_t socket_drops = 0;  // over the whole life: lost by this program's own sockets
 
   void add(const Figures& other);
 };
@@ -94,21 +104,31 @@ class Recorder {
     (blocked ? figures.blocked_lag : figures.own_lag).record(at - intended);
   }
 
-  void answered(Nanos intended, Nanos sent_at, Nanos at) {
-    count_in_flight(at, -1);
+  /// `given_up`: it was, before this answer came.
+  void answered(Nanos intended, Nanos sent_at, Nanos at, bool given_up = false) {
+    if (!given_up) count_in_flight(at, -1);
     if (window_.holds(intended)) {
       figures.response.record(at - intended);
       figures.service.record(at - sent_at);
+      if (given_up) {
+        ++figures.late_responses;
+        figures.late_response_ns += static_cast<std::uint64_t>(at - intended);
+      }
     }
     if (!window_.holds(at)) return;
     roll(at);
     ++figures.completed_in_window;
-    figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
+    figures.late_in_window += given_up;
+    if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
     slot_responses_.record(at - intended);
   }
 
-  /// Messages that nobody will answer any more.
-  void abandoned(std::uint64_t messages, Nanos at) { count_in_flight(at, -static_cast<std::int64_t>(messages)); }
+  /// Nobody waits for the answer of a sent message any more.
+  void given_up(Nanos intended, Nanos sent_at, Nanos at) {
+    count_in_flight(at, -1);
+    figures.given_up_service_ns += within_window(sent_at, at);
+    figures.given_up_response_ns += within_window(intended, at);
+  }
 
   /// One error of any kind, for the time series.
   void error(Nanos at, std::uint64_t count = 1) {
@@ -128,11 +148,15 @@ class Recorder {
  private:
   void deliver_slot();
 
+  /// How much of a span of time lies in the window.
+  std::uint64_t within_window(Nanos from, Nanos to) const {
+    from = std::clamp(from, window_.start, window_.end);
+    to = std::clamp(to, window_.start, window_.end);
+    return to > from ? static_cast<std::uint64_t>(to - from) : 0;
+  }
+
   void count_in_flight(Nanos at, std::int64_t change) {
-    const Nanos from = std::clamp(last_change_, window_.start, window_.end);
-    const Nanos to = std::clamp(at, window_.start, window_.end);
-    if (to > from)
-      figures.in_flight_ns += static_cast<std::uint64_t>(to - from) * static_cast<std::uint64_t>(in_flight_);
+    figures.in_flight_ns += within_window(last_change_, at) * static_cast<std::uint64_t>(in_flight_);
     last_change_ = std::max(at, last_change_);
     in_flight_ += change;
   }

@@ -46,10 +46,11 @@ Json messages_json(const MessageCounts& m) {
   return {{"sent", m.sent},
           {"expected", m.expected},
           {"received", m.received},
-          {"lost", static_cast<std::int64_t>(m.expected) - static_cast<std::int64_t>(m.received - m.duplicated)},
+          {"lost", m.lost()},
           {"duplicated", m.duplicated},
           {"reordered", m.reordered},
-          {"corrupt", m.corrupt}};
+          {"corrupt", m.corrupt},
+          {"late", m.late}};
 }
 
 Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
@@ -66,6 +67,7 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
           {"spun_s", sum.spun_s},
           {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
           {"max_rss_bytes", measurement.max_rss_bytes},
+          {"socket_drops", measurement.figures.socket_drops},
           {"threads", threads}};
 }
 

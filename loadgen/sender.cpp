@@ -54,7 +54,7 @@ std::size_t Sender::note_begun(std::uint32_t number, Connection& connection, std
     const Nanos intended = connection.flight.send(at);
     recorder_.sent(intended, at, was_blocked);
     recorder_.figures.messages.expected += recipients_;
-    recorder_.figures.bytes.expected += recipients_ * codec_.reply_size(stamp).value_or(0);
+    if (!messages_) recorder_.figures.bytes.expected += recipients_ * codec_.reply_size(stamp).value_or(0);
   }
   return begun;
 }

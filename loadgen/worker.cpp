@@ -42,6 +42,7 @@ void Worker::run() {
   await_start();
   const Nanos start = control_.start;
   if (start != never) measure(start);
+  recorder_.figures.socket_drops = transport_->socket_drops();
   control_.reach(Control::Milestone::finished);
 }
 
@@ -124,7 +125,8 @@ void Worker::send_due(int most) {
 
 /// Everything that was meant to be sent has its answers. Only after the end of the window.
 bool Worker::drained() {
-  if (!is_chat()) return waiting_ == 0;
+  // What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
+  if (!is_chat()) return waiting_ == (reader_ ? overdue_ : 0);
   if (!draining_) {
     const auto& messages = recorder_.figures.messages;
     const std::uint64_t distinct = messages.received - messages.duplicated;
@@ -141,10 +143,19 @@ void Worker::finish() {
   if (!draining_) drained();
   for (Connection& connection : connections_) {
     if (!connection.open()) continue;
-    recorder_.figures.errors.timeout += connection.flight.expire(never) + connection.flight.unsent();
+    recorder_.figures.errors.timeout += give_up(connection, never) + connection.flight.unsent();
   }
   recorder_.finish();
   completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+}
+
+std::uint64_t Worker::give_up(Connection& connection, Nanos deadline) {
+  const std::uint64_t before = connection.flight.overdue();
+  connection.flight.expire(
+      deadline, [this](const Flight::Times& times) { recorder_.given_up(times.intended, times.sent, now_); });
+  const std::uint64_t count = connection.flight.overdue() - before;
+  overdue_ += count;
+  return count;
 }
 
 /// Looks for messages that have waited too long; a few connections at a time, so that ten thousand do not delay what
@@ -155,7 +166,7 @@ void Worker::expire_some() {
   for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
     Connection& connection = connections_[expire_next_];
     if (!connection.open()) continue;
-    const std::uint64_t expired = connection.flight.expire(now_ - plan_.timeout);
+    const std::uint64_t expired = give_up(connection, now_ - plan_.timeout);
     if (expired == 0) continue;
     recorder_.figures.errors.timeout += expired;
     recorder_.error(now_, expired);
@@ -202,8 +213,9 @@ void Worker::let_go(std::uint32_t number) {
   connection.state = Connection::State::gone;
   --open_;
   if (connection.joined) --joined_;
+  give_up(connection, never);
   waiting_ -= connection.flight.waiting();
-  recorder_.abandoned(connection.flight.unanswered(), now_);
+  overdue_ -= connection.flight.overdue();
   recorder_.error(now_);
   if (is_chat()) choose_witnesses();
 }
@@ -218,6 +230,8 @@ void Worker::reply(const Stamp& stamp, std::size_t size) {
   if (is_chat() && stamp.client == probe_client) return joined(size);
   if (!plausible(stamp)) return corrupt();
   ++figures.messages.received;
+  // Over messages, what is lost brings no bytes: each reply is held against what it should have.
+  if (reader_) figures.bytes.expected += codec_->reply_size(stamp).value_or(size);
   using Verdict = Deliveries::Verdict;
   const Verdict verdict =
       unwanted_copy(stamp) ? Verdict::again : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
@@ -253,13 +267,17 @@ bool Worker::completes(const Stamp& stamp) const {
 }
 
 void Worker::complete(std::uint32_t sender, std::uint64_t sequence) {
+  if (!connections_[sender].open()) return;  // chat: it has left, and what it said is given up
   const auto answered = connections_[sender].flight.answer(sequence);
   if (!answered) return;  // chat: the witness before this one had it already
   const Flight::Times& times = answered->times;
   --waiting_;
-  recorder_.answered(times.intended, times.sent, now_);
+  recorder_.answered(times.intended, times.sent, now_, answered->expired);
+  if (answered->expired) --overdue_;
+  const bool late = now_ - times.intended > plan_.timeout;
+  recorder_.figures.messages.late += late;
   if (answered->expired) return;
-  if (now_ - times.intended > plan_.timeout) {
+  if (late) {
     ++recorder_.figures.errors.timeout;
     recorder_.error(now_);
   }

@@ -55,6 +55,8 @@ class Worker final : private TransportEvents, private ReplySink {
   void send_due(int most);
   void expire_some();
   bool drained();
+  /// Gives up what was meant before `deadline`; returns how many messages.
+  std::uint64_t give_up(Connection& connection, Nanos deadline);
   void finish();
 
   void on_connected(std::uint32_t number) override;
@@ -106,6 +108,7 @@ class Worker final : private TransportEvents, private ReplySink {
   std::uint32_t receiver_ = 0;  // whose bytes are being decoded
   std::uint64_t intended_ = 0;  // messages that joined a queue
   std::uint64_t waiting_ = 0;   // those of open connections that are not answered, sent or not
+  std::uint64_t overdue_ = 0;   // of these, given up
   Nanos early_ = 0;             // how long before a message is due the lookout for it begins
   Nanos spun_ = 0;              // time on that lookout
   Nanos boundary_ = never;      // the next of window start, window end

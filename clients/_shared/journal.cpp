@@ -86,7 +86,7 @@ void Caller::failed(Failure failure) {
     journal_.count_first_attempt(failure);
     settle();
   }
-  if (std::exchange(waiting_, false)) recorder.abandoned(1, now);
+  if (std::exchange(waiting_, false)) recorder.given_up(intended_, sent_, now);
   auto& errors = recorder.figures.errors;
   errors.timeout += failure == Failure::response_timeout;
   errors.closed_by_server += failure == Failure::closed;

@@ -4,11 +4,16 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-
-#include <map>
+#include <vector>
 
 namespace netdyno::load {
 namespace {
+
+std::uint64_t expire(Flight& flight, Nanos deadline) {
+  std::uint64_t count = 0;
+  flight.expire(deadline, [&](const Flight::Times&) { ++count; });
+  return count;
+}
 
 TEST(Flight, GivesTheTimesOfAnAnsweredMessageOnce) {
   Flight flight;
@@ -50,18 +55,22 @@ TEST(Flight, CountsAnExpiredMessageOnceAndSaysSoWhenItIsAnsweredLate) {
     flight.intend(at);
     flight.send(at);
   }
-  EXPECT_EQ(flight.expire(2), 2U);
-  EXPECT_EQ(flight.expire(2), 0U);
+  std::vector<Nanos> given_up;
+  flight.expire(2, [&](const Flight::Times& times) { given_up.push_back(times.sent); });
+  EXPECT_EQ(given_up, (std::vector<Nanos>{0, 1}));
+  EXPECT_EQ(flight.overdue(), 2U);
+  EXPECT_EQ(expire(flight, 2), 0U);
   EXPECT_TRUE(flight.answer(0)->expired);
   EXPECT_FALSE(flight.answer(2)->expired);
-  EXPECT_EQ(flight.expire(never), 0U);
+  EXPECT_EQ(expire(flight, never), 0U);
   EXPECT_EQ(flight.waiting(), 1U);
+  EXPECT_EQ(flight.overdue(), 1U);
 }
 
 TEST(Flight, DoesNotExpireWhatWasNotSent) {
   Flight flight;
   flight.intend(1);
-  EXPECT_EQ(flight.expire(never), 0U);
+  EXPECT_EQ(expire(flight, never), 0U);
 }
 
 /// What a Flight is meant to be, without its ring.
@@ -83,6 +92,10 @@ struct Model {
       ++count;
     }
     return count;
+  }
+  std::uint64_t overdue() const {
+    return static_cast<std::uint64_t>(
+        std::ranges::count_if(messages, [](const Message& m) { return m.expired && !m.answered; }));
   }
   std::uint64_t waiting() const {
     return static_cast<std::uint64_t>(std::ranges::count_if(messages, [](const Message& m) { return !m.answered; }));
@@ -112,9 +125,10 @@ RC_GTEST_PROP(Flight, BehavesLikeAPlainList, (const std::vector<std::pair<unsign
       RC_ASSERT(answer->times.intended == model.messages[sequence].intended);
       RC_ASSERT(answer->expired == model.messages[sequence].expired);
     } else if (kind % 4 == 3) {
-      RC_ASSERT(flight.expire(now - 50) == model.expire(now - 50));
+      RC_ASSERT(expire(flight, now - 50) == model.expire(now - 50));
     }
     RC_ASSERT(flight.waiting() == model.waiting());
+    RC_ASSERT(flight.overdue() == model.overdue());
     RC_ASSERT(flight.unsent() == model.messages.size() - model.sent);
   }
 }

@@ -6,6 +6,7 @@
 
 #include "common/stamp.hpp"
 #include "fake_server.hpp"
+#include "load_run.hpp"
 #include "loadgen/audits.hpp"
 #include "loadgen/process.hpp"
 #include "loadgen/run.hpp"
@@ -16,46 +17,11 @@ namespace {
 
 using Then = FakeServer::Then;
 
-struct Quiet : Observer {
-  void connected(std::uint64_t) override {}
-  void window_start() override {}
-  void progress(std::uint64_t, Nanos, const Timeline::Slot&) override {}
-  void window_end() override {}
-  void finished() override {}
-};
-
-constexpr Nanos ms = 1'000'000;
-
-/// `messages` on one connection, one a millisecond.
-LoadPlan one_by_one(const Url& url, int messages) {
-  LoadPlan plan;
-  plan.url = url;
-  plan.arrivals = Arrivals::constant;
-  plan.rate_hz = 1000;
-  plan.duration = messages * ms;
-  plan.warmup = 0;
-  plan.timeout = 300 * ms;
-  return plan;
-}
-
-Measurement measure(const LoadPlan& plan) {
-  Quiet quiet;
-  return run_load(plan, quiet);
-}
-
 /// A hundred messages to a server that behaves like this.
 Figures hundred(const FakeServer::Behaviour& behaviour) {
   const FakeServer server{behaviour};
   return measure(one_by_one(server.url(), 100)).figures;
 }
-
-std::uint64_t lost(const MessageCounts& m) { return m.expected - (m.received - m.duplicated); }
-
-bool passed(const std::vector<Audit>& audits, const std::string& name) {
-  return std::ranges::find(audits, name, &Audit::name)->passed;
-}
-
-bool every_tenth(int message) { return message % 10 == 5; }
 
 TEST(Load, CountsNothingWrongWithAServerThatEchoes) {
   const FakeServer server{FakeServer::echo};
@@ -107,7 +73,7 @@ TEST(Load, CountsEveryCorruptMessage) {
     return {line};
   });
   EXPECT_EQ(f.messages.corrupt, 10U);
-  EXPECT_EQ(lost(f.messages), 10U);
+  EXPECT_EQ(f.messages.lost(), 10);
   EXPECT_EQ(f.errors.timeout, 10U);
   EXPECT_EQ(f.response.count(), 90U);
 }
@@ -133,7 +99,7 @@ TEST(Load, CountsEveryLostMessage) {
   const Figures f = hundred([](int, int message, const std::string& line) -> FakeServer::Answer {
     return {every_tenth(message) ? "" : line};
   });
-  EXPECT_EQ(lost(f.messages), 10U);
+  EXPECT_EQ(f.messages.lost(), 10);
   EXPECT_EQ(f.messages.received, 90U);
   EXPECT_EQ(f.messages.corrupt, 0U);
   EXPECT_EQ(f.errors.timeout, 10U);
@@ -145,7 +111,7 @@ TEST(Load, CountsEveryDuplicate) {
   });
   EXPECT_EQ(f.messages.duplicated, 10U);
   EXPECT_EQ(f.messages.received, 110U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_EQ(f.response.count(), 100U);
   EXPECT_EQ(f.bytes.received, f.bytes.expected + 310);
 }
@@ -157,7 +123,7 @@ TEST(Load, CountsEveryMessageThatCameLate) {
         return {line + std::exchange(held, "")};
       });
   EXPECT_EQ(f.messages.reordered, 10U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_EQ(f.messages.duplicated, 0U);
   EXPECT_EQ(f.response.count(), 100U);
 }
@@ -178,7 +144,7 @@ TEST(Load, CountsTwoMessagesThatRanTogether) {
     return {line};
   });
   EXPECT_EQ(f.messages.corrupt, 10U);
-  EXPECT_EQ(lost(f.messages), 20U);
+  EXPECT_EQ(f.messages.lost(), 20);
 }
 
 TEST(Load, SaysThatTheServerClosedInTheMiddle) {
@@ -189,7 +155,7 @@ TEST(Load, SaysThatTheServerClosedInTheMiddle) {
   const Measurement result = measure(plan);
   EXPECT_EQ(result.figures.errors.closed_by_server, 1U);
   EXPECT_EQ(result.figures.messages.received, 49U);
-  EXPECT_GE(lost(result.figures.messages), 1U);
+  EXPECT_GE(result.figures.messages.lost(), 1);
   EXPECT_FALSE(passed(audit(plan, result), "connections"));
   EXPECT_FALSE(passed(audit(plan, result), "verification"));
   EXPECT_FALSE(passed(audit(plan, result), "achieved_rate"));
@@ -254,7 +220,7 @@ TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {
     held += line;
     return {message >= 49 ? std::exchange(held, "") : ""};
   });
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_GE(f.response.max(), 49 * ms);
   EXPECT_GE(f.response.at(75), 24 * ms);
 }
@@ -275,7 +241,7 @@ TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
   const Measurement result = run_load(plan, release);
   const Figures& f = result.figures;
   EXPECT_EQ(f.messages.sent, 20U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_EQ(f.messages.corrupt, 0U);
   EXPECT_EQ(f.bytes.sent, 20U << 20);
   EXPECT_EQ(f.bytes.received, 20U << 20);
@@ -295,7 +261,7 @@ TEST(Load, AClosedLoopGoesOnAfterALostMessage) {
   plan.timeout = 50 * ms;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.errors.timeout, 1U);
-  EXPECT_EQ(lost(f.messages), 1U);
+  EXPECT_EQ(f.messages.lost(), 1);
   EXPECT_GT(f.messages.received, 1U);
 }
 
@@ -311,7 +277,7 @@ TEST(Load, AnAnswerAfterTheTimeoutIsTimedAsLongAsItTook) {
   plan.timeout = 50 * ms;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.errors.timeout, 1U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_GE(f.response.max(), 50 * ms);
 }
 
@@ -395,7 +361,7 @@ TEST(Load, StartsAChatWhenEverybodyHasHeardSomething) {
   const Figures f = chat_in_a_room_that_fills_slowly(Audience::all);
   EXPECT_EQ(f.messages.sent, 50U);
   EXPECT_EQ(f.messages.expected, 300U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
   EXPECT_EQ(f.bytes.received, f.bytes.expected);
 }
 
@@ -405,7 +371,7 @@ TEST(Load, CountsOnesOwnMessageInAChatToOthersAsOneTooMany) {
   // The run ends when everybody has heard what was meant for them; the last message may then still be on its way back.
   EXPECT_GE(f.messages.duplicated, 49U);
   EXPECT_LE(f.messages.duplicated, 50U);
-  EXPECT_EQ(lost(f.messages), 0U);
+  EXPECT_EQ(f.messages.lost(), 0);
 }
 
 TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
@@ -422,7 +388,7 @@ TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
   plan.connections = 4;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.messages.expected, 200U);
-  EXPECT_EQ(lost(f.messages), 10U);
+  EXPECT_EQ(f.messages.lost(), 10);
   EXPECT_EQ(f.messages.duplicated, 0U);
 }
 

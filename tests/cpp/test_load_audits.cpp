@@ -190,5 +190,100 @@ TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
   EXPECT_NE(trial.of("little").detail.find("too few"), std::string::npos);
 }
 
+/// The good trial over datagrams, of which the network lost, repeated and disordered some.
+Trial lossy() {
+  Trial trial;
+  trial.plan.url.transport = "udp";
+  Figures& f = trial.result.figures;
+  f.messages.received -= 330;  // of 11000
+  f.messages.duplicated = 0;
+  f.bytes.received = f.bytes.expected = 341000 - 330 * 31;
+  f.response.clear();
+  for (int i = 0; i < 9700; ++i) f.response.record(service + 5000);
+  trial.complete(9700);
+  // 300 in the window, each in the air for 1 s until it was given up.
+  f.given_up_service_ns = f.given_up_response_ns = 300'000'000'000;
+  f.in_flight_ns += f.given_up_service_ns;
+  return trial;
+}
+
+TEST(Audits, BelieveALossyTrialAndStateTheLoss) {
+  Trial trial = lossy();
+  for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
+  EXPECT_NE(trial.of("verification").detail.find("lost 330 (3%)"), std::string::npos)
+      << trial.of("verification").detail;
+  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("loss: 300 of the window's messages (3%)"))
+      << trial.of("achieved_rate").detail;
+  EXPECT_NE(trial.of("little").detail.find("30.0000 given up"), std::string::npos) << trial.of("little").detail;
+}
+
+TEST(Audits, StateCopiesDisorderAndLatenessOfMessages) {
+  Trial trial = lossy();
+  MessageCounts& m = trial.result.figures.messages;
+  m.received += 107;
+  m.duplicated = 107;
+  m.reordered = 1077;
+  m.late = 11;
+  trial.result.figures.socket_drops = 4;
+  const Audit& check = trial.of("verification");
+  EXPECT_TRUE(check.passed);
+  EXPECT_NE(check.detail.find("lost 330 (3%), duplicated 107 (0.993%), reordered 1077 (9.99%), late 11 (0.1%); dropped "
+                              "by the generator's own sockets 4"),
+            std::string::npos)
+      << check.detail;
+}
+
+TEST(Audits, DoNotBelieveADamagedMessageOverAnyTransport) {
+  Trial trial = lossy();
+  trial.result.figures.messages.corrupt = 1;
+  EXPECT_FALSE(trial.of("verification").passed);
+  EXPECT_NE(trial.of("verification").detail.find("corrupt 1;"), std::string::npos);
+}
+
+TEST(Audits, TellAnOverloadFromTheLossThatComesWithIt) {
+  Trial trial = lossy();
+  trial.complete(6000);
+  trial.result.figures.in_flight_ns += trial.result.figures.given_up_service_ns;
+  const Audit& check = trial.of("achieved_rate");
+  EXPECT_TRUE(check.passed);
+  EXPECT_TRUE(check.detail.starts_with("overload: the server answers slower than asked; loss: 300 of")) << check.detail;
+}
+
+TEST(Audits, LossIsNoExcuseForAStream) {
+  Trial trial = lossy();
+  trial.plan.url.transport = "tcp";
+  EXPECT_FALSE(trial.of("verification").passed);
+}
+
+TEST(Audits, WhatWasGivenUpCountsInLittlesLaw) {
+  Trial trial = lossy();
+  trial.result.figures.given_up_service_ns /= 2;
+  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+}
+
+/// An answer that came after it was given up stands in the histogram, but in no figure of the law beside its share of
+/// what was given up.
+TEST(Audits, ALateAnswerIsNotCountedTwiceInLittlesLaw) {
+  Trial trial;
+  trial.plan.url.transport = "udp";
+  trial.close_loop();
+  Figures& f = trial.result.figures;
+  constexpr std::int64_t second = 1'000'000'000;
+  for (int i = 0; i < 20; ++i) f.response.record(2 * second);
+  f.late_responses = f.late_in_window = 20;
+  f.late_response_ns = 40 * second;
+  f.completed_in_window += 20;
+  // Each of them stood in the way of 1 s of the loop's other messages until it was given up.
+  f.given_up_service_ns = f.given_up_response_ns = 20 * second;
+  const std::uint64_t instead = 20 * second / (service + 5000);
+  f.completed_in_window -= instead;
+  f.completed_service_ns -= instead * service;
+  f.in_flight_ns += 20 * second - instead * service;
+  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  f.late_responses = 0;
+  f.late_response_ns = 0;
+  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+}
+
 }  // namespace
 }  // namespace netdyno::load

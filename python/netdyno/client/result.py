@@ -70,6 +70,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             duplicated=messages.duplicated,
             reordered=messages.reordered,
             corrupt=messages.corrupt,
+            late=0,  # who waited longer than the timeout was disconnected
         ),
         bytes=Bytes(sent=messages.bytes_sent, received=messages.bytes_received, expected=messages.bytes_expected),
         generator=generator,

@@ -112,7 +112,7 @@ def result(count: int) -> dict[str, object]:
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
     connections |= {"attempted": options.connections, "established": options.connections}
     messages = {"sent": sent, "expected": sent, "received": count, "lost": sent - count}
-    messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt}
+    messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt, "late": 0}
     cpu = {"cpu_user_s": 0.01, "cpu_system_s": 0.02, "spun_s": 0.0}
     audits = [
         {"name": "verification", "passed": corrupt == 0, "detail": f"{corrupt} of {count} answers corrupt"},
@@ -132,7 +132,7 @@ def result(count: int) -> dict[str, object]:
         "connect_ns": distribution(options.connections),
         "messages": messages,
         "bytes": {"sent": size, "received": size, "expected": size},
-        "generator": cpu | {"cores_used": 0.3, "max_rss_bytes": 1 << 20, "threads": [cpu]},
+        "generator": cpu | {"cores_used": 0.3, "max_rss_bytes": 1 << 20, "socket_drops": 0, "threads": [cpu]},
         "errors": {},
         "timeseries": {"interval_ns": 10**8, "completed": [count], "p50_ns": [1000], "p99_ns": [1000], "errors": [0]},
         "audits": audits,
