@@ -17,7 +17,7 @@ from netdyno.model import GENERATOR, Experiment, Scenario, type_level
 from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
-from netdyno.transports import MESSAGE_SERVER_OPTIONS, STREAM_SERVER_OPTIONS
+from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
 
 _TOP = {
@@ -34,7 +34,7 @@ _TOP = {
 _SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
 TOP_KEYS = (*_TOP, "scenario")
 SCENARIO_KEYS = (*_SCENARIO, "factors", "server", "where-possible")
-WHERE_POSSIBLE = ("threads", *STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS)
+WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 _DURATIONS = ("warmup", "duration", "timeout")
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md

@@ -88,6 +88,8 @@ SERVER: Mapping[str, Check] = {
     "peers": _whole(1),
     "peer-timeout": _duration,
     "socket-buffer": _whole(1),
+    "io-threads": _whole(1),
+    "hwm": _whole(1),
 }
 """Options of servers, under the names the programs use. Every server has most of them; transports.py says which exist
 on one kind of transport only."""

@@ -11,9 +11,12 @@ from netdyno.model import Contestant, LoadResult
 from netdyno.options import Settings, whose
 
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
+MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
+ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
+SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
+"""Options that exist over some transports only."""
 STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered"}
 """The load's options of a stream, with their defaults."""
-MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
 """What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a
 length, and the fields of a request beside its stamp."""
@@ -100,17 +103,20 @@ def _mean(names: Collection[str]) -> str:
 
 def _meaningless(transport: Transport, wanted: Settings, levels: Collection[str]) -> list[str]:
     """The options of a cell that the transport does not have, in alphabetical order."""
+    of_server = {option for option in wanted.server if not has_option(transport, option)}
     if not transport.messages:
-        return sorted(set(wanted.server) & set(MESSAGE_SERVER_OPTIONS))
+        return sorted(of_server)
     varied = {whose(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
     changed = {
         option
         for option, default in STREAM_LOAD_OPTIONS.items()
         if getattr(wanted, option.replace("-", "_")) != default
     }
-    return sorted({str(one) for one in varied} | changed | (set(wanted.server) & set(STREAM_SERVER_OPTIONS)))
+    return sorted({str(one) for one in varied} | changed | of_server)
 
 
 def has_option(transport: Transport, option: str) -> bool:
     """Whether a server on this transport has the option at all."""
+    if option in ZMQ_SERVER_OPTIONS:
+        return transport.name == "zmq+tcp"
     return option not in (STREAM_SERVER_OPTIONS if transport.messages else MESSAGE_SERVER_OPTIONS)

@@ -97,6 +97,15 @@ def test_an_option_that_means_nothing_to_a_transport_is_a_stated_skip() -> None:
     assert why_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
 
 
+def test_what_only_zeromq_has_is_a_stated_skip_over_every_other_transport() -> None:
+    scenario = Scenario(name="s", workload="echo", server={"io-threads": 2, "hwm": 10})
+    assert why_skip(contestant("z", transports=("zmq+tcp",)), scenario, {}) == ""
+    for transport in ("tcp", "udp"):
+        one = contestant("a", transports=(transport,))
+        assert why_skip(one, scenario, {}) == f"a speaks {transport}, where hwm and io-threads mean nothing"
+    assert "io-threads" in why_skip(contestant("a"), Scenario(name="s", workload="echo"), {"io-threads": 1})
+
+
 def test_a_load_option_of_streams_is_a_skip_where_it_varies_or_is_not_its_default() -> None:
     udp, scenario = contestant("u", transports=UDP), Scenario(name="s", workload="echo")
     assert why_skip(udp, scenario, {"connections": 7}) == ""
