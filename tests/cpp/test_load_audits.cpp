@@ -17,6 +17,7 @@ struct Trial {
   Measurement result;
 
   Trial() {
+    plan.url.transport = "tcp";
     plan.connections = 10;
     plan.arrivals = Arrivals::constant;
     plan.rate_hz = 1000;

@@ -78,7 +78,7 @@ TEST(LoadDatagrams, StatesEveryLostMessageAndBelievesTheRest) {
   EXPECT_TRUE(result.believed("verification"));
   EXPECT_NE(result.detail("verification").find("lost 10 (10%)"), std::string::npos) << result.detail("verification");
   EXPECT_TRUE(result.believed("bytes")) << result.detail("bytes");
-  EXPECT_TRUE(result.detail("achieved_rate").starts_with("loss: 10 of the window's messages (10%)"))
+  EXPECT_NE(result.detail("achieved_rate").find("loss: 10 of the window's messages (10%)"), std::string::npos)
       << result.detail("achieved_rate");
 }
 
