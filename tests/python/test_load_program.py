@@ -95,6 +95,7 @@ def test_keys_keep_their_order(server: str) -> None:
         return [(k, keys(v)) for k, v in value.items()] if isinstance(value, dict) else None
 
     assert keys(first) == keys(second)
+    assert (first["messages"]["late"], first["generator"]["socket_drops"]) == (0, 0)
     assert list(first)[:3] == ["version", "plan", "requests"]
 
 
@@ -209,7 +210,14 @@ def test_a_file_that_cannot_be_written_is_said(server: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("nonsense",), ("udp://127.0.0.1:1",), ("tcp://127.0.0.1:1", "--frobnicate")]
+    "arguments",
+    [
+        (),
+        ("nonsense",),
+        ("quic://127.0.0.1:1",),
+        ("udp://127.0.0.1:1", "--workload", "http"),
+        ("tcp://127.0.0.1:1", "--frobnicate"),
+    ],
 )
 def test_a_mistake_is_one_line_and_exit_2(arguments: tuple[str, ...]) -> None:
     done = load(*arguments)
