@@ -26,10 +26,12 @@ struct Result {
   bool believed(const std::string& name) const { return passed(audit(plan, measured), name); }
 };
 
-/// A hundred messages to a server that behaves like this.
+/// A hundred messages to a server that behaves like this. What is not lost comes long before the timeout, also where
+/// this process has to wait for a core.
 Result hundred(const Server::Behaviour& behaviour) {
   const Server server{behaviour};
-  const LoadPlan plan = one_by_one(server.url(), 100);
+  LoadPlan plan = one_by_one(server.url(), 100);
+  plan.timeout = 2 * one_second;
   return {plan, measure(plan)};
 }
 
@@ -146,27 +148,31 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(LoadDatagrams, CountsAnswersAfterTheTimeoutAsLate) {
   const Server server{[](int, int message, const std::string& text) {
-    return Answers{{text, 0, milliseconds{message < 10 ? 150 : 0}}};
+    return Answers{{text, 0, milliseconds{message < 10 ? 1500 : 0}}};
   }};
-  LoadPlan plan = one_by_one(server.url(), 600);
-  plan.timeout = 100 * ms;
+  LoadPlan plan = one_by_one(server.url(), 3000);
+  plan.rate_hz = 200;
+  plan.timeout = one_second;
   const Result result{plan, measure(plan)};
-  EXPECT_GE(result.messages().late, 10U);  // a busy machine may be late with others
+  EXPECT_EQ(result.messages().late, 10U);
   EXPECT_EQ(result.messages().lost(), 0);
-  EXPECT_EQ(result.figures().errors.timeout, result.messages().late);
+  EXPECT_EQ(result.figures().errors.timeout, 10U);
   EXPECT_EQ(result.figures().response.count(), 600U);
-  EXPECT_GE(result.figures().response.max(), 150 * ms);
+  EXPECT_GE(result.figures().response.max(), 1500 * ms);
   EXPECT_TRUE(result.believed("little")) << result.detail("little");
 }
 
-/// What was given up is not waited for once it is overdue; what may still come in time is.
+/// What is overdue at the end of the window is not waited for; what may still come in time is.
 TEST(LoadDatagrams, DoesNotWaitForWhatIsOverdue) {
   const Server server{[](int, int message, const std::string& text) {
-    return message == 0 ? Answers{} : Answers{{text, 0, milliseconds{message == 399 ? 200 : 0}}};
+    return message == 0 ? Answers{} : Answers{{text, 0, milliseconds{message == 249 ? 200 : 0}}};
   }};
-  LoadPlan plan = one_by_one(server.url(), 400);
-  plan.timeout = 300 * ms;
+  LoadPlan plan = one_by_one(server.url(), 2500);
+  plan.rate_hz = 100;
+  plan.timeout = 2 * one_second;
+  const Nanos began = now_ns();
   const Result result{plan, measure(plan)};
+  EXPECT_LT(now_ns() - began, plan.duration + plan.timeout);
   EXPECT_EQ(result.messages().lost(), 1);
   EXPECT_EQ(result.figures().errors.timeout, 1U);
 }
@@ -174,11 +180,11 @@ TEST(LoadDatagrams, DoesNotWaitForWhatIsOverdue) {
 TEST(LoadDatagrams, AClosedLoopGoesOnWithoutTheLostMessage) {
   const Server server{
       [](int, int message, const std::string& text) { return message == 3 ? Answers{} : Answers{{text}}; }};
-  LoadPlan plan = one_by_one(server.url(), 400);
+  LoadPlan plan = one_by_one(server.url(), 2000);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz.reset();
   plan.connections = 3;
-  plan.timeout = 100 * ms;
+  plan.timeout = 700 * ms;
   const Result result{plan, measure(plan)};
   EXPECT_EQ(result.messages().lost(), 3);
   EXPECT_EQ(result.figures().errors.timeout, 3U);
@@ -193,11 +199,11 @@ TEST(LoadDatagrams, LittlesLawHoldsWhereNearlyEverythingIsStuck) {
   const Server server{[](int client, int message, const std::string& text) {
     return client > 0 && message > 20 * client ? Answers{} : Answers{{text}};
   }};
-  LoadPlan plan = one_by_one(server.url(), 300);
+  LoadPlan plan = one_by_one(server.url(), 700);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz.reset();
   plan.connections = 10;
-  plan.timeout = 400 * ms;
+  plan.timeout = one_second;
   const Result result{plan, measure(plan)};
   EXPECT_EQ(result.messages().lost(), 9);
   EXPECT_TRUE(result.believed("little")) << result.detail("little");
@@ -207,10 +213,10 @@ TEST(LoadDatagrams, LittlesLawHoldsInAnOpenLoopWithLoss) {
   const Server server{[](int, int message, const std::string& text) {
     return message % 3 == 0 ? Answers{} : Answers{{text, 0, milliseconds{5}}};
   }};
-  LoadPlan plan = one_by_one(server.url(), 600);
-  plan.timeout = 50 * ms;
+  LoadPlan plan = one_by_one(server.url(), 1500);
+  plan.timeout = 700 * ms;
   const Result result{plan, measure(plan)};
-  EXPECT_EQ(result.messages().lost(), 200);
+  EXPECT_EQ(result.messages().lost(), 500);
   EXPECT_TRUE(result.believed("little")) << result.detail("little");
 }
 
@@ -284,7 +290,9 @@ TEST(LoadDatagrams, PassesOverALeaveWithAnotherToken) {
     const ControlBytes bye = encode_control({ControlKind::bye, 7});
     return Answers{{{bye.data(), bye.size()}}, {text}};
   }};
-  const Figures f = measure(one_by_one(server.url(), 50)).figures;
+  LoadPlan plan = one_by_one(server.url(), 50);
+  plan.timeout = 20 * one_second;
+  const Figures f = measure(plan).figures;
   EXPECT_EQ(f.messages.received, 50U);
   EXPECT_EQ(f.errors.closed_by_server, 0U);
   EXPECT_EQ(f.messages.corrupt, 0U);
@@ -435,6 +443,7 @@ bool is_probe(const std::string& frame) { return frame.compare(4, 8, "ffffffff")
 
 LoadPlan chat_of_four(const Url& url) {
   LoadPlan plan = one_by_one(url, 50);
+  plan.timeout = 2 * one_second;
   plan.workload = Workload::chat;
   plan.audience = Audience::all;
   plan.connections = 4;
