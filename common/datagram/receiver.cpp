@@ -11,30 +11,43 @@ namespace {
 /// More than any datagram, and than what the kernel merges into one (IPv4 and IPv6 count a packet's length in 16 bits).
 constexpr std::size_t most_merged = 1 << 16;
 
+/// How far apart two buffers of `size` bytes are: an odd number of cache lines. At a power of two all of them would
+/// have their first bytes, which is all that short datagrams have, in the same set of the cache.
+std::size_t distance(std::size_t size) {
+  constexpr std::size_t line = 64;
+  return ((size + line - 1) / line | 1) * line;
+}
+
 }  // namespace
 
 Receiver::Receiver(std::size_t longest, bool merged, Counters& counters)
     : longest_(longest),
       merged_(merged),
       counters_(counters),
-      slot_size_(merged ? most_merged : longest),
-      buffers_(std::make_unique_for_overwrite<char[]>(slot_size_ * batch)) {}
+      buffers_(std::make_unique_for_overwrite<char[]>(distance(merged ? most_merged : longest) * batch)) {
+  const std::size_t size = merged ? most_merged : longest;
+  for (unsigned i = 0; i < batch; ++i) {
+    parts_[i] = {buffers_.get() + i * distance(size), size};
+    headers_[i].msg_hdr.msg_name = senders_[i].data();
+    headers_[i].msg_hdr.msg_iov = &parts_[i];
+    headers_[i].msg_hdr.msg_iovlen = 1;
+  }
+}
+
+/// What the kernel has written to, when it filled the slot (recvmsg(2)).
+void Receiver::prepare(mmsghdr& header, Control& control) const {
+  header.msg_hdr.msg_namelen = Address::capacity;
+  header.msg_hdr.msg_flags = 0;
+  if (!merged_) return;
+  header.msg_hdr.msg_control = control.bytes.data();
+  header.msg_hdr.msg_controllen = control.bytes.size();
+}
 
 unsigned Receiver::fill(int fd) {
-  for (unsigned i = 0; i < batch; ++i) {
-    parts_[i] = {buffers_.get() + i * slot_size_, slot_size_};
-    msghdr& header = headers_[i].msg_hdr;
-    header = {};
-    header.msg_name = senders_[i].data();
-    header.msg_namelen = Address::capacity;
-    header.msg_iov = &parts_[i];
-    header.msg_iovlen = 1;
-    if (!merged_) continue;
-    header.msg_control = controls_[i].bytes.data();
-    header.msg_controllen = controls_[i].bytes.size();
-  }
+  for (unsigned i = 0; i < used_; ++i) prepare(headers_[i], controls_[i]);
   const int count = recvmmsg(fd, headers_.data(), batch, MSG_DONTWAIT, nullptr);
-  return count > 0 ? static_cast<unsigned>(count) : 0;
+  used_ = count > 0 ? static_cast<unsigned>(count) : 0;
+  return used_;
 }
 
 std::size_t Receiver::segment_size(unsigned i) const {

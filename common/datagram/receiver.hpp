@@ -30,25 +30,28 @@ class Receiver {
   /// What is longer than `longest` bytes is counted and dropped. `merged`: the socket has merge_arrivals().
   Receiver(std::size_t longest, bool merged, Counters& counters);
 
-  /// One system call. `take(from, bytes)` gets each datagram; bytes stay until the next call of receive(). False when
-  /// there are no more for the moment.
+  /// One system call. `take(from, bytes)` gets each datagram; bytes stay until the next call of receive().
   template <typename Take>
-  bool receive(int fd, Take&& take) {
+  void receive(int fd, Take&& take) {
     const unsigned count = fill(fd);
     for (unsigned i = 0; i < count; ++i) split(i, take);
-    return count == batch;
   }
 
  private:
+  struct alignas(cmsghdr) Control {
+    std::array<char, CMSG_SPACE(sizeof(int))> bytes;
+  };
+
   /// How many slots have something now. An error of the socket is one of a peer's network, and that peer's alone (ICMP
   /// is not even reported: ip(7), IP_RECVERR); to read it clears it.
   unsigned fill(int fd);
+  void prepare(mmsghdr& header, Control& control) const;
   /// The length of each datagram in slot `i` (but the last, which may be shorter); 0 when there is but one.
   std::size_t segment_size(unsigned i) const;
 
   template <typename Take>
   void split(unsigned i, Take& take) {
-    std::string_view bytes{buffers_.get() + i * slot_size_, headers_[i].msg_len};
+    std::string_view bytes{static_cast<const char*>(parts_[i].iov_base), headers_[i].msg_len};
     const bool cut_off = (headers_[i].msg_hdr.msg_flags & MSG_TRUNC) != 0;
     const std::size_t segment = segment_size(i) == 0 ? bytes.size() : segment_size(i);
     do {  // also for a datagram of no bytes
@@ -62,19 +65,15 @@ class Receiver {
     } while (!bytes.empty());
   }
 
-  struct alignas(cmsghdr) Control {
-    std::array<char, CMSG_SPACE(sizeof(int))> bytes;
-  };
-
   const std::size_t longest_;
   const bool merged_;
   Counters& counters_;
-  const std::size_t slot_size_;
   const std::unique_ptr<char[]> buffers_;  // its pages cost memory only once something was received into them
   std::array<Address, batch> senders_;
   std::array<iovec, batch> parts_;
   std::array<Control, batch> controls_;
-  std::array<mmsghdr, batch> headers_;
+  std::array<mmsghdr, batch> headers_{};
+  unsigned used_ = batch;  // headers that are not as they must be for the next call
 };
 
 }  // namespace netdyno

@@ -99,7 +99,7 @@ class Worker final : private Watched {
 
   /// One system call for what has arrived. If there is more, the next turn begins with it.
   void on_events(std::uint32_t events) override {
-    if ((events & EPOLLIN) == 0) return;
+    if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       using Kind = Peers::Ruling::Kind;
