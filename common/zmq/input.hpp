@@ -20,9 +20,6 @@ class RouterInput final : public Watched {
     return Suspend{[this](Coroutine me) { waiting_ = me; }};
   }
 
-  /// Somebody waits, and rightly so: to be asked after look_again().
-  bool nothing_came() const { return static_cast<bool>(waiting_); }
-
   /// After each turn: a send takes in what has happened meanwhile, and the descriptor does not tell it again.
   void look_again() {
     if (waiting_ && router_.has_input()) wake();

@@ -15,16 +15,18 @@
 
 namespace netdyno {
 
-/// When told to end: how long a server still takes what may be on its way through libzmq's threads.
+/// When told to end: how long a server still takes what is on its way through the peers' and its own I/O threads.
 inline constexpr std::chrono::milliseconds on_its_way{200};
 
-/// What one peer has asked for and is not answered yet, bounded in messages (`--hwm`) and bytes (`--max-frame`; but one
-/// request is always taken). A ROUTER takes from all peers in turn, and cannot be told to leave one alone for a while:
-/// so who asks for more gets no answer to that.
+/// What one peer has asked for and is not answered yet. A ROUTER takes from all peers in turn, and cannot be told to
+/// leave one alone for a while: so this is bounded, and who asks for more gets no answer to that. In messages it is
+/// half of `--hwm`: libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so
+/// the answers to so many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always
+/// taken.
 class WaitingRoom {
  public:
   explicit WaitingRoom(const ZmqServerOptions& options)
-      : messages_left_(options.zmq.hwm), bytes_(options.server.max_frame) {}
+      : messages_left_((options.zmq.hwm + 1) / 2), bytes_(options.server.max_frame) {}
 
   /// False when there is no room for a request of so many bytes.
   bool take(std::size_t size) {

@@ -208,7 +208,7 @@ class Server final : private Watched {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
-    while (!shared_.grace.over() && !(told_to_end_ && asked_ == 0 && nothing_comes())) {
+    while (!shared_.grace.over() && !(takes_no_more() && asked_ == 0)) {
       loop_.turn();
       input_.look_again();
       hand_out();
@@ -280,7 +280,7 @@ class Server final : private Watched {
   }
 
   Task receive_all() {
-    while (!told_to_end_ || Clock::now() < last_call_) {
+    while (!takes_no_more()) {
       int taken = 0;
       for (; taken < most_per_turn; ++taken) {
         auto arrived = router_.receive();
@@ -295,7 +295,7 @@ class Server final : private Watched {
     }
   }
 
-  bool nothing_comes() const { return input_.nothing_came() || Clock::now() >= last_call_; }
+  bool takes_no_more() const { return told_to_end_ && Clock::now() >= last_call_; }
 
   Task forget_silent() {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
@@ -307,7 +307,8 @@ class Server final : private Watched {
     shared_.grace.start();
     last_call_ = Clock::now() + on_its_way;
     told_to_end_ = true;
-    co_await sleep_until(loop_, shared_.grace.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, last_call_);
+    co_await sleep_until(loop_, shared_.grace.end());  // both wake run(), which looks at the time
   }
 
   /// Between two looks at everything else.

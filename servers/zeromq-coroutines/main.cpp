@@ -56,7 +56,7 @@ class Server {
     const Task receiving = receive_all();
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
-    while (!grace_.over() && !(told_to_end_ && asked_ == 0 && nothing_comes())) {
+    while (!grace_.over() && !(takes_no_more() && asked_ == 0)) {
       loop_.turn();
       input_.look_again();
       finished_.clear();
@@ -104,7 +104,7 @@ class Server {
   }
 
   Task receive_all() {
-    while (!told_to_end_ || Clock::now() < last_call_) {
+    while (!takes_no_more()) {
       int taken = 0;
       for (; taken < most_per_turn; ++taken) {
         auto arrived = router_.receive();
@@ -165,7 +165,7 @@ class Server {
     burn_cpu_unless(overdue, duration);
   }
 
-  bool nothing_comes() const { return input_.nothing_came() || Clock::now() >= last_call_; }
+  bool takes_no_more() const { return told_to_end_ && Clock::now() >= last_call_; }
 
   Task forget_silent() {
     while (true) co_await sleep_until(loop_, reception_.forget_silent());
@@ -177,7 +177,8 @@ class Server {
     grace_.start();
     last_call_ = Clock::now() + on_its_way;
     told_to_end_ = true;
-    co_await sleep_until(loop_, grace_.end());  // wakes run(), which looks at the time
+    co_await sleep_until(loop_, last_call_);
+    co_await sleep_until(loop_, grace_.end());  // both wake run(), which looks at the time
   }
 
   /// Between two looks at everything else.
