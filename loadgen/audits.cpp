@@ -174,7 +174,7 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
   const bool open = plan.arrivals != Arrivals::closed;
   std::string detail =
       fmt::format("{:.2f} of {} cores, busiest thread {:.0f}%", cores_used(plan, measurement),
-                  std::min<std::size_t>(measurement.cores, plan.threads), 100 * busiest_thread(plan, measurement));
+                  std::min(measurement.cores, measurement.cpu.size()), 100 * busiest_thread(plan, measurement));
   detail += fmt::format(", waited {:.2f} s for a core", run_queue_wait(measurement));
   if (const double spun = spun_s(measurement); spun > 0)
     detail += fmt::format(", {:.2f} cores more on the lookout", spun / seconds(plan.duration));

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -26,19 +28,42 @@ CpuTime cpu_of(__rusage_who who) {
 }
 
 /// The second number of schedstat (Documentation/scheduler/sched-stats.rst); 0 where the kernel keeps none.
-double run_queue_wait_s() {
-  std::ifstream schedstat{"/proc/thread-self/schedstat"};
+double run_queue_wait_s(const std::filesystem::path& task) {
+  std::ifstream schedstat{task / "schedstat"};
   std::uint64_t ran = 0;
   std::uint64_t waited = 0;
   return schedstat >> ran >> waited ? static_cast<double>(waited) / 1e9 : 0;
+}
+
+/// utime and stime of stat in proc(5), which stand after the name, the state and ten numbers.
+CpuTime cpu_of_task(const std::filesystem::path& task) {
+  std::ifstream stat{task / "stat"};
+  stat.ignore(std::numeric_limits<std::streamsize>::max(), ')');
+  std::string skipped;
+  for (int i = 0; i < 11; ++i) stat >> skipped;
+  double user = 0;
+  double system = 0;
+  stat >> user >> system;
+  const auto ticks_per_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  return {user / ticks_per_second, system / ticks_per_second, run_queue_wait_s(task)};
 }
 
 }  // namespace
 
 CpuTime thread_cpu() {
   CpuTime cpu = cpu_of(RUSAGE_THREAD);
-  cpu.waited_s = run_queue_wait_s();
+  cpu.waited_s = run_queue_wait_s("/proc/thread-self");
   return cpu;
+}
+
+std::vector<CpuTime> cpu_of_threads_named(std::string_view name) {
+  std::vector<CpuTime> found;
+  for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
+    std::ifstream comm{task.path() / "comm"};
+    std::string line;
+    if (std::getline(comm, line) && line == name) found.push_back(cpu_of_task(task.path()));
+  }
+  return found;
 }
 
 CpuTime process_cpu() { return cpu_of(RUSAGE_SELF); }

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 #include "loadgen/clock.hpp"
 
@@ -16,8 +18,18 @@ struct CpuTime {
   double spun_s = 0;  // of the first two: on the lookout for a moment that is near
 };
 
+/// Between two readings of the same thread.
+inline CpuTime operator-(const CpuTime& later, const CpuTime& earlier) {
+  return {later.user_s - earlier.user_s, later.system_s - earlier.system_s, later.waited_s - earlier.waited_s,
+          later.spun_s - earlier.spun_s};
+}
+
 /// Of the calling thread since it began. 0 for `waited_s` where the kernel keeps none.
 CpuTime thread_cpu();
+
+/// The same of the threads of this process that are called so (comm in proc(5)), one after the other. Moves in ticks of
+/// 10 ms.
+std::vector<CpuTime> cpu_of_threads_named(std::string_view name);
 
 /// Of all threads of the process, without `waited_s`.
 CpuTime process_cpu();

@@ -1,5 +1,7 @@
 #include "loadgen/run.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -78,7 +80,7 @@ class Run {
     Measurement result;
     for (const auto& worker : workers_) {
       result.figures.add(worker->figures());
-      result.cpu.push_back(worker->cpu_in_window());
+      std::ranges::copy(worker->cpu_in_window(), std::back_inserter(result.cpu));
     }
     result.timeline = timeline_.slots();
     result.max_rss_bytes = peak_rss_bytes();

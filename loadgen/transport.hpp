@@ -5,9 +5,11 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "loadgen/clock.hpp"
 #include "loadgen/plan.hpp"
+#include "loadgen/process.hpp"
 #include "loadgen/schedule.hpp"
 
 namespace netdyno::load {
@@ -58,6 +60,8 @@ class Transport {
   virtual void wake() = 0;
   /// Messages that have reached this machine's sockets and found no room in them: those, the generator has lost itself.
   virtual std::uint64_t socket_drops() const { return 0; }
+  /// What the threads have used that the transport has of its own: they are part of the generator.
+  virtual std::vector<CpuTime> own_threads() const { return {}; }
 };
 
 /// Ends the program when the address cannot be resolved.

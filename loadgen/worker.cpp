@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace netdyno::load {
 namespace {
@@ -82,14 +84,14 @@ Nanos Worker::lookout() const {
 }
 
 void Worker::cross_boundary() {
-  CpuTime cpu = thread_cpu();
-  cpu.spun_s = seconds(spun_);
+  std::vector<CpuTime> cpu = transport_->own_threads();
+  cpu.insert(cpu.begin(), thread_cpu());
+  cpu.front().spun_s = seconds(spun_);
   if (boundary_ == window_.start) {
-    cpu_at_start_ = cpu;
+    cpu_ = std::move(cpu);
     boundary_ = window_.end;
   } else {
-    cpu_ = {cpu.user_s - cpu_at_start_.user_s, cpu.system_s - cpu_at_start_.system_s,
-            cpu.waited_s - cpu_at_start_.waited_s, cpu.spun_s - cpu_at_start_.spun_s};
+    std::ranges::transform(cpu, cpu_, cpu_.begin(), std::minus<>{});
     boundary_ = never;
   }
 }

@@ -35,7 +35,8 @@ class Worker final : private TransportEvents, private ReplySink {
 
   /// When run() has returned.
   const Figures& figures() const { return recorder_.figures; }
-  CpuTime cpu_in_window() const { return cpu_; }
+  /// This thread's, then that of the threads of its transport.
+  const std::vector<CpuTime>& cpu_in_window() const { return cpu_; }
 
  private:
   // Before the load (connect_phase.cpp).
@@ -114,9 +115,8 @@ class Worker final : private TransportEvents, private ReplySink {
   Nanos boundary_ = never;      // the next of window start, window end
   Nanos expire_at_ = never;
   std::uint32_t expire_next_ = 0;
-  bool draining_ = false;  // chat: this thread's messages stand in Control::owed
-  CpuTime cpu_at_start_;
-  CpuTime cpu_;
+  bool draining_ = false;                               // chat: this thread's messages stand in Control::owed
+  std::vector<CpuTime> cpu_ = std::vector<CpuTime>(1);  // in the window; while that lasts, before it
   std::atomic<std::uint64_t> completed_{0};
 };
 
