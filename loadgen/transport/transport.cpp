@@ -1,10 +1,9 @@
 #include "loadgen/transport.hpp"
 
-#include <array>
-
 #include "common/socket.hpp"
 #include "loadgen/transport/tcp.hpp"
 #include "loadgen/transport/udp.hpp"
+#include "loadgen/transport/zmq.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -14,9 +13,12 @@ struct Kind {
   std::string_view scheme;
   std::unique_ptr<Transport> (*make)(const LoadPlan& plan, const Slice& slice);
 };
-constexpr std::array kinds{
-    Kind{"tcp", make_tcp_transport},
-    Kind{"udp", make_udp_transport},
+constexpr Kind kinds[] = {
+    {"tcp", make_tcp_transport},
+    {"udp", make_udp_transport},
+#if defined(NETDYNO_WITH_ZMQ)
+    {"zmq+tcp", make_zmq_transport},
+#endif
 };
 
 }  // namespace

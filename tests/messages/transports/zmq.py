@@ -7,7 +7,7 @@ import zmq
 from tests.messages.transport import Client, Transport
 from tests.support.server import Server
 
-CONTEXT = zmq.Context.instance()
+CONTEXT: zmq.Context[zmq.Socket[bytes]] = zmq.Context.instance()
 CONTEXT.max_sockets = 8192
 
 
@@ -25,6 +25,9 @@ class ZmqClient(Client):
         if receive_hwm is not None:
             self.socket.setsockopt(zmq.RCVHWM, receive_hwm)
         self.socket.connect(server.endpoint.removeprefix("zmq+"))
+
+    def __enter__(self) -> ZmqClient:
+        return self
 
     def send(self, message: bytes) -> None:
         self.socket.send(message)
