@@ -114,6 +114,13 @@ std::string to_string(in_addr address) {
   return inet_ntop(AF_INET, &address, text, sizeof text);
 }
 
+Address to_address(in_addr host, std::uint16_t port) {
+  const sockaddr_in from{.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = host, .sin_zero = {}};
+  Address address;
+  std::memcpy(address.data(), &from, sizeof from);
+  return address;
+}
+
 Interface find_interface(const std::string& name) {
   const unsigned index = if_nametoindex(name.c_str());
   if (index == 0) refuse("there is no interface '{}'", name);
@@ -158,14 +165,15 @@ CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere) {
   return app.add_flag("--multicast-anywhere", anywhere, "use multicast outside a private network namespace, too");
 }
 
-MulticastPlace multicast_place(const std::string& program, const Url& url, bool anywhere) try {
+MulticastPlace multicast_place(const std::string& program, const std::string& argument, const Url& url,
+                               bool anywhere) try {
   MulticastPlace place{parse_multicast_url(url), {}};
   if (const auto why = why_no_multicast(); !why.empty() && !anywhere) usage_error(program, why);
   place.interface = find_interface(place.url.interface);
   if (!place.url.server) place.url.server = place.interface.address;
   return place;
 } catch (const std::invalid_argument& error) {
-  usage_error(program, error.what());
+  usage_error(program, argument + ": " + error.what());
 }
 
 }  // namespace netdyno

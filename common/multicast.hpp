@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "common/datagram/address.hpp"
 #include "common/socket.hpp"
 #include "common/url.hpp"
 
@@ -31,6 +32,7 @@ MulticastUrl parse_multicast_url(const Url& url);
 Url to_url(const MulticastUrl& url);
 
 std::string to_string(in_addr address);
+Address to_address(in_addr host, std::uint16_t port);
 
 /// An interface that is there and up.
 struct Interface {
@@ -63,7 +65,8 @@ struct MulticastPlace {
 
 /// The option --multicast-anywhere, by which the caller takes over the responsibility.
 CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere);
-/// Ends the program with exit 2 and one line when `url` cannot be meant, or multicast is refused and not `anywhere`.
-MulticastPlace multicast_place(const std::string& program, const Url& url, bool anywhere);
+/// What the command line of `program` says as its `argument`. Ends the program with exit 2 and one line when that
+/// cannot be meant, or when multicast is refused and not `anywhere`.
+MulticastPlace multicast_place(const std::string& program, const std::string& argument, const Url& url, bool anywhere);
 
 }  // namespace netdyno

@@ -184,7 +184,7 @@ TEST_F(Multicast, AnInterfaceHasToBeThereAndUp) {
 using MulticastPlaceTest = Multicast;
 
 MulticastPlace place_of(const std::string& url, bool anywhere) {
-  return multicast_place("prog", parse_url(url).value(), anywhere);
+  return multicast_place("prog", "--listen", parse_url(url).value(), anywhere);
 }
 
 TEST_F(MulticastPlaceTest, ServesOnTheInterfacesOwnAddressUnlessToldOtherwise) {
@@ -203,8 +203,9 @@ TEST_F(MulticastPlaceTest, EndsTheProgramInOneLine) {
   const char* good = "multicast://239.1.2.3:7000?interface=lo";
   EXPECT_EXIT(place_of(good, false), ExitedWithCode(2), "prog: multicast is refused outside a private network");
   EXPECT_EQ(place_of(good, true).interface.index, 1);
-  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000", true), ExitedWithCode(2), "prog: no interface is named");
-  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000?interface=x0", true), ExitedWithCode(2), "no interface 'x0'");
+  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000", true), ExitedWithCode(2), "prog: --listen: no interface is named");
+  EXPECT_EXIT(place_of("multicast://239.1.2.3:7000?interface=x0", true), ExitedWithCode(2),
+              "--listen: there is no interface 'x0'");
 }
 
 TEST_F(Multicast, ReachesEveryMemberOnceAndNobodyElse) {
