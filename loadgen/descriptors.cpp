@@ -8,13 +8,14 @@
 
 #include "common/option_values.hpp"
 #include "common/socket.hpp"
+#include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/zmq.hpp"
 
 namespace netdyno::load {
 
 void ensure_descriptors(const LoadPlan& plan) {
   const bool zmq = plan.url.transport == "zmq+tcp";
-  const rlim_t per_connection = zmq ? zmq_descriptors_per_connection : 1;
+  const rlim_t per_connection = zmq ? zmq_descriptors_per_connection : in_a_group(plan) ? 2 : 1;
   const rlim_t per_thread = 2 + (zmq ? zmq_descriptors_per_thread : 0);  // epoll, wake-up
   constexpr rlim_t spare = 16;                                           // standard streams, files, the resolver
   const rlim_t needed = per_connection * plan.connections + per_thread * plan.threads + spare;

@@ -10,6 +10,7 @@
 
 #include "common/control.hpp"
 #include "common/framing.hpp"
+#include "common/multicast.hpp"
 #include "common/option_values.hpp"
 #include "common/stamp.hpp"
 
@@ -138,6 +139,7 @@ void add_other_options(CLI::App& app, RawPlan& raw) {
              "chat: who gets a message, as the server was told (default others)");
   add_duration(app, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
   app.add_option("--threads", plan.threads, "threads that generate (default 1)")->check(CLI::Range(1U, 1024U));
+  add_multicast_anywhere(app, plan.multicast_anywhere);
   add_whole_number(app, "--seed", plan.seed, "seed of the random arrivals (default 1)");
   app.add_option("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       ->type_name("FILE");

@@ -49,6 +49,8 @@ struct LoadPlan {
   std::string json_file;  // empty: none; "-": stdout
   std::string hdr_file;   // empty: none
   int events_fd = -1;     // -1: none
+  /// Also outside a private network namespace (common/multicast.hpp).
+  bool multicast_anywhere = false;
 };
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).

@@ -1,6 +1,7 @@
 #include "loadgen/transport.hpp"
 
 #include "common/socket.hpp"
+#include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/tcp.hpp"
 #include "loadgen/transport/udp.hpp"
 #include "loadgen/transport/zmq.hpp"
@@ -16,6 +17,7 @@ struct Kind {
 constexpr Kind kinds[] = {
     {"tcp", make_tcp_transport},
     {"udp", make_udp_transport},
+    {"multicast", make_multicast_transport},
 #if defined(NETDYNO_WITH_ZMQ)
     {"zmq+tcp", make_zmq_transport},
 #endif

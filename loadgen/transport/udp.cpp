@@ -91,26 +91,31 @@ class Batch {
 /// One connected socket for each connection, so that the kernel tells the clients' datagrams apart and reports a server
 /// that is not there (udp(7): ECONNREFUSED). epoll, edge-triggered, and one recvmmsg a turn: one that does not fill its
 /// batch has emptied the socket. What filled it has its next turn after everybody else.
+///
+/// Sockets are numbered: first those of the connections, then, where there are any, the members of the connections in
+/// the same order.
 class UdpTransport final : public Transport {
  public:
-  UdpTransport(const LoadPlan& plan, const Slice& slice)
+  UdpTransport(const LoadPlan& plan, const Slice& slice, const Url& server, OpenMember open_member)
       : slice_(slice),
-        server_(resolve(plan.url.host, plan.url.port)),
+        server_(resolve(server.host, server.port)),
+        open_member_(std::move(open_member)),
         sources_(resolve_sources(plan.source_ips)),
         greetings_(slice.size(), fresh_secret()),
-        fds_(slice.size()),
+        fds_(open_member_ ? 2 * slice.size() : slice.size()),
         batch_(longest_datagram(plan)) {}
 
   ~UdpTransport() override {
-    for (std::uint32_t connection = 0; connection < fds_.size(); ++connection) close(connection);
+    for (std::uint32_t connection = 0; connection < slice_.size(); ++connection) close(connection);
   }
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
-    if (const int error = open(connection); error != 0) {
-      fds_[connection].reset();
-      return events.on_connect_failed(connection, connect_failure(error), error);
+    const int error = open(connection);
+    if (error != 0 || !join(connection)) {
+      const int why = error != 0 ? error : errno;
+      let_go(connection);
+      return events.on_connect_failed(connection, connect_failure(why), why);
     }
-    poller_.add(fds_[connection].get(), readable, connection);
     say(connection, greetings_.begin(connection, now_ns()));
   }
 
@@ -151,8 +156,8 @@ class UdpTransport final : public Transport {
     for (const epoll_event& event : ready)
       if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
     next_turn_.swap(unfinished_);
-    for (const std::uint32_t connection : next_turn_)
-      if (fds_[connection]) receive(connection, true, events);
+    for (const std::uint32_t socket : next_turn_)
+      if (fds_[socket]) receive(socket, true, events);
     next_turn_.clear();
     for (const auto& [connection, error] : std::exchange(broken_, {}))
       if (fds_[connection]) end(connection, CloseReason::reset, error, events);
@@ -188,8 +193,23 @@ class UdpTransport final : public Transport {
       const Address& source = sources_[slice_.global(connection) % sources_.size()];
       if (bind(fd.get(), source.get(), source.size) != 0) return errno;
     }
-    return ::connect(fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
+    if (::connect(fd.get(), server_.get(), server_.size) != 0) return errno;
+    poller_.add(fd.get(), readable, connection);
+    return 0;
   }
+
+  /// Before it says HELO, so that it hears all that is said once it is known. False with errno.
+  bool join(std::uint32_t connection) {
+    if (!open_member_) return true;
+    UniqueFd& fd = fds_[slice_.size() + connection];
+    fd = open_member_();
+    if (!fd) return false;
+    widen_receive_buffer(fd.get());
+    poller_.add(fd.get(), readable, slice_.size() + connection);
+    return true;
+  }
+
+  std::uint32_t connection_of(std::uint32_t socket) const { return socket % slice_.size(); }
 
   /// A control message that does not go out is as good as one that the network loses: it is repeated or expires.
   void say(std::uint32_t connection, const ControlBytes& bytes) {
@@ -216,22 +236,22 @@ class UdpTransport final : public Transport {
     broken_.emplace_back(connection, errno);
   }
 
-  void handle(std::uint32_t connection, std::uint32_t what, TransportEvents& events) {
-    if (!fds_[connection]) return;  // let go of while an earlier event of this batch was handled
-    if ((what & (EPOLLIN | EPOLLERR)) != 0) receive(connection, (what & EPOLLERR) != 0, events);
-    if ((what & EPOLLOUT) != 0 && fds_[connection] && greetings_.known(connection)) {
-      poller_.modify(fds_[connection].get(), readable, connection);
-      events.on_writable(connection);
+  void handle(std::uint32_t socket, std::uint32_t what, TransportEvents& events) {
+    if (!fds_[socket]) return;  // let go of while an earlier event of this batch was handled
+    if ((what & (EPOLLIN | EPOLLERR)) != 0) receive(socket, (what & EPOLLERR) != 0, events);
+    if ((what & EPOLLOUT) != 0 && fds_[socket] && greetings_.known(socket)) {  // asked for only where messages leave
+      poller_.modify(fds_[socket].get(), readable, socket);
+      events.on_writable(socket);
     }
   }
 
   /// `last_edge`: what follows, perhaps an error, will not be another edge.
-  void receive(std::uint32_t connection, bool last_edge, TransportEvents& events) {
-    const long count = batch_.receive(fds_[connection].get());
+  void receive(std::uint32_t socket, bool last_edge, TransportEvents& events) {
+    const long count = batch_.receive(fds_[socket].get());
     if (count < 0 && errno == EAGAIN) return;
-    if (count < 0 && errno != EINTR) return end(connection, CloseReason::reset, errno, events);
-    if (count == static_cast<long>(Batch::most) || last_edge || count < 0) unfinished_.push_back(connection);
-    if (count > 0) deliver(connection, static_cast<std::size_t>(count), events);
+    if (count < 0 && errno != EINTR) return end(connection_of(socket), CloseReason::reset, errno, events);
+    if (count == static_cast<long>(Batch::most) || last_edge || count < 0) unfinished_.push_back(socket);
+    if (count > 0) deliver(connection_of(socket), static_cast<std::size_t>(count), events);
   }
 
   void deliver(std::uint32_t connection, std::size_t count, TransportEvents& events) {
@@ -260,12 +280,16 @@ class UdpTransport final : public Transport {
   }
 
   void let_go(std::uint32_t connection) {
-    dropped_ += drops(fds_[connection].get());
-    fds_[connection].reset();
+    for (std::size_t socket = connection; socket < fds_.size(); socket += slice_.size()) {
+      if (!fds_[socket]) continue;
+      dropped_ += drops(fds_[socket].get());
+      fds_[socket].reset();
+    }
   }
 
   Slice slice_;
   Address server_;
+  OpenMember open_member_;
   std::vector<Address> sources_;
   Greetings greetings_;
   Poller poller_;
@@ -281,7 +305,12 @@ class UdpTransport final : public Transport {
 }  // namespace
 
 std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice) {
-  return std::make_unique<UdpTransport>(plan, slice);
+  return make_udp_transport(plan, slice, plan.url, {});
+}
+
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice, const Url& server,
+                                              OpenMember open_member) {
+  return std::make_unique<UdpTransport>(plan, slice, server, std::move(open_member));
 }
 
 }  // namespace netdyno::load

@@ -1,11 +1,23 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+
+#include "common/socket.hpp"
+#include "common/url.hpp"
 
 #include "loadgen/transport.hpp"
 
 namespace netdyno::load {
 
 std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice);
+
+/// Opens one more socket for a connection, non-blocking, on which it hears what the server sends to all of them at
+/// once. Empty when it cannot, with errno.
+using OpenMember = std::function<UniqueFd()>;
+
+/// The same with a server that is not where the URL of the plan says, and with members, unless `open_member` is empty.
+std::unique_ptr<Transport> make_udp_transport(const LoadPlan& plan, const Slice& slice, const Url& server,
+                                              OpenMember open_member);
 
 }  // namespace netdyno::load
