@@ -86,7 +86,7 @@ def client(ctx: typer.Context) -> int:
 
 def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     """Become the contestant that the first word names, with the other words as its options."""
-    from netdyno import contestants
+    from netdyno import contestants, transports
 
     if not words or words[0] in ("--help", "-h"):
         print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
@@ -95,16 +95,43 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
-    return _become([*chosen.command, *words[1:]])
+    command = [*chosen.command, *words[1:]]
+    wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
+    if transports.of(chosen).private and not wants_none:
+        command = _in_a_private_network(chosen.name, command)
+    return _become(command)
+
+
+def _in_a_private_network(name: str, command: Sequence[str]) -> list[str]:
+    """The same program in a network namespace of its own, after a word on how to reach it there."""
+    from netdyno.namespace import NotAllowedError, becoming
+
+    try:
+        private = becoming(command)
+    except NotAllowedError as error:
+        raise UserError(f"{name} needs a private network namespace, which cannot be had here: {error}") from error
+    load_it = f"./netdyno load --namespace {os.getpid()} 'ENDPOINT'"
+    print(f"netdyno: {name} is in a private network namespace; load it by: {load_it}", file=sys.stderr, flush=True)
+    return private
 
 
 @app.command(context_settings=_PASS_ON)
-def load(ctx: typer.Context) -> int:
-    """URL [options]: the load generator alone (netdyno load --help)."""
+def load(
+    ctx: typer.Context,
+    namespace: Annotated[
+        int | None, typer.Option(metavar="PID", help="Where a server that `serve` put into a private network is.")
+    ] = None,
+) -> int:
+    """[--namespace PID] URL [options]: the load generator alone (netdyno load --help)."""
     generator = generator_path(build_dir())
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
-    return _become([str(generator), *ctx.args])
+    enter: tuple[str, ...] = ()
+    if namespace is not None:
+        from netdyno.namespace import entering
+
+        enter = entering(namespace)
+    return _become([*enter, str(generator), *ctx.args])
 
 
 @app.command()
