@@ -11,6 +11,7 @@ from tests.messages.conftest import Spoken
 from tests.messages.talk import joined, message, reply, talking
 from tests.messages.transport import FULL, HELO, WELC, control
 from tests.support import proc
+from tests.support.patience import eventually
 
 FUZZ = random.Random(5)
 EVERYWHERE = {
@@ -103,7 +104,7 @@ def test_random_bytes_of_a_known_client_and_of_a_stranger(spoken: Spoken, worklo
                         pass
                 bad.bye()
             talk.check_despite_loss()
-        assert proc.descriptors(server.pid) == descriptors
+        eventually(lambda: proc.descriptors(server.pid) <= descriptors, "descriptors leak")
 
 
 @pytest.mark.workloads("chat")
