@@ -139,7 +139,7 @@ TEST_F(SenderTest, WhatIsKeptOnceCanBeSentToManyInOnePieceEach) {
   Sender sender = make();
   const std::string_view first = sender.keep("one");
   const std::string_view second = sender.keep("two");
-  for (const std::uint16_t port : {1, 2})
+  for (const std::uint16_t port : {std::uint16_t{1}, std::uint16_t{2}})
     for (const std::string_view text : {first, second}) sender.push(address(port), text);
   sender.flush();
   EXPECT_THAT(socket.pieces, ElementsAre(2, 2));
