@@ -66,6 +66,15 @@ std::vector<CpuTime> cpu_of_threads_named(std::string_view name) {
   return found;
 }
 
+void give_way_to_the_main_thread() {
+  const int policy = sched_getscheduler(0);
+  sched_param parameters{};
+  if ((policy != SCHED_FIFO && policy != SCHED_RR) || sched_getparam(0, &parameters) != 0) return;
+  if (parameters.sched_priority <= sched_get_priority_min(policy)) return;
+  --parameters.sched_priority;
+  sched_setscheduler(0, policy, &parameters);  // less is always allowed
+}
+
 CpuTime process_cpu() { return cpu_of(RUSAGE_SELF); }
 
 /// VmHWM. (getrusage's ru_maxrss would do, did it not keep the size of the process that called exec: getrusage(2).)

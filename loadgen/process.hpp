@@ -37,6 +37,10 @@ CpuTime process_cpu();
 /// Peak resident memory over the life of the process.
 std::uint64_t peak_rss_bytes();
 
+/// Steps one below the priority it was started with, where that is a real-time one: under SCHED_FIFO a thread that is
+/// never done lets none of its own priority run on its core (sched(7)), and so not the one that announces the window.
+void give_way_to_the_main_thread();
+
 /// How late this machine's timers wake a thread: the 90th percentile of a few short sleeps, 100 us at most. Takes about
 /// 5 ms.
 Nanos timer_lateness();

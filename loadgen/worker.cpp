@@ -40,6 +40,7 @@ void Worker::run() {
   // Timers of this thread fire when they are due: the default slack is 50 us (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1UL);
   early_ = lookout();
+  give_way_to_the_main_thread();
   connect_all();
   await_start();
   const Nanos start = control_.start;

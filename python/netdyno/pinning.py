@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from netdyno.model import Pinning
+from netdyno.process import REALTIME_PRIORITY
 
 _CPUS = Path("/sys/devices/system/cpu")
 
@@ -20,11 +21,11 @@ def choose() -> Pinning:
 
 
 def may_run_realtime() -> bool:
-    """Whether this process may use SCHED_FIFO (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of 1 or more). Only trying
+    """Whether this process may use SCHED_FIFO (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of 2 or more). Only trying
     tells, as a container may give root without the capability."""
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
     except PermissionError:
         return False
     os.sched_setscheduler(0, before, parameters)
@@ -39,7 +40,7 @@ def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
     how = (
         "generator at real-time priority"
         if allowed
-        else "generator at normal priority, as this user may not use real-time (ulimit -r 1 in limits.conf, or root)"
+        else "generator at normal priority, as this user may not use real-time (ulimit -r 2 in limits.conf, or root)"
     )
     return msgspec.structs.replace(pinning, realtime=allowed, note=f"{pinning.note}; {how}")
 

@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import IO, Self
 
 _PR_SET_PDEATHSIG = 1
+
+REALTIME_PRIORITY = 2
+"""Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -56,7 +60,7 @@ class Process:
             if cores:
                 os.sched_setaffinity(0, cores)
             if realtime:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
 
         try:
             # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread whose
