@@ -27,7 +27,10 @@ std::string row(const char* name, const Histogram& histogram) {
 std::string load_text(const LoadPlan& plan) {
   const std::string which = fmt::format("{} of {} B over {} connection{}", netdyno::to_string(plan.workload), plan.size,
                                         plan.connections, plan.connections == 1 ? "" : "s");
-  if (!plan.rate_hz) return fmt::format("{}, closed loop, {} in flight each", which, plan.depth);
+  if (!plan.rate_hz) {
+    const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
+    return fmt::format("{}, closed loop{}, {} in flight each", which, rounds, plan.depth);
+  }
   return fmt::format("{}, open loop, {} arrivals, {:.0f}/s asked", which, to_string(plan.arrivals), *plan.rate_hz);
 }
 

@@ -54,7 +54,9 @@ struct RawPlan {
         duration(defaults.duration),
         warmup(defaults.warmup),
         timeout(defaults.timeout),
-        connect_timeout(defaults.connect_timeout) {}
+        connect_timeout(defaults.connect_timeout),
+        round(defaults.round),
+        linger(defaults.linger) {}
 
   LoadPlan plan;
   double rate_hz = 0;
@@ -63,6 +65,8 @@ struct RawPlan {
   std::chrono::nanoseconds warmup;
   std::chrono::nanoseconds timeout;
   std::chrono::nanoseconds connect_timeout;
+  std::chrono::nanoseconds round;
+  std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
 };
 
@@ -114,6 +118,8 @@ void add_load_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& 
              "when messages are meant to be sent (default: constant with --rate, else closed)");
   app.add_option("--depth", plan.depth, "closed loop: messages in flight per connection (default 1)")
       ->check(CLI::Range(1U, 100'000U));
+  add_duration(app, "--round", raw.round,
+               "closed loop: who is answered sends at the next multiple of this time, together with the others");
   add_bytes(app, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(app, "--duration", raw.duration, "the measured window (default 10s)");
   add_duration(app, "--warmup", raw.warmup, "load before the window (default 1s)");
@@ -125,6 +131,7 @@ void add_connection_options(CLI::App& app, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_connect_rate(app, plan);
   add_duration(app, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  add_duration(app, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
   app.add_option("--source-ips", plan.source_ips, "local addresses to connect from, in turn")
       ->delimiter(',')
       ->type_name("A,B,...");
@@ -185,6 +192,7 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
   if (open && app.count("--depth") > 0) return "--depth is for the closed loop; leave --rate or --depth out";
+  if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (plan.size < smallest_message(plan.workload))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
            std::to_string(smallest_message(plan.workload)) + " bytes";
@@ -242,6 +250,8 @@ LoadPlan parse(CLI::App& app, RawPlan& raw, const std::set<Workload>& spoken, in
   plan.warmup = raw.warmup.count();
   plan.timeout = raw.timeout.count();
   plan.connect_timeout = raw.connect_timeout.count();
+  plan.round = raw.round.count();
+  plan.linger = raw.linger.count();
   plan.service_us =
       static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());
   return plan;

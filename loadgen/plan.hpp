@@ -32,11 +32,13 @@ struct LoadPlan {
   Arrivals arrivals = Arrivals::closed;
   std::uint32_t connections = 1;
   std::uint32_t depth = 1;        // closed loop: messages in flight per connection
+  Nanos round = 0;                // closed loop: messages leave together, at multiples of this; 0: at once
   std::optional<double> rate_hz;  // open loop: total over all connections
   std::size_t size = 31;          // of a message, as protocol/WIRE.md counts it per workload
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
+  Nanos linger = 0;                       // how long connections stay open after the last answer
   std::optional<double> connect_rate_hz;  // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;

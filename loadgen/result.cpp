@@ -33,7 +33,8 @@ Json plan_json(const LoadPlan& plan) {
           {"seed", plan.seed},
           {"warmup_s", seconds(plan.warmup)},
           {"duration_s", seconds(plan.duration)},
-          {"timeout_s", seconds(plan.timeout)}};
+          {"timeout_s", seconds(plan.timeout)},
+          {"round_s", seconds(plan.round)}};
 }
 
 Json connections_json(const ConnectCounts& c) {
@@ -67,8 +68,8 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
           {"spun_s", sum.spun_s},
           {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
           {"max_rss_bytes", measurement.max_rss_bytes},
-          {"socket_drops", measurement.figures.socket_drops},
-          {"threads", threads}};
+          {"threads", threads},
+          {"socket_drops", measurement.figures.socket_drops}};
 }
 
 Json timeline_json(const std::vector<Timeline::Slot>& slots) {

@@ -8,24 +8,30 @@
 namespace netdyno::load {
 namespace {
 
-/// As many messages in flight as asked; each answer is at once the intended time of the next message.
+/// As many messages in flight as asked. Each answer is at once the intended time of the next message, or in rounds the
+/// next multiple of their length since the start: whoever is answered by then sends with the others.
 class ClosedLoop final : public Schedule {
  public:
-  ClosedLoop(std::uint32_t connections, std::uint32_t depth) : connections_(connections), depth_(depth) {}
+  ClosedLoop(std::uint32_t connections, std::uint32_t depth, Nanos round)
+      : connections_(connections), depth_(depth), round_(round) {}
 
   void start(Nanos at) override {
-    for (std::uint32_t round = 0; round < depth_; ++round)
-      for (std::uint32_t i = 0; i < connections_; ++i) answered(i, at);
+    start_ = at;
+    for (std::uint32_t message = 0; message < depth_; ++message)
+      for (std::uint32_t i = 0; i < connections_; ++i) plan(i, at);
   }
   void answered(std::uint32_t connection, Nanos now) override {
-    if (next_.intended == never) {
-      next_ = {now, connection};
-    } else {
-      waiting_.push_back({now, connection});
-    }
+    plan(connection, round_ == 0 ? now : start_ + ((now - start_) / round_ + 1) * round_);
   }
 
  private:
+  void plan(std::uint32_t connection, Nanos at) {
+    if (next_.intended == never) {
+      next_ = {at, connection};
+    } else {
+      waiting_.push_back({at, connection});
+    }
+  }
   void advance() override {
     if (taken_ < waiting_.size()) {
       next_ = waiting_[taken_++];
@@ -38,6 +44,8 @@ class ClosedLoop final : public Schedule {
 
   std::uint32_t connections_;
   std::uint32_t depth_;
+  Nanos round_;  // 0: none
+  Nanos start_ = 0;
   std::vector<Arrival> waiting_;  // a queue behind next_; starts again at the front whenever it runs empty
   std::size_t taken_ = 0;
 };
@@ -106,7 +114,7 @@ class PoissonRate final : public Schedule {
 std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice) {
   switch (plan.arrivals) {
     case Arrivals::closed:
-      return std::make_unique<ClosedLoop>(slice.size(), plan.depth);
+      return std::make_unique<ClosedLoop>(slice.size(), plan.depth, plan.round);
     case Arrivals::constant:
       return std::make_unique<ConstantRate>(plan.rate_hz.value(), slice);
     case Arrivals::poisson:

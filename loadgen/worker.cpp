@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <utility>
 
 namespace netdyno::load {
 namespace {
 
 // How much is done at once before the other side gets its turn: sending must not starve receiving, nor the reverse.
-constexpr int sends_between_waits = 64;
+constexpr int sends_between_waits = 64;  // but in rounds, where all send at the same moment
 constexpr int sends_between_events = 16;
 constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
@@ -39,8 +40,8 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
 void Worker::run() {
   // Timers of this thread fire when they are due: the default slack is 50 us (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1UL);
-  early_ = lookout();
   give_way_to_the_main_thread();
+  early_ = lookout();
   connect_all();
   await_start();
   const Nanos start = control_.start;
@@ -64,7 +65,7 @@ void Worker::measure(Nanos start) {
   while (open_ > 0) {
     now_ = now_ns();
     if (now_ >= boundary_) cross_boundary();
-    send_due(sends_between_waits);
+    send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
     if (now_ >= window_.end && !is_due() && (drained() || now_ >= give_up)) break;
     if (now_ >= expire_at_) expire_some();
     recorder_.roll(now_);
@@ -79,8 +80,8 @@ void Worker::measure(Nanos start) {
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking
 /// (docs/adr/wake-early.md). For half of the time at most, and not where it would take the core of the server.
 Nanos Worker::lookout() const {
-  if (!plan_.rate_hz || online_cores() <= plan_.threads) return 0;
-  const auto gap = static_cast<Nanos>(1e9 / *plan_.rate_hz * plan_.threads);
+  if (online_cores() <= plan_.threads) return 0;
+  const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / *plan_.rate_hz * plan_.threads) : plan_.round;
   return std::min(timer_lateness(), gap / 2);
 }
 

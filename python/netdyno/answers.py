@@ -9,6 +9,7 @@ from netdyno import loss_words, stats, words
 from netdyno.findings import CellFigures, LevelInfo, Pair, Standing, Verdict, heaviest
 from netdyno.model import GENERATOR, Scenario, Trial
 from netdyno.stats import Better, Comparison, Interval
+from netdyno.units import parse_duration
 
 STATUS_WORDS = {"valid": "valid", "struck_out": "struck out", "skipped": "skipped", "failed": "failed"}
 METRIC_NAMES = {
@@ -52,7 +53,9 @@ def pair(scenario: Scenario, one: Pair) -> str:
 def load_words(scenario: Scenario) -> str:
     """How the load was offered; closed loop is always named as such."""
     if scenario.arrivals == "closed":
-        return "closed loop" if scenario.depth == 1 else f"closed loop, {scenario.depth} in flight per connection"
+        rounds = "" if parse_duration(scenario.round) == 0 else f" in rounds of {scenario.round}"
+        each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
+        return f"closed loop{rounds}{each}"
     return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals"
 
 
@@ -250,13 +253,13 @@ def caveats(
     """What a reader must know before quoting the answer."""
     absent = [name for name in planned if name not in {one.contestant for one in standings}]
     lost = [f"{one.contestant} ({one.missing})" for one in standings if one.missing]
-    notes = [_loop_caveat(scenario, cells)]
+    notes = _loop_caveats(scenario, cells)
     if scenario.client != GENERATOR or set(scenario.factors.get("client", ())) - {GENERATOR}:
         notes.append(
             "The load came from client contestants: a client's own time per request is part of every figure. Servers "
             "are compared with the same client only."
         )
-    if scenario.arrivals != "closed" and scenario.metric == "throughput":
+    if scenario.scheduled and scenario.metric == "throughput":
         notes.append("The rate was prescribed: equal throughput says that each kept up, not that all are equally fast.")
     if absent:
         notes.append(f"Without any valid trial, so not ranked: {words.listed(absent)}.")
@@ -309,14 +312,24 @@ def _gaps(standings: Sequence[Standing], cells: Sequence[CellFigures], levels: S
     ]
 
 
-def _loop_caveat(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
+def _loop_caveats(scenario: Scenario, cells: Sequence[CellFigures]) -> list[str]:
+    caveats = []
     if scenario.arrivals == "closed":
-        return (
+        caveats.append(
             "Closed loop: each connection waits for its reply before it sends again, so a slow server is asked less. "
-            "Its latencies are service times under full load, not what users at a fixed rate would see."
+            + (
+                "In a round all that are answered send at the same moment, and the generator receives on its own cores "
+                "what the server sends: its work is part of each latency."
+                if scenario.scheduled
+                else "Its latencies are service times under full load, not what users at a fixed rate would see."
+            )
         )
-    if not cells:
-        return ""
+    if scenario.scheduled and cells:
+        caveats.append(_lag_caveat(cells))
+    return caveats
+
+
+def _lag_caveat(cells: Sequence[CellFigures]) -> str:
     worst = max(cells, key=lambda one: one.send_lag.p99_ns)
     lag, response = worst.send_lag, worst.response_ns.p99.value
     text = (

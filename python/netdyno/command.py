@@ -93,13 +93,14 @@ def _load(endpoint: str, settings: Settings, experiment: Experiment, seed: int) 
     ]
 
 
-def _pace(settings: Settings) -> tuple[str, str]:
+def _pace(settings: Settings) -> tuple[str, ...]:
     """How fast the generator sends: at a rate, or as often as it is answered."""
     if settings.rate is not None:
         return "--rate", _number(settings.rate)
     if settings.rate_per_connection is not None:
         return "--rate", f"{_number(settings.rate_per_connection)}/conn"
-    return "--depth", str(settings.depth)
+    rounds = ("--round", settings.round) if parse_duration(settings.round) > 0 else ()
+    return "--depth", str(settings.depth), *rounds
 
 
 def _audience(settings: Settings) -> tuple[str, ...]:

@@ -179,6 +179,8 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
         )
     if len(rates) > 1:
         raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
+    if wanted.arrivals != "closed" and parse_duration(wanted.round) > 0:
+        raise UserError(f"{where}: 'round' is for a closed loop; an open loop sends when the schedule says")
     if wanted.arrivals != "closed" and has_depth:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
 
@@ -191,6 +193,7 @@ def _check_client(where: str, wanted: Settings) -> None:
     only_generator = {
         "arrivals": (wanted.arrivals, "closed"),
         "depth": (wanted.depth, 1),
+        "round": (wanted.round, "0s"),
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
     }

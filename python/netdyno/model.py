@@ -10,6 +10,8 @@ from typing import Literal, dataclass_transform
 
 import msgspec
 
+from netdyno.units import parse_duration
+
 type_level = int | float | str
 
 GENERATOR = "netdyno-load"
@@ -191,6 +193,7 @@ class Plan(Frozen):
     warmup_s: float
     duration_s: float
     timeout_s: float
+    round_s: float = 0.0
 
 
 class ClientReport(Frozen):
@@ -302,6 +305,7 @@ class Scenario(Frozen):
     client: str = GENERATOR
     connections: int = 100
     depth: int = 1
+    round: str = "0s"
     rate: float | None = None
     rate_per_connection: float | None = None
     size: int = 31
@@ -312,6 +316,12 @@ class Scenario(Frozen):
     connect_rate: float | Literal["burst"] = "burst"
     server: dict[str, type_level] = {}
     where_possible: dict[str, type_level] = {}
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether messages have a time of their own to be sent at, an open loop's or that of a round, which the
+        generator can miss. Without one an answer is at once the time of the next message."""
+        return self.arrivals != "closed" or parse_duration(self.round) > 0 or "round" in self.factors
 
 
 class Experiment(Frozen):

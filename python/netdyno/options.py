@@ -62,6 +62,7 @@ LOAD: Mapping[str, Check] = {
     "client": _name,
     "connections": _whole(1),
     "depth": _whole(1),
+    "round": _duration,
     "rate": _rate,
     "rate-per-connection": _rate,
     "size": _whole(28),
@@ -134,6 +135,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     client: str
     connections: int
     depth: int
+    round: str
     rate: float | None
     rate_per_connection: float | None
     size: int

@@ -68,7 +68,7 @@ def _columns_explained(one: ScenarioFindings) -> str:
     text = f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
     if one.may_lose:
         text = _loss_explained(one)
-    if one.scenario.arrivals == "closed" or not one.cells:
+    if not one.scenario.scheduled or not one.cells:
         return text
     return f"{text}; send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}"
 

@@ -69,6 +69,27 @@ TEST(Audits, AllPassOnAGoodTrial) {
   for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
 }
 
+TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
+  Trial trial;
+  trial.close_loop();
+  trial.plan.round = one_second / 10;
+  trial.plan.depth = 3;  // far more than were in the air, as the connections rest between rounds
+  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  trial.plan.round = 0;
+  EXPECT_FALSE(trial.of("little").passed);
+
+  const auto with_lag_of = [](int percent) {
+    Trial late;
+    late.close_loop();
+    late.plan.round = one_second / 10;
+    late.result.figures.own_lag.clear();
+    late.result.figures.own_lag.record(late.result.figures.response.at(50) * percent / 100);
+    return late.of("generator");
+  };
+  EXPECT_TRUE(with_lag_of(40).passed) << with_lag_of(40).detail;
+  EXPECT_FALSE(with_lag_of(60).passed) << with_lag_of(60).detail;
+}
+
 TEST(Audits, HaveTheNamesOfTheContract) {
   Trial trial;
   std::vector<std::string> names;

@@ -42,6 +42,10 @@ TEST(LoadPlan, TakesEveryOption) {
                                "8",
                                "--depth",
                                "4",
+                               "--round",
+                               "50ms",
+                               "--linger",
+                               "20ms",
                                "--size",
                                "1KiB",
                                "--duration",
@@ -75,6 +79,8 @@ TEST(LoadPlan, TakesEveryOption) {
                                "--events-fd",
                                "2"});
   EXPECT_EQ(plan.depth, 4U);
+  EXPECT_EQ(plan.round, one_second / 20);
+  EXPECT_EQ(plan.linger, one_second / 50);
   EXPECT_EQ(plan.size, 1024U);
   EXPECT_EQ(plan.duration, 1'500'000'000);
   EXPECT_EQ(plan.warmup, 0);
@@ -107,27 +113,27 @@ TEST_P(Mistakes, EndWithExit2AndOneLine) {
 
 INSTANTIATE_TEST_SUITE_P(
     Of, Mistakes,
-    testing::Values(Mistake{{"--frobnicate"}, "frobnicate"}, Mistake{{"--workload", "ftp"}, "echo.http.lines"},
-                    Mistake{{"--rate", "fast"}, "no rate"}, Mistake{{"--rate", "-5"}, "no rate"},
-                    Mistake{{"--rate", "0"}, "no rate"}, Mistake{{"--rate", "10/connection"}, "no rate"},
-                    Mistake{{"--arrivals", "poisson"}, "needs --rate"},
-                    Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
-                    Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"}, Mistake{{"--depth", "0"}, "depth"},
-                    Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
-                    Mistake{{"--size", "28"}, "at least 29"}, Mistake{{"--size", "27", "--workload", "chat"}, "28"},
-                    Mistake{{"--size", "31k"}, "no size"},
-                    Mistake{{"--size", "16KiB", "--workload", "http"}, "at most 16000"},
-                    Mistake{{"--duration", "10"}, "no duration"}, Mistake{{"--duration", "0"}, "longer than 0"},
-                    Mistake{{"--timeout", "0"}, "--timeout .*longer than 0"},
-                    Mistake{{"--connect-timeout", "0"}, "--connect-timeout .*longer than 0"},
-                    Mistake{{"--connect-rate", "slow"}, "neither"}, Mistake{{"--seed", ""}, "--seed.*whole number"},
-                    Mistake{{"--seed", "-1"}, "whole number"}, Mistake{{"--seed", "1.5"}, "whole number"},
-                    Mistake{{"--seed", "18446744073709551616"}, "whole number"},
-                    Mistake{{"--threads", "2"}, "more threads"},
-                    Mistake{{"--workload", "chat", "-c", "3", "--threads", "2"}, "second connection"},
-                    Mistake{{"--service-time", "1ms"}, "workload rpc"},
-                    Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
-                    Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
+    testing::Values(
+        Mistake{{"--frobnicate"}, "frobnicate"}, Mistake{{"--workload", "ftp"}, "echo.http.lines"},
+        Mistake{{"--rate", "fast"}, "no rate"}, Mistake{{"--rate", "-5"}, "no rate"},
+        Mistake{{"--rate", "0"}, "no rate"}, Mistake{{"--rate", "10/connection"}, "no rate"},
+        Mistake{{"--arrivals", "poisson"}, "needs --rate"},
+        Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
+        Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"},
+        Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},
+        Mistake{{"--depth", "0"}, "depth"}, Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
+        Mistake{{"--size", "28"}, "at least 29"}, Mistake{{"--size", "27", "--workload", "chat"}, "28"},
+        Mistake{{"--size", "31k"}, "no size"}, Mistake{{"--size", "16KiB", "--workload", "http"}, "at most 16000"},
+        Mistake{{"--duration", "10"}, "no duration"}, Mistake{{"--duration", "0"}, "longer than 0"},
+        Mistake{{"--timeout", "0"}, "--timeout .*longer than 0"},
+        Mistake{{"--connect-timeout", "0"}, "--connect-timeout .*longer than 0"},
+        Mistake{{"--connect-rate", "slow"}, "neither"}, Mistake{{"--seed", ""}, "--seed.*whole number"},
+        Mistake{{"--seed", "-1"}, "whole number"}, Mistake{{"--seed", "1.5"}, "whole number"},
+        Mistake{{"--seed", "18446744073709551616"}, "whole number"}, Mistake{{"--threads", "2"}, "more threads"},
+        Mistake{{"--workload", "chat", "-c", "3", "--threads", "2"}, "second connection"},
+        Mistake{{"--service-time", "1ms"}, "workload rpc"},
+        Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
+        Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
 
 TEST(LoadPlan, TakesTransportsThatCarryMessages) {
   for (const char* url :

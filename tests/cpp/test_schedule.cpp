@@ -120,5 +120,26 @@ TEST(ClosedLoop, KeepsItsDepthAndFollowsTheAnswers) {
   EXPECT_EQ(schedule->next().intended, never);
 }
 
+TEST(ClosedLoop, InRoundsSendsWithTheOthersAtTheNextMultiple) {
+  LoadPlan plan;
+  plan.connections = 3;
+  plan.round = 100;
+  const auto schedule = make_schedule(plan, {0, 1, 3});
+  schedule->start(1005);
+  for (const std::uint32_t connection : {0U, 1U, 2U}) {
+    EXPECT_EQ(schedule->next().intended, 1005);
+    EXPECT_EQ(schedule->take().connection, connection);
+  }
+  schedule->answered(1, 1006);
+  schedule->answered(0, 1104);
+  schedule->answered(2, 1105);  // the round that begins just now is missed
+  EXPECT_EQ(schedule->next().intended, 1105);
+  EXPECT_EQ(schedule->take().connection, 1U);
+  EXPECT_EQ(schedule->next().intended, 1105);
+  EXPECT_EQ(schedule->take().connection, 0U);
+  EXPECT_EQ(schedule->take().intended, 1205);
+  EXPECT_EQ(schedule->next().intended, never);
+}
+
 }  // namespace
 }  // namespace netdyno::load

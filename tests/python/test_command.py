@@ -152,6 +152,9 @@ def test_a_closed_loop_names_no_rate(experiment: Experiment) -> None:
     assert value(command, "--depth") == "1"
     assert "--audience" not in command
     assert value(command, "--connect-rate") == "burst"
+    assert "--round" not in command
+    in_rounds = settings(Scenario(name="s", workload="echo", round="50ms"), {})
+    assert value(load_command(GENERATOR, URL, in_rounds, experiment, 3), "--round") == "50ms"
 
 
 def test_the_closing_check_is_as_small_as_the_workload_allows(experiment: Experiment) -> None:

@@ -9,6 +9,7 @@ import pty
 import resource
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,12 @@ import pytest
 
 from netdyno.model import LoadResult
 from netdyno.paths import build_dir, generator_path
+from netdyno.pinning import may_run_realtime
+from netdyno.process import REALTIME_PRIORITY
 
 pytestmark = pytest.mark.needs_build
 
+PATIENCE_S = 20
 QUICK = ("--warmup", "20ms", "--duration", "200ms")
 Done = subprocess.CompletedProcess[str]
 
@@ -86,6 +90,56 @@ def test_a_closed_loop_has_no_rate(server: str) -> None:
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert result.plan.rate_hz is None
     assert (result.plan.arrivals, result.plan.depth) == ("closed", 3)
+
+
+def test_in_rounds_everybody_sends_at_the_same_time(server: str) -> None:
+    """Ten rounds of 20 ms for three connections, give or take one that a busy machine misses."""
+    options = ("--round", "20ms", "--warmup", "0", "--duration", "200ms", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "3", *options).stdout, type=LoadResult)
+    assert result.plan.round_s == 0.02
+    assert result.requests.sent % 3 == 0
+    assert 3 <= result.requests.sent <= 30
+    assert result.latency.response_ns.count == result.requests.sent
+
+
+def test_a_connection_lingers_when_told(server: str) -> None:
+    """It is still open when the window has long been over."""
+    reader, writer = os.pipe()
+    options = ("--linger", "700ms", "--events-fd", str(writer), "--warmup", "0", "--duration", "50ms")
+    with (
+        os.fdopen(reader) as lines,
+        subprocess.Popen(
+            [str(generator_path(build_dir())), server, *options], stdout=subprocess.DEVNULL, pass_fds=(writer,)
+        ) as generator,
+    ):
+        os.close(writer)
+        while json.loads(lines.readline())["event"] != "window_end":
+            pass
+        over = time.monotonic()
+        assert generator.wait(PATIENCE_S) == 0
+    assert time.monotonic() - over >= 0.65
+
+
+@pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
+def test_at_real_time_priority_the_thread_that_announces_comes_before_those_that_load(server: str) -> None:
+    """Else a load at the limit of its core would leave its window unannounced (sched(7), SCHED_FIFO)."""
+    reader, writer = os.pipe()
+    options = ("--events-fd", str(writer), "--warmup", "0", "--duration", "300ms", "--rate", "100", "-c", "2")
+    command = [str(generator_path(build_dir())), server, *options, "--threads", "2"]
+    with (
+        os.fdopen(reader) as lines,
+        subprocess.Popen(
+            ["chrt", "-f", str(REALTIME_PRIORITY), *command], stdout=subprocess.DEVNULL, pass_fds=(writer,)
+        ) as generator,
+    ):
+        os.close(writer)
+        while json.loads(lines.readline())["event"] != "window_start":
+            pass
+        tasks = sorted(int(task.name) for task in Path(f"/proc/{generator.pid}/task").iterdir())
+        priorities = [os.sched_getparam(task).sched_priority for task in tasks]
+        assert generator.wait(PATIENCE_S) == 0
+    assert tasks[0] == generator.pid
+    assert priorities == [REALTIME_PRIORITY, REALTIME_PRIORITY - 1, REALTIME_PRIORITY - 1]
 
 
 def test_keys_keep_their_order(server: str) -> None:

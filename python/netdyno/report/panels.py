@@ -116,8 +116,8 @@ def _lost(cell: CellFigures) -> Estimate:
 
 
 def send_lag(findings: ScenarioFindings) -> float | None:
-    """The worst p99 of the send lag in an open loop, in ns; None in a closed loop, where there is no schedule."""
-    if findings.scenario.arrivals == "closed" or not findings.cells:
+    """The worst p99 of the send lag in ns; None where no message has a time to be sent at."""
+    if not findings.scenario.scheduled or not findings.cells:
         return None
     return max(cell.send_lag.p99_ns for cell in findings.cells)
 

@@ -219,7 +219,7 @@ def _with_interval(estimate: Estimate, speak: object) -> str:
 
 def _figures(findings: ScenarioFindings) -> Table:
     """Everything that is drawn, and what is not: the text alternative of the section's figures."""
-    open_loop = findings.scenario.arrivals != "closed"
+    scheduled = findings.scenario.scheduled
     clients = any(cell.tick_lag_p99_ns is not None for cell in findings.cells)
     load = "client" if clients else "generator"
     headings = [
@@ -235,7 +235,7 @@ def _figures(findings: ScenarioFindings) -> Table:
         "response p99.9",
         "service p50",
         "service p99",
-        *(("send lag p50", "send lag p99", "send lag max") if open_loop else ()),
+        *(("send lag p50", "send lag p99", "send lag max") if scheduled else ()),
         "CPU user per message",
         "CPU kernel per message",
         "switches voluntary per message",
@@ -254,7 +254,7 @@ def _figures(findings: ScenarioFindings) -> Table:
 
 
 def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clients: bool) -> tuple[str, ...]:
-    open_loop = findings.scenario.arrivals != "closed"
+    scheduled = findings.scenario.scheduled
     response, service, lag, cost = cell.response_ns, cell.service_ns, cell.send_lag, cell.cost
     row = [label, cell.contestant, str(cell.trials)]
     if findings.may_lose:
@@ -262,7 +262,7 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
     row += [_with_interval(cell.throughput, words.rate), _with_interval(cell.mean_ns, words.duration)]
     row += [_with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
     row += [_with_interval(one, words.duration) for one in (service.p50, service.p99)]
-    if open_loop:
+    if scheduled:
         row += [words.duration(one) for one in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
     if cost is None:
         row += [words.DASH] * 7
