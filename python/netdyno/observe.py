@@ -216,6 +216,14 @@ def read_socket_drops(pid: int) -> int:
     return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in own)
 
 
+def count_descriptors(pid: int) -> int:
+    """How many files and sockets a process has open (/proc/PID/fd, proc(5)); 0 when it is gone."""
+    try:
+        return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
+    except FileNotFoundError:
+        return 0
+
+
 def _link(entry: Path) -> str:
     try:
         return str(entry.readlink())

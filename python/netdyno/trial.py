@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import audits, generate, transports
+from netdyno import audits, generate, observe, transports
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
 from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
@@ -22,6 +22,14 @@ from netdyno.server_options import added_options
 from netdyno.store import utc_now
 from netdyno.triallog import TrialLog
 from netdyno.watch import Watch
+
+LINGER = "50ms"
+"""How long the generator keeps its connections after the last answer: a server with a thread for each is then read
+while they are all there."""
+
+
+CLOSING_S = 0.2
+"""How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
 
 class _Measured(NamedTuple):
@@ -92,10 +100,12 @@ def _measure(
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
         ready = _wait_ready(server, lines, bench)
+        descriptors = observe.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
         watch = Watch(ready.pid, bench.experiment, network.counters, datagrams=datagrams)
         program, command = _load_program(cell, wanted, ready, bench)
         load = generate.measure(program, [*enter, *command], server, watch, bench, log)
+        await_closes(ready.pid, descriptors)
         closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
         check, check_error = generate.check([*enter, *closing], bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
@@ -118,9 +128,21 @@ def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> t
     # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
     seed = (bench.experiment.seed * 1_000_003 + cell.block) % 2**63
     if wanted.client == GENERATOR:
-        return "generator", load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+        command = load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+        return "generator", [*command, "--linger", LINGER]
     client = bench.clients[wanted.client]
     return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, bench.experiment, seed)
+
+
+def await_closes(pid: int, descriptors: int) -> None:
+    """Until the server has closed what the load has left, so that the closing check does not speak to its ghosts too.
+    Gives up after CLOSING_S without progress."""
+    seen, patience = observe.count_descriptors(pid), time.monotonic() + CLOSING_S
+    while seen > descriptors and time.monotonic() < patience:
+        time.sleep(0.005)
+        now = observe.count_descriptors(pid)
+        if now < seen:
+            seen, patience = now, time.monotonic() + CLOSING_S
 
 
 def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:

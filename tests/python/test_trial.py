@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,12 +14,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import network, transports
+from netdyno import network, observe, transports
 from netdyno.bench import Bench
 from netdyno.model import Contestant, Trial
 from netdyno.namespace import NotAllowedError
 from netdyno.plan import Cell
-from netdyno.trial import run_trial
+from netdyno.trial import CLOSING_S, await_closes, run_trial
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 
@@ -29,6 +31,27 @@ def run(contestant: Contestant, bench: Bench, cell: Cell = CELL) -> Trial:
 def impatient(bench: Bench) -> Bench:
     """For programs that would be waited for in vain."""
     return bench._replace(ready_timeout_s=0.2, shutdown_timeout_s=0.2, slack_s=-11.0)
+
+
+def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for() -> None:
+    """This process stands for it. What it closes one after the other is waited for; what it keeps, not for long."""
+    before = observe.count_descriptors(os.getpid())
+    pipes = [os.pipe() for _ in range(5)]
+
+    def close_slowly() -> None:
+        for pair in pipes:
+            time.sleep(CLOSING_S / 3)
+            for descriptor in pair:
+                os.close(descriptor)
+
+    thread = threading.Thread(target=close_slowly)
+    thread.start()
+    await_closes(os.getpid(), before)
+    assert observe.count_descriptors(os.getpid()) == before
+    thread.join()
+    began = time.monotonic()
+    await_closes(os.getpid(), before - 1)  # nobody closes that one
+    assert time.monotonic() - began >= CLOSING_S
 
 
 def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, bench: Bench) -> None:
