@@ -44,8 +44,17 @@ inline std::uint32_t crc32(std::uint32_t crc, std::string_view bytes) {
     std::uint64_t word = 0;
     std::memcpy(&word, at, sizeof word);
     word ^= crc;
-    crc = 0;
-    for (std::size_t k = 0; k < 8; ++k) crc ^= tables[7 - k][word >> (8 * k) & 255];
+    crc = tables[7][word & 255] ^ tables[6][word >> 8 & 255] ^ tables[5][word >> 16 & 255] ^
+          tables[4][word >> 24 & 255] ^ tables[3][word >> 32 & 255] ^ tables[2][word >> 40 & 255] ^
+          tables[1][word >> 48 & 255] ^ tables[0][word >> 56];
+  }
+  if (left >= 4) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, at, sizeof word);
+    word ^= crc;
+    crc = tables[3][word & 255] ^ tables[2][word >> 8 & 255] ^ tables[1][word >> 16 & 255] ^ tables[0][word >> 24];
+    left -= 4;
+    at += 4;
   }
   for (; left > 0; --left, ++at) crc = (crc >> 8) ^ tables[0][(crc ^ *at) & 255];
   return ~crc;
