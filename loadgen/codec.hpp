@@ -27,6 +27,8 @@ class Decoder {
   virtual ~Decoder() = default;
   /// Takes the next bytes of the stream, in any slicing. False: the stream is broken and nothing more can be read.
   virtual bool receive(std::string_view bytes, ReplySink& sink) = 0;
+  /// Whether the stream stands between two replies, so that a new decoder could go on in this one's place.
+  virtual bool at_boundary() const = 0;
 };
 
 /// The generator's half of a workload: what a message looks like, and how to read what comes back. A request is a

@@ -5,7 +5,7 @@
 namespace netdyno::load {
 
 void Flight::intend(Nanos at_time) {
-  if (size_ == ring_.size()) grow();
+  if (size_ == capacity()) grow();
   at(first_ + size_) = {at_time, 0};
   ++size_;
   ++unsent_;
@@ -57,7 +57,7 @@ std::optional<Flight::Answered> Flight::answer_overtaken(std::uint64_t sequence)
 }
 
 void Flight::grow() {
-  std::vector<Times> larger(std::max<std::size_t>(1, ring_.size() * 2));
+  std::vector<Times> larger(2 * capacity());
   for (std::uint64_t sequence = first_; sequence < first_ + size_; ++sequence)
     larger[sequence & (larger.size() - 1)] = at(sequence);
   ring_ = std::move(larger);

@@ -55,13 +55,15 @@ class Flight {
   static constexpr Nanos answered_mark = -1;
   static constexpr std::uint64_t longest_overtaking = 1024;
 
-  Times& at(std::uint64_t sequence) { return ring_[sequence & (ring_.size() - 1)]; }
+  Times& at(std::uint64_t sequence) { return ring_.empty() ? only_ : ring_[sequence & (ring_.size() - 1)]; }
+  std::size_t capacity() const { return ring_.empty() ? 1 : ring_.size(); }
   std::uint64_t overtaken_count() const { return overtaken_ ? overtaken_->size() : 0; }
   void drop_front();
   void grow();
   std::optional<Answered> answer_overtaken(std::uint64_t sequence);
 
-  std::vector<Times> ring_;  // a power of two long
+  Times only_{};             // in place of the ring while there is one message at most
+  std::vector<Times> ring_;  // empty, or a power of two long
   std::uint64_t first_ = 0;  // sequence number at the front
   std::uint64_t size_ = 0;
   std::uint64_t unsent_ = 0;            // the last ones

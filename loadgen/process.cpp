@@ -75,6 +75,8 @@ void give_way_to_the_main_thread() {
   sched_setscheduler(0, policy, &parameters);  // less is always allowed
 }
 
+void keep_descriptors_to_oneself() { [[maybe_unused]] const int not_allowed = unshare(CLONE_FILES); }
+
 CpuTime process_cpu() { return cpu_of(RUSAGE_SELF); }
 
 /// VmHWM. (getrusage's ru_maxrss would do, did it not keep the size of the process that called exec: getrusage(2).)

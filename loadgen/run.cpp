@@ -1,7 +1,6 @@
 #include "loadgen/run.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <memory>
 #include <thread>
@@ -33,7 +32,6 @@ class Run {
     const bool all_joined = join();
     if (begin()) watch();
     observer_.finished();
-    if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
     threads.clear();  // joins them
     return collect(all_joined);
   }

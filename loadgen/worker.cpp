@@ -3,8 +3,10 @@
 #include <sys/prctl.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <limits>
+#include <thread>
 #include <utility>
 
 namespace netdyno::load {
@@ -28,19 +30,19 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       recorder_(timeline),
       sender_(plan, slice, *transport_, *codec_, recorder_),
       connections_(slice.size()),
+      streams_(*codec_),
       deliveries_(slice.size(), is_chat() ? plan.connections : 1),
       sizes_known_(codec_->reply_size({}).has_value()) {
-  if (carries_messages(plan.url)) {
-    reader_.emplace(*codec_);
-  } else {
-    for (Connection& connection : connections_) connection.decoder = codec_->make_decoder();
-  }
+  if (carries_messages(plan.url)) reader_.emplace(*codec_);
 }
 
 void Worker::run() {
   // Timers of this thread fire when they are due: the default slack is 50 us (prctl(2), PR_SET_TIMERSLACK).
   prctl(PR_SET_TIMERSLACK, 1UL);
   give_way_to_the_main_thread();
+  // Not with messages: ZeroMQ's own threads use the sockets, too, and a UDP socket that a server in this process closes
+  // would stay open in the copy.
+  if (!carries_messages(plan_.url)) keep_descriptors_to_oneself();
   early_ = lookout();
   connect_all();
   await_start();
@@ -48,6 +50,8 @@ void Worker::run() {
   if (start != never) measure(start);
   recorder_.figures.socket_drops = transport_->socket_drops();
   control_.reach(Control::Milestone::finished);
+  if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
+  for (std::uint32_t number = 0; number < slice_.size(); ++number) transport_->close(number);
 }
 
 void Worker::measure(Nanos start) {
@@ -184,7 +188,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes) {
   now_ = now_ns();
   receiver_ = number;
   recorder_.figures.bytes.received += bytes.size();
-  if (!connections_[number].decoder->receive(bytes, *this)) {
+  if (!streams_.receive(connections_[number].decoder, bytes, *this)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
     let_go(number);

@@ -15,6 +15,7 @@
 #include "loadgen/recorder.hpp"
 #include "loadgen/schedule.hpp"
 #include "loadgen/sender.hpp"
+#include "loadgen/stream_reader.hpp"
 #include "loadgen/transport.hpp"
 
 namespace netdyno::load {
@@ -90,7 +91,8 @@ class Worker final : private TransportEvents, private ReplySink {
   Recorder recorder_;
   Sender sender_;
   std::vector<Connection> connections_;
-  std::optional<MessageReader> reader_;  // instead of the connections' decoders, where whole messages come
+  StreamReader streams_;
+  std::optional<MessageReader> reader_;  // instead, where whole messages come
   Deliveries deliveries_;
   std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
   bool sizes_known_;                    // of replies, before they come

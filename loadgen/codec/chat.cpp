@@ -14,6 +14,7 @@ class ChatDecoder final : public Decoder {
       return true;
     });
   }
+  bool at_boundary() const override { return frames_.at_boundary(); }
 
  private:
   std::size_t size_;

@@ -65,6 +65,7 @@ class HttpDecoder final : public Decoder {
     pending_.erase(0, pending_.size() - rest.size());
     return good;
   }
+  bool at_boundary() const override { return pending_.empty(); }
 
  private:
   /// Takes complete responses off the front of `bytes`.

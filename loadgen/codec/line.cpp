@@ -22,6 +22,7 @@ class LineDecoder final : public Decoder {
     }
     return true;
   }
+  bool at_boundary() const override { return pending_.empty() && !overlong_; }
 
  private:
   void finish(std::string_view tail, ReplySink& sink) {

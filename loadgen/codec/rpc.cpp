@@ -22,6 +22,7 @@ class RpcDecoder final : public Decoder {
       return true;
     });
   }
+  bool at_boundary() const override { return frames_.at_boundary(); }
 
  private:
   void check(std::string_view body, ReplySink& sink) const {

@@ -5,8 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <random>
 
 #include "common/session.hpp"
+#include "loadgen/stream_reader.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -107,6 +109,51 @@ RC_GTEST_PROP(Codec, NeverTakesAChangedByteForAnotherMessage, ()) {
   // true by any number but 0; everything else costs at least one message.
   const bool has_harmless_bytes = workload == Workload::http || workload == Workload::rpc;
   if (!has_harmless_bytes) RC_ASSERT(seen.stamps.size() < talk.stamps.size());
+}
+
+RC_GTEST_PROP(StreamReader, KeepsTheStreamsApartHoweverTheyAreCutAndMixed, ()) {
+  const auto workload = *rc::gen::elementOf(all_workloads);
+  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 300)));
+  struct Stream {
+    Conversation talk;
+    std::string_view left;
+    std::unique_ptr<Decoder> own;
+    Seen seen;
+  };
+  std::vector<Stream> streams(3);
+  for (Stream& stream : streams) stream.talk = converse(*codec, workload);
+  for (Stream& stream : streams) stream.left = stream.talk.replies;
+
+  std::mt19937_64 random{*rc::gen::arbitrary<std::uint32_t>()};
+  StreamReader reader{*codec};
+  const auto unread = [](const Stream& stream) { return !stream.left.empty(); };
+  while (std::ranges::any_of(streams, unread)) {
+    Stream& stream = streams[random() % streams.size()];
+    const std::size_t n = std::min(stream.left.size(), random() % 200);
+    if (n == 0) continue;
+    RC_ASSERT(reader.receive(stream.own, stream.left.substr(0, n), stream.seen));
+    stream.left.remove_prefix(n);
+    const bool own_without_need = stream.own && stream.own->at_boundary();  // RC_ASSERT evaluates both sides of &&
+    RC_ASSERT(!own_without_need);
+  }
+  for (const Stream& stream : streams) {
+    RC_ASSERT(stream.seen.stamps == stream.talk.stamps);
+    RC_ASSERT(stream.seen.corrupted == 0U);
+    RC_ASSERT(!stream.own);
+  }
+}
+
+TEST(StreamReader, GoesOnWithAFreshDecoderWhereAStreamWasBroken) {
+  const auto codec = make_codec(plan_of(Workload::chat, 64));
+  StreamReader reader{*codec};
+  std::unique_ptr<Decoder> broken;
+  std::unique_ptr<Decoder> sound;
+  Seen seen;
+  EXPECT_FALSE(reader.receive(broken, std::string(4, '\xff') + "rest", seen));
+  std::string message;
+  codec->encode({1, 2}, message);
+  EXPECT_TRUE(reader.receive(sound, message, seen));
+  EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{1, 2}}));
 }
 
 RC_GTEST_PROP(Codec, LivesThroughGarbage, (const std::string& garbage)) {
