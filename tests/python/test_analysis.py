@@ -136,6 +136,24 @@ def test_too_few_pairs_give_no_verdict_and_say_how_many_are_needed(found: Analys
     assert len(set(ranks(chat).values())) == 1
 
 
+def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
+    """The generator can miss the moment of a round, so its error bar stands with the figures."""
+    run = messages_run()
+    (plain,) = run.experiment.scenarios
+    in_rounds = msgspec.structs.replace(plain, round="100ms")
+    experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
+    found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
+    assert "closed loop in rounds of 100ms" in found.sentence
+    (loop,) = [text for text in found.caveats if text.startswith("Closed loop")]
+    assert "In a round all that are answered send at the same moment" in loop
+    assert any(text.startswith("Send lag, the error bar") for text in found.caveats)
+
+    assert not plain.scheduled
+    assert in_rounds.scheduled
+    assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
+    assert not any("Send lag" in text for text in analyse(run).scenarios[0].caveats)
+
+
 def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None:
     for each in found.scenarios:
         assert len(each.comparisons) == 10
