@@ -65,17 +65,19 @@ class MulticastClient(Client):
 
     def poll(self, patience_s: float) -> bytes | None:
         deadline = time.monotonic() + patience_s
+        both = (self.socket, self._member)
         while True:
             while self._came:
                 _, message, by_group = self._came.pop(0)
                 if self._hears_itself or not by_group or not self._take_own(message):
                     return message
             patience_s = max(0.0, deadline - time.monotonic())
-            readable, _, _ = select.select([self.socket, self._member], [], [], patience_s)
+            readable, _, _ = select.select(both, [], [], patience_s)
             if not readable:
                 return None
-            arrivals = [(*arrival, one is self._member) for one in readable for arrival in _arrivals(one)]
-            self._came += sorted(arrivals, key=lambda arrival: arrival[0])
+            while arrivals := [(*arrival, one is self._member) for one in both for arrival in _arrivals(one)]:
+                self._came += arrivals  # until nothing is left: what comes from now on came after all of these
+            self._came.sort(key=lambda arrival: arrival[0])
 
     def _take_own(self, message: bytes) -> bool:
         own = self._said[message] > 0
