@@ -53,7 +53,7 @@ class Talk:
         """Say something and have it answered once, right in every byte, before anything else."""
         number = self.speaker.next_number()
         self.speaker.send(message(self.workload, self.speaker.identity, number))
-        assert self.listener.receive() == reply(self.workload, self.speaker.identity, number)
+        self.listener.expect(reply(self.workload, self.speaker.identity, number))
 
     def check_despite_loss(self) -> None:
         """Say something until it is answered, as where the server's buffers may be full."""
@@ -68,14 +68,32 @@ class Talk:
         raise AssertionError("a known client is not answered any more")
 
 
+def expect_nothing(client: Client, witness: Client, workload: str) -> None:
+    """Nothing came of all that `client` has said so far, and nothing else was said to it: neither before now nor later.
+    Afterwards it is known, and has said one message more.
+
+    The proof is an answer that cannot overtake another: requests of one client are served in order, so the next thing
+    after the welcome is the answer to a new request. In chat nobody is answered; there the next thing that `witness`,
+    who is known too, hears is the new message, and what had come of the older ones is on its way before a welcome that
+    is only then asked for."""
+    client.expect_welcome()
+    number = client.next_number()
+    client.send(message(workload, client.identity, number))
+    (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
+    if workload == "chat":
+        client.expect_welcome()
+
+
 @contextmanager
-def talking(transport: Transport, server: Server, workload: str) -> Iterator[Talk]:
-    """A conversation that is answered before and after the block; what goes wrong in it is the block's fault."""
+def talking(transport: Transport, server: Server, workload: str, *, alone: bool = True) -> Iterator[Talk]:
+    """A conversation that is answered before and after the block; what goes wrong in it is the block's fault. Unless it
+    is `alone`, in chat it may hear what others have said, too."""
     talk = Talk(transport, server, workload)
+    check = talk.check if alone else talk.check_despite_loss
     try:
-        talk.check()
+        check()
         yield talk
-        talk.check()
+        check()
     finally:
         for client in talk.clients:
             client.close()

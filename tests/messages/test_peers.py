@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.messages.conftest import Spoken
-from tests.messages.talk import Talk, joined, message, reply, talking
+from tests.messages.talk import Talk, expect_nothing, joined, message, reply, talking
 from tests.messages.transport import BYE, FULL, HELO, WELC, Client, control
 from tests.support import proc
 from tests.support.patience import eventually
@@ -15,13 +15,10 @@ from tests.support.patience import eventually
 MEMORY_BOUND = 8 << 20
 
 
-def ask(client: Client, workload: str, number: int) -> None:
-    """A message, and its answer; in chat, where it has none, that nothing comes."""
+def ask(client: Client, witness: Client, workload: str, number: int) -> None:
+    """A message, and its answer, which in chat another hears."""
     client.send(message(workload, client.identity, number))
-    if workload == "chat":
-        client.expect_nothing_before()
-    else:
-        assert client.receive() == reply(workload, client.identity, number)
+    (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
 
 
 def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -> None:
@@ -35,10 +32,10 @@ def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -
 
 def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
-        with talking(spoken.transport, server, workload), spoken.transport.client(server) as stranger:
+        with talking(spoken.transport, server, workload) as talk, spoken.transport.client(server) as stranger:
             for said in (message(workload, 99, 0), b"garbage", control(BYE, 1), control(WELC, 1), bytes(4)):
                 stranger.send(said)
-            stranger.expect_nothing_before()
+            expect_nothing(stranger, talk.listener, workload)
         totals = server.stop()
     assert (totals["strangers"], totals["protocol_errors"]) == (5, 0)
 
@@ -49,7 +46,7 @@ def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
             client.bye()
             client.send(message(workload, client.identity, 0))
             eventually(lambda: not _hears(client, talk), "who has left still hears what the others say")
-            client.expect_nothing_before()  # what it said itself is not answered
+            expect_nothing(client, talk.listener, workload)  # what it said itself is not answered
         totals = server.stop()
     assert totals["strangers"] == 1
     assert totals["protocol_errors"] == 0
@@ -63,12 +60,13 @@ def _hears(client: Client, talk: Talk) -> bool:
 
 def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
-        with joined(spoken.transport, server) as (client,):
+        with joined(spoken.transport, server, 2) as (client, witness):
             old = client.token
             client.join()  # its token is another one now
             for token in (0, old, client.token ^ 1):
                 client.send(control(BYE, token))
-            ask(client, workload, 0)
+            ask(client, witness, workload, 0)
+            expect_nothing(client, witness, workload)
         totals = server.stop()
     assert (totals["protocol_errors"], totals["strangers"]) == (3, 0)
 
@@ -76,14 +74,14 @@ def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
 def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, workload: str) -> None:
     """It may have read the token on the way: that is worth nothing from elsewhere."""
     with spoken.serving(workload) as server:
-        with joined(spoken.transport, server) as (client,), spoken.transport.client(server) as thief:
+        with joined(spoken.transport, server, 2) as (client, witness), spoken.transport.client(server) as thief:
             thief.send(control(BYE, client.token))
-            ask(client, workload, 0)
+            ask(client, witness, workload, 0)
             assert thief.hello(client.token) == WELC
             thief.bye()
-            ask(client, workload, 1)
+            ask(client, witness, workload, 1)
         totals = server.stop()
-    assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 2, 0)
+    assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 3, 0)
 
 
 def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload: str) -> None:
@@ -129,28 +127,50 @@ def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spo
     for _ in range(10):
         with spoken.serving(workload, "--peer-timeout", f"{timeout_s:g}s") as server:
             with joined(spoken.transport, server, 3) as (silent, talker, greeter):
-                quiet_s = _speak_until_told(workload, silent, talker, greeter)
+                quiet_s, spoke = _speak_until_told(workload, silent, talker, greeter)
                 silent.send(message(workload, silent.identity, 0))
-                silent.expect_nothing_before()
+                if workload == "chat":
+                    _hear_the_rest(silent, talker)
+                expect_nothing(silent, talker, workload)
             totals = server.stop()
+            quiet_s = max(quiet_s, time.monotonic() - spoke)
         if quiet_s < timeout_s / 2:
             assert (totals["peers_expired"], totals["strangers"]) == (1, 1)
             return
     raise AssertionError(f"never did the speakers speak often enough: once in {quiet_s:g} s")
 
 
-def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Client) -> float:
-    """Until the silent one gets its farewell; the longest time in s in which the others said nothing."""
-    number, quiet_s, spoke = 0, 0.0, time.monotonic()
+def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Client) -> tuple[float, float]:
+    """Until the silent one gets its farewell. The longest time in s in which the others said nothing, and when they did
+    last."""
+    quiet_s, spoke = 0.0, time.monotonic()
     while True:
-        talker.send(message(workload, talker.identity, number))
+        talker.send(message(workload, talker.identity, talker.next_number()))
         greeter.send(control(HELO, greeter.token))
-        number += 1
         heard = silent.poll(0.1)
         quiet_s, spoke = max(quiet_s, time.monotonic() - spoke), time.monotonic()
         if heard is not None and heard.startswith(bytes(4)):  # else it is what the talker says in chat
             assert heard == control(BYE, silent.token)
-            return quiet_s
+            return quiet_s, spoke
+
+
+def _hear_the_rest(silent: Client, talker: Client) -> None:
+    """One that was forgotten may still hear what was on its way, and in a group everything. It has heard all of that
+    when it hears what is said next, known again. Nothing else was said to it, such as a second farewell."""
+    silent.token ^= 1
+    silent.send(control(HELO, silent.token))
+    heard = _heard_before(silent, control(WELC, silent.token))
+    last = message("chat", talker.identity, talker.next_number())
+    talker.send(last)
+    heard += _heard_before(silent, last)
+    assert not [one for one in heard if one.startswith(bytes(4))]
+
+
+def _heard_before(client: Client, awaited: bytes) -> list[bytes]:
+    heard = []
+    while (got := client.receive()) != awaited:
+        heard.append(got)
+    return heard
 
 
 @pytest.mark.workloads("rpc")

@@ -13,7 +13,7 @@ import zmq
 
 from tests.golden import wire
 from tests.messages.conftest import Spoken
-from tests.messages.talk import joined, message, reply, talking
+from tests.messages.talk import expect_nothing, joined, message, reply, talking
 from tests.messages.transport import BYE, HELO, WELC, Client, control
 from tests.messages.transports.zmq import CONTEXT, ZmqClient
 from tests.support import proc
@@ -147,30 +147,31 @@ def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
             with talking(spoken.transport, server, "echo") as talk:
                 talk.check()
                 assert second.poll(NO_ANSWER_S) is None
-            first.expect_nothing_before()
+            expect_nothing(first, first, "echo")
         eventually(lambda: proc.descriptors(server.pid) <= descriptors, "their connections stay")
         with ZmqClient(server, b"twin") as third:
             third.join()  # the id is free again
             third.bye()
         totals = server.stop()
-    assert (totals["protocol_errors"], totals["strangers"], totals["requests"]) == (0, 0, 3)
+    assert (totals["protocol_errors"], totals["strangers"], totals["requests"]) == (0, 0, 4)
 
 
 def test_a_message_of_several_parts_is_counted_and_its_sender_stays(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
-        with talking(spoken.transport, server, workload), ZmqClient(server) as client, ZmqClient(server) as stranger:
+        with (
+            talking(spoken.transport, server, workload) as talk,
+            ZmqClient(server) as client,
+            ZmqClient(server) as stranger,
+        ):
             client.join()
             said = message(workload, client.identity, 0)
             parts = [(said, said), (b"", said), (said[:4], said[4:]), (control(HELO, 1), b""), (said,) * 1000]
             for one in parts:
                 client.send_parts(*one)
                 stranger.send_parts(*one)
-            client.expect_nothing_before()
-            stranger.expect_nothing_before()
-            if workload != "chat":
-                client.send(said)
-                assert client.receive() == reply(workload, client.identity, 0)
+            expect_nothing(client, talk.listener, workload)
             client.bye()
+            expect_nothing(stranger, talk.listener, workload)
             stranger.bye()
         totals = server.stop()
     assert totals["protocol_errors"] == 2 * len(parts)
@@ -272,7 +273,7 @@ def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, w
             assert eager.receive() == wire.frame(wire.response(0, b"s"))
             for number in range(1, room):
                 assert eager.receive() == reply(workload, eager.identity, number)
-            eager.expect_nothing_before()
+            expect_nothing(eager, eager, workload)
         totals = server.stop()
     assert totals["receive_dropped"] == how_many - room
     assert totals["send_dropped"] == 0

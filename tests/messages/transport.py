@@ -77,6 +77,11 @@ class Client(ABC):
             self.taken += len(message)
         return message
 
+    def expect(self, wanted: bytes) -> None:
+        """The next thing that comes is this."""
+        got = self.receive()
+        assert got == wanted, f"client {self.identity}: got {got!r} and not {wanted!r}"
+
     def hello(self, token: int | None = None) -> bytes:
         """Say HELO, again where it is late or lost, and return the letters of the answer. What else comes before it is
         passed over: a new client may have the address of one that has vanished, and get what was meant for that one."""
@@ -97,13 +102,13 @@ class Client(ABC):
         """Become known."""
         assert self.hello() == WELC
 
-    def expect_nothing_before(self) -> None:
-        """Nothing has been answered so far. The server takes the messages of one client in order, so the next thing
-        that comes from it is the welcome to a new HELO."""
+    def expect_welcome(self) -> None:
+        """The next thing that comes is the welcome to a new HELO. A server gives it at once: it may overtake answers to
+        what was said before."""
         token = _tokens.getrandbits(64)
         self.send(control(HELO, token))
         self.token = token
-        assert self.receive() == control(WELC, token)
+        self.expect(control(WELC, token))
 
     def bye(self) -> None:
         """Leave in order."""
@@ -111,7 +116,7 @@ class Client(ABC):
 
     def expect_bye(self) -> None:
         """The next thing that comes is the server's farewell, with this client's token."""
-        assert self.receive() == control(BYE, self.token)
+        self.expect(control(BYE, self.token))
 
 
 class Transport(ABC):
