@@ -66,12 +66,15 @@ class Client(ABC):
         """The sequence number of this client's next message."""
         return next(self._numbers)
 
+    def listen(self, patience_s: float) -> bytes | None:
+        """As `poll`, without answers to HELOs that come late."""
+        while (message := self.poll(patience_s)) is not None and message in self._owed:
+            self._owed.remove(message)
+        return message
+
     def receive(self) -> bytes:
         """The next message; AssertionError when none comes. `taken` counts the bytes, but not of control messages."""
-        message = self.poll(PATIENCE_S)
-        while message is not None and message in self._owed:
-            self._owed.remove(message)
-            message = self.poll(PATIENCE_S)
+        message = self.listen(PATIENCE_S)
         assert message is not None, f"client {self.identity}: waited {PATIENCE_S:g} s and nothing came"
         if not message.startswith(bytes(4)):
             self.taken += len(message)
