@@ -41,21 +41,41 @@ def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -
 
 
 def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
+    """By every thread: some of these are known to another than those who talk on."""
     with spoken.serving(workload) as server:
-        with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server) as (client,):
-            client.bye()
-            client.send(message(workload, client.identity, 0))
-            eventually(lambda: not _hears(client, talk), "who has left still hears what the others say")
-            expect_nothing(client, talk.listener, workload)  # what it said itself is not answered
+        with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server, 8) as crowd:
+            for client in crowd:
+                client.bye()
+                client.send(message(workload, client.identity, 0))
+            eventually(lambda: not _hear(crowd, talk), "who has left still hears what the others say")
+            for client in crowd:
+                expect_nothing(client, talk.listener, workload)  # what it said itself is not answered
         totals = server.stop()
-    assert totals["strangers"] == 1
+    assert totals["strangers"] == len(crowd)
     assert totals["protocol_errors"] == 0
 
 
-def _hears(client: Client, talk: Talk) -> bool:
-    """Anything while the others talk: what was under way when it left may reach it still."""
+@pytest.mark.workloads("chat")
+@pytest.mark.transports("udp", "zmq+tcp")  # a group is heard by all who are in it
+def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
+    with (
+        spoken.serving(workload, "--peer-timeout", "4s") as server,
+        joined(spoken.transport, server, 8) as crowd,
+        talking(spoken.transport, server, workload) as talk,
+    ):
+
+        def quiet() -> bool:
+            talk.listener.expect_welcome()
+            return not _hear(crowd, talk)
+
+        eventually(quiet, "who was forgotten still hears what the others say")
+
+
+def _hear(clients: list[Client], talk: Talk) -> bool:
+    """Whether one of them hears anything while others talk: what was under way when it left may reach it still."""
     talk.check()
-    return client.poll(0.1) is not None
+    heard = [client.poll(0.1 if client is clients[0] else 0) for client in clients]  # all of them, also after a hit
+    return any(one is not None for one in heard)
 
 
 def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -86,6 +87,22 @@ def test_everybody_hears_everybody_once_and_each_in_order(spoken: Spoken, worklo
                 for other in crowd:
                     if other is not client or audience == "all":
                         other.expect(message(workload, client.identity, rounds))
+
+
+@pytest.mark.workloads("chat")
+def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken: Spoken, workload: str) -> None:
+    """From its welcome on, whatever threads they are known to."""
+    crowd: list[Client] = []
+    with spoken.serving(workload) as server, ExitStack() as stack:
+        for _ in range(8):
+            crowd.append(stack.enter_context(spoken.transport.client(server)))
+            crowd[-1].join()
+            for speaker in crowd if len(crowd) > 1 else ():  # what nobody has heard yet, the next one might
+                said = message(workload, speaker.identity, speaker.next_number())
+                speaker.send(said)
+                for other in crowd:
+                    if other is not speaker:
+                        other.expect(said)
 
 
 @pytest.mark.workloads("chat")
