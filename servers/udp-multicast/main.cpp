@@ -65,7 +65,7 @@ class Server final : private Watched {
 
   /// One system call for what has arrived. If there is more, the next turn begins with it.
   void on_events(std::uint32_t events) override {
-    if ((events & EPOLLIN) == 0) return;
+    if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       auto ruling = peers_.receive(from, bytes, now);
