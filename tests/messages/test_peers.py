@@ -200,12 +200,14 @@ def _heard_before(client: Client, awaited: bytes) -> list[bytes]:
 def test_who_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
     spoken: Spoken, workload: str
 ) -> None:
-    with spoken.serving(workload, "--service-time", "200ms", "--peers", "1") as server:
+    with spoken.serving(workload, "--service-time", "500ms", "--peers", "1") as server:
         with joined(spoken.transport, server) as (client,):
             for _ in range(3):
                 client.send(message(workload, client.identity, 0))
+                client.expect_welcome()  # so the message has been taken
                 client.bye()
                 eventually(lambda: client.hello() == WELC, "the place of one who left is never free")
         totals = server.stop()
     assert totals["connections"] == 4
+    assert totals["peers_refused"] > 0
     assert totals["bytes_out"] == 0
