@@ -70,12 +70,14 @@ class Series:
 @dataclass(frozen=True)
 class Drops:
     """Where messages were dropped; None: nobody counted. `elsewhere`: datagrams that found no room in a socket of which
-    neither side told. `recipients`: how many messages are lost with one that does not reach the server."""
+    neither side told. `unserved`: requests that the server had, and dropped beyond its bound. `recipients`: how many
+    messages are lost with a request that is not served."""
 
     server: int | None
     generator: int | None
     elsewhere: int | None
     unsent: int | None
+    unserved: int | None
     recipients: float
 
 

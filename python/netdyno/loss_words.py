@@ -83,7 +83,11 @@ def where(loss: Loss) -> str:
         if unexplained >= 1
         else ""
     )
-    each = f" (each costs {loss.drops.recipients:,.0f} messages)" if loss.drops.server and _fans_out(loss.drops) else ""
+    each = (
+        f" (each costs {loss.drops.recipients:,.0f} messages)"
+        if _requests(loss.drops) and _fans_out(loss.drops)
+        else ""
+    )
     return f"Dropped: {'; '.join(found)}{each}{rest}."
 
 
@@ -97,14 +101,20 @@ def places(drops: Drops) -> list[str]:
         (drops.generator, "{:,} datagrams at the generator's sockets, whose buffers were full"),
         (drops.unsent, "{:,} messages by the server, which could not send them"),
         (drops.elsewhere, "{:,} datagrams at sockets of which neither side tells"),
+        (drops.unserved, "{:,} requests by the server, which had too many waiting"),
         (drops.server, "{:,} datagrams at the server's sockets, whose buffers were full"),
     )
     return [text.format(count) for count, text in told if count]
 
 
+def _requests(drops: Drops) -> int:
+    """Those that no recipient can have, as the server did not serve them."""
+    return (drops.server or 0) + (drops.unserved or 0)
+
+
 def _explained(drops: Drops) -> float:
-    """How many messages the counted drops cost: one that does not reach the server is lost to all its recipients."""
-    return (drops.server or 0) * drops.recipients + sum(
+    """How many messages the counted drops cost: a request that is not served is lost to all its recipients."""
+    return _requests(drops) * drops.recipients + sum(
         count or 0 for count in (drops.generator, drops.unsent, drops.elsewhere)
     )
 

@@ -66,6 +66,7 @@ def drops(trial: Trial, load: LoadResult) -> Drops:
         generator=generator,
         elsewhere=None if server is None or no_room is None else max(0, no_room - told),
         unsent=trial.server.totals.get("send_dropped") if trial.server else None,
+        unserved=trial.server.totals.get("receive_dropped") if trial.server else None,
         recipients=load.messages.expected / load.messages.sent if load.messages.sent else 0.0,
     )
 
@@ -86,5 +87,6 @@ def _sum(each: Sequence[Drops]) -> Drops:
         generator=total("generator"),
         elsewhere=total("elsewhere"),
         unsent=total("unsent"),
+        unserved=total("unserved"),
         recipients=max(one.recipients for one in each),
     )

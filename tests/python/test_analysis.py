@@ -267,6 +267,23 @@ def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) 
     assert any("a loss flatters them" in text for text in lossy.caveats)
 
 
+def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
+    run = messages_run()
+
+    def refused(trial: Trial) -> Trial:
+        assert trial.server is not None
+        totals = {**trial.server.totals, "receive_dropped": 2}
+        return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
+
+    found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
+    (text,) = [text for text in found.evidence if f"{REUSEPORT}: lost" in text]
+    cell = found.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
+    assert f"the other {cell.loss.messages - 10_000:,} of" in text
+
+
 def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
     run = messages_run()
 

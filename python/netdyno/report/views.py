@@ -293,6 +293,7 @@ def _trials(findings: ScenarioFindings) -> Table:
         *("load", "contestant", "block", "lost", "late", "duplicated", "reordered"),
         *("response mean", "response p50", "response p99"),
         *("dropped at the server's sockets", "at the generator's", "at others", "not sent by the server"),
+        "not served by it",
     )
     labels = {level.key: level.label for level in findings.levels}
     rows = (
@@ -312,7 +313,7 @@ def _trial_row(trial: LossOfTrial) -> tuple[str, ...]:
         *(words.duration(one) for one in (trial.mean_ns, trial.p50_ns, trial.p99_ns)),
         *(
             words.DASH if one is None else f"{one:,}"
-            for one in (drops.server, drops.generator, drops.elsewhere, drops.unsent)
+            for one in (drops.server, drops.generator, drops.elsewhere, drops.unsent, drops.unserved)
         ),
     )
 
