@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,21 @@ from netdyno.paths import ROOT
 WriteProgram = Callable[[Path, str], None]
 
 GOOD: dict[str, object] = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
+NEEDS = f"""
+cmake_minimum_required(VERSION 3.25)
+project(needs LANGUAGES NONE)
+function(netdyno_need_this result why)
+  set(${{why}} "This not found: build it (from source; as it says)" PARENT_SCOPE)
+endfunction()
+function(netdyno_need_there result why)
+  set(${{result}} there PARENT_SCOPE)
+endfunction()
+function(netdyno_need_that result why)
+  set(${{why}} "That not found: install that" PARENT_SCOPE)
+endfunction()
+include({ROOT}/cmake/Contestants.cmake)
+netdyno_add_contestants(servers)
+"""
 COMMAND = GOOD | {"kind": "command", "run": ["python3", "{folder}/main.py", "{build}"]}
 
 
@@ -41,6 +57,17 @@ def test_every_folder_is_found_and_says_whether_it_can_start(tmp_path: Path, wri
     assert not missing.available
     assert "not built" in missing.why_not
     assert (skipped.available, skipped.why_not) == (False, "Folly not found: how to get it")
+
+
+def test_the_build_states_every_missing_need_word_for_word(tmp_path: Path) -> None:
+    """A semicolon, which separates the elements of a CMake list, is one of the characters of a sentence."""
+    add(tmp_path, "lacking", GOOD | {"needs": ["this", "there", "that"]})
+    (tmp_path / "CMakeLists.txt").write_text(NEEDS)
+    configure = ["cmake", "-S", str(tmp_path), "-B", str(tmp_path / "build"), "-G", "Ninja"]
+    said = subprocess.run(configure, check=True, capture_output=True, text=True).stdout
+    assert "server lacking skipped: This not found: build it (from source; as it says)" in said
+    (lacking,) = discover(tmp_path, tmp_path / "build")
+    assert lacking.why_not == "This not found: build it (from source; as it says) That not found: install that"
 
 
 def test_a_command_gets_its_folders(tmp_path: Path) -> None:
