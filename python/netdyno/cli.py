@@ -213,9 +213,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _complain(str(error), 2)
     except typer.TyperException as error:
-        return _complain(error.format_message(), 2)
+        return _complain(error.format_message() + _where_it_is_told(error), 2)
     except KeyboardInterrupt:
         return 130
+
+
+def _where_it_is_told(error: typer.TyperException) -> str:
+    """The help of the command that was used wrongly; only an error of usage knows its command."""
+    context = getattr(error, "ctx", None)
+    return f" (see: ./{context.command_path} --help)" if context else ""
 
 
 def _complain(text: str, code: int) -> int:

@@ -75,13 +75,14 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["run", "--contestant", SERVER + "x"], f"no server is called '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["run", "--results", "/proc/results"], "the results folder /proc/results cannot be written"),
         (["list", "rnus"], "cannot list 'rnus' (did you mean 'runs'?)"),
-        (["list"], "Missing argument"),
+        (["list"], "Missing argument 'what'. (see: ./netdyno list --help)"),
         (["serve", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["client", "nobody"], "unknown client 'nobody'"),
         (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["report", "yesterday"], "no such run 'yesterday'"),
         (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
         (["rnu"], "No such command 'rnu'"),
+        (["frobnicate"], "No such command 'frobnicate'. (see: ./netdyno --help)"),
     ],
 )
 def test_a_mistake_is_one_line_on_stderr_and_exit_2(
