@@ -56,7 +56,7 @@ def becoming(command: Sequence[str]) -> list[str]:
         start = ["unshare", *users, "--net", "--"]
         if not (why_not := _why_not([*start, "true"])):
             return [*start, *_program("become"), *command]
-    raise NotAllowedError(why_not)
+    raise NotAllowedError(f"{why_not} ({_way_to_get_one()})")
 
 
 def entering(pid: int) -> tuple[str, ...]:
@@ -102,7 +102,7 @@ def _keeper(mounts: Sequence[str], hosts: Path | None) -> Iterator[tuple[int, bo
                 keeper.stdin.close()
                 _end(keeper)
             return
-    raise NotAllowedError(why_not)
+    raise NotAllowedError(f"{why_not} ({_way_to_get_one()})")
 
 
 def _end(keeper: subprocess.Popen[str]) -> None:
@@ -121,6 +121,16 @@ def _ways() -> list[tuple[str, ...]]:
     if missing:
         raise NotAllowedError(f"{' and '.join(missing)} not found: install util-linux")
     return [*([()] if os.geteuid() == 0 else []), _OWN_USERS]
+
+
+def _way_to_get_one() -> str:
+    """What to change where the system said no. The two sysctls are of these distributions' own kernels."""
+    if os.geteuid() == 0:
+        return "in a container, start that with CAP_SYS_ADMIN"
+    return (
+        "run it as root, or let users have namespaces: sysctl kernel.unprivileged_userns_clone=1 on Debian, "
+        "kernel.apparmor_restrict_unprivileged_userns=0 on Ubuntu"
+    )
 
 
 def _program(*arguments: str) -> tuple[str, ...]:

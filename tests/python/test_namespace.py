@@ -125,6 +125,23 @@ def test_a_program_becomes_the_only_one_in_a_namespace_and_another_can_join_it()
         assert int(seen) == network_of(program.pid)
 
 
+@pytest.mark.parametrize(
+    ("user", "way"), [(0, "start that with CAP_SYS_ADMIN"), (NOBODY, "run it as root, or let users")]
+)
+def test_a_system_that_forbids_it_is_quoted_with_the_way_to_get_it(
+    user: int, way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unshare = tmp_path / "unshare"
+    unshare.write_text("#!/bin/sh\necho 'unshare: not here' >&2\nexit 1\n")
+    unshare.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    with pytest.raises(NotAllowedError, match=rf"^unshare: not here \(.*{way}"):
+        becoming(["true"])
+    with pytest.raises(NotAllowedError, match=rf"^unshare: not here \(.*{way}"), private_namespace():
+        pass
+
+
 def test_nobody_joins_a_process_that_is_in_no_private_network() -> None:
     with pytest.raises(UserError, match=f"process {os.getpid()} is in no private network namespace"):
         entering(os.getpid())
