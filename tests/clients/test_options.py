@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from statistics import median
+
 import pytest
 
 from netdyno.model import Contestant
@@ -44,7 +47,9 @@ def test_write_mode(client: Contestant, mode: str, segments: int) -> None:
     with fake_server(count) as fake, running(client.command, fake.url, *options) as runs:
         eventually(lambda: len(counts) >= REQUESTS, "no requests")
         runs.stop()
-    assert counts[:REQUESTS] == [segments * (number + 1) for number in range(REQUESTS)]
+    each = [after - before for before, after in pairwise([0, *counts[:REQUESTS]])]
+    # On a busy machine the kernel sends some twice (loss probes, RFC 8985): more with one request, fewer with none.
+    assert (min(each), median(each)) == (segments, segments), each
 
 
 @pytest.mark.parametrize("size", [28, 1000, 100_000])
