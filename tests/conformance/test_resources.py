@@ -19,6 +19,7 @@ from tests.support.server import serving
 
 ROUNDS_BEFORE = 4
 ROUNDS = 12
+TRIES = 4
 CLIENTS = 10
 # Each client leaves this much inside the server when it goes: 12 rounds would leak 60 MiB.
 UNFINISHED = 512 << 10
@@ -27,7 +28,8 @@ MEMORY_BOUND = 24 << 20
 
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
-    """The first rounds fill what allocators and runtimes keep; after them memory stays where it is."""
+    """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
+    is a collector's to choose (Node.js 18 takes its time), but a server that leaks grows in every dozen of them."""
     unfinished = {
         "lines": b"x" * UNFINISHED,
         "rpc": wire.header(UNFINISHED + 1) + b"x" * UNFINISHED,
@@ -40,18 +42,25 @@ def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, w
         Talk(server, workload) as talk,
     ):
         after: list[int] = []
-        for _ in range(ROUNDS_BEFORE + ROUNDS):
-            crowd = [talk.client() for _ in range(CLIENTS)]
-            for client in crowd:
-                client.send(unfinished)
-            server.wait_read(*(client.address for client in crowd))
-            for client in crowd:
-                ways.choice((client.close, client.reset))()
-            talk.check()
-            after.append(proc.resident_bytes(server.pid))
-        if not proc.sanitized(server.pid):
-            grown = max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE])
-            assert grown < MEMORY_BOUND, [size >> 20 for size in after]
+
+        def play(rounds: int) -> None:
+            for _ in range(rounds):
+                crowd = [talk.client() for _ in range(CLIENTS)]
+                for client in crowd:
+                    client.send(unfinished)
+                server.wait_read(*(client.address for client in crowd))
+                for client in crowd:
+                    ways.choice((client.close, client.reset))()
+                talk.check()
+                after.append(proc.resident_bytes(server.pid))
+
+        play(ROUNDS_BEFORE)
+        for _ in range(TRIES):
+            before = max(after)
+            play(ROUNDS)
+            if max(after) - before < MEMORY_BOUND or proc.sanitized(server.pid):
+                return
+        pytest.fail(f"grows and grows, in MiB: {[size >> 20 for size in after]}")
 
 
 def test_memory_does_not_grow_with_connections(contestant: Contestant) -> None:
