@@ -20,7 +20,7 @@ class RouterInput final : public Watched {
     return Suspend{[this](Coroutine me) { waiting_ = me; }};
   }
 
-  /// After each turn: a send takes in what has happened meanwhile, and the descriptor does not tell it again.
+  /// Before each turn: a send takes in what has happened meanwhile, and the descriptor does not tell it again.
   void look_again() {
     if (waiting_ && router_.has_input()) wake();
   }

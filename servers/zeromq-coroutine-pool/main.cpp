@@ -54,9 +54,9 @@ class Server final : private Watched {
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
     while (!shared_.grace.over() && !(takes_no_more() && asked_ == 0)) {
-      loop_.turn();
-      input_.look_again();
+      input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       hand_out();
+      loop_.turn();
     }
     reception_.forget_all();
     for (auto& orders : orders_) orders.push_back({Order::Kind::end});
@@ -115,7 +115,7 @@ class Server final : private Watched {
 
   void order(Order order) { orders_[order.client->worker].push_back(std::move(order)); }
 
-  /// After a turn: what each worker is to do because of it, at once.
+  /// What each worker is to do because of a turn, at once.
   void hand_out() {
     for (std::size_t i = 0; i < orders_.size(); ++i) shared_.orders[i].put(orders_[i]);
   }

@@ -57,8 +57,8 @@ class Server {
     const Task forgetting = forget_silent();
     const Task ending = end_when_told();
     while (!grace_.over() && !(takes_no_more() && asked_ == 0)) {
+      input_.look_again();  // before a turn may wait, the first one too: the coroutines began above
       loop_.turn();
-      input_.look_again();
       finished_.clear();
     }
     reception_.forget_all();
