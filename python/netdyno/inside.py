@@ -47,11 +47,21 @@ def end_everybody_here() -> None:
             continue  # gone meanwhile, or somebody else's, who cannot be in here
 
 
-def keep(hosts: str = "") -> None:
+def adopt(setting: str) -> None:
+    """FILE=VALUE of /proc/sys: write it where the namespace has such a setting of its own, with another value."""
+    file, _, value = setting.partition("=")
+    path = Path(file)
+    if path.exists() and path.read_text().strip() != value:
+        path.write_text(value)
+
+
+def keep(hosts: str, *settings: str) -> None:
     """Keep the namespace until stdin ends, which it also does when the other end of that pipe is killed; nobody in the
-    namespace outlives that. `hosts` becomes /etc/hosts, in a mount namespace."""
+    namespace outlives that. `hosts`, unless it is empty, becomes /etc/hosts, in a mount namespace."""
     if hosts:
         subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+    for setting in settings:
+        adopt(setting)
     print("made", flush=True)
     while os.read(0, 4096):
         pass
@@ -59,7 +69,7 @@ def keep(hosts: str = "") -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """`keep [HOSTS]` or `become COMMAND…`."""
+    """`keep HOSTS SETTING…` or `become COMMAND…`."""
     what, *rest = arguments
     bring_up("lo")
     if what == "keep":

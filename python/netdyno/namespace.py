@@ -17,6 +17,7 @@ from netdyno.errors import UserError
 
 _END_TIMEOUT_S = 10.0
 _OWN_USERS = ("--user", "--map-root-user")
+_ENTER_USERS = ("--user", "--preserve-credentials")
 
 
 class NotAllowedError(Exception):
@@ -25,27 +26,31 @@ class NotAllowedError(Exception):
 
 @dataclass(frozen=True)
 class Namespace:
-    """A namespace that lives as long as the process `pid` that keeps it. Its only interface is `lo`, which is up.
+    """A namespace that lives as long as the process `pid` that keeps it. Its first interface is `lo`, which is up.
 
     `enter`, put before a command, runs it inside, under the same process id. The kernel's counters of the namespace are
-    in /proc/<pid>/net."""
+    in /proc/<pid>/net. `other_users`: it lies in another user namespace than this process."""
 
     pid: int
     enter: tuple[str, ...]
+    other_users: bool = False
 
-    def run(self, *command: str) -> str:
-        """Run a command inside and return what it prints; CalledProcessError when it fails."""
-        return subprocess.run([*self.enter, *command], check=True, capture_output=True, text=True).stdout
+    def run(self, *command: str, given: str = "") -> str:
+        """Run a command inside, with `given` as input, and return what it prints. CalledProcessError when it fails."""
+        return subprocess.run([*self.enter, *command], input=given, check=True, capture_output=True, text=True).stdout
 
 
 @contextmanager
-def private_namespace(hosts: Path | None = None) -> Iterator[Namespace]:
+def private_namespace(
+    hosts: Path | None = None, beside: Namespace | None = None, settings: Sequence[str] = ()
+) -> Iterator[Namespace]:
     """Make one. It and everything in it are gone when the block ends, and also when this process is killed. With
-    `hosts`, what runs in it has that file as its /etc/hosts. Raises NotAllowedError."""
+    `hosts`, what runs in it has that file as its /etc/hosts. One that is made `beside` another has the same users, so
+    that who is root in one may give it interfaces of the other. `settings` are FILE=VALUE of /proc/sys; those that a
+    namespace does not have of its own are left alone. Raises NotAllowedError."""
     mounts = ("--mount",) if hosts else ()
-    with _keeper(mounts, hosts) as (pid, users):
-        enter_users = ("--user", "--preserve-credentials") if users else ()
-        yield Namespace(pid, _entering(pid, (*mounts, *enter_users)))
+    with _keeper(mounts, [str(hosts or ""), *settings], beside) as (pid, other_users):
+        yield Namespace(pid, _entering(pid, (*mounts, *(_ENTER_USERS if other_users else ()))), other_users)
 
 
 def becoming(command: Sequence[str]) -> list[str]:
@@ -71,7 +76,7 @@ def entering(pid: int) -> tuple[str, ...]:
     if f"{inside.MARK}={network}".encode() not in variables:
         raise UserError(f"process {pid} is in no private network namespace of netdyno's")
     other_users = Path(f"/proc/{pid}/ns/user").stat().st_ino != Path("/proc/self/ns/user").stat().st_ino
-    return _entering(pid, ("--user", "--preserve-credentials") if other_users else ())
+    return _entering(pid, _ENTER_USERS if other_users else ())
 
 
 def _entering(pid: int, more: Sequence[str]) -> tuple[str, ...]:
@@ -80,11 +85,12 @@ def _entering(pid: int, more: Sequence[str]) -> tuple[str, ...]:
 
 
 @contextmanager
-def _keeper(mounts: Sequence[str], hosts: Path | None) -> Iterator[tuple[int, bool]]:
-    """The process that keeps a new namespace, and whether that has users of its own."""
+def _keeper(mounts: Sequence[str], arguments: Sequence[str], beside: Namespace | None) -> Iterator[tuple[int, bool]]:
+    """The process that keeps a new namespace, and whether that has other users than this process."""
     why_not = ""
-    for users in _ways():
-        command = ["unshare", *users, "--net", *mounts, "--", *_program("keep"), *([str(hosts)] if hosts else [])]
+    for users in [()] if beside else _ways():
+        unshare = [*(beside.enter if beside else ()), "unshare", *users, "--net", *mounts, "--"]
+        command = [*unshare, *_program("keep", *arguments)]
         pipe = subprocess.PIPE
         # A session of its own: Ctrl-C ends the harness in order, and the keeper after it.
         with subprocess.Popen(
@@ -97,7 +103,7 @@ def _keeper(mounts: Sequence[str], hosts: Path | None) -> Iterator[tuple[int, bo
                 why_not = keeper.stderr.read().strip() or f"unshare ended with {keeper.wait()}"
                 continue
             try:
-                yield keeper.pid, bool(users)
+                yield keeper.pid, beside.other_users if beside else bool(users)
             finally:
                 keeper.stdin.close()
                 _end(keeper)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import sys
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from netdyno.model import Contestant, Experiment, Manifest, Pinning, Scenario
 
 FAKES = Path(__file__).parent / "fakes"
 WriteProgram = Callable[[Path, str], None]
+NOBODY = 65534
 PYTHON = (sys.executable, "-I", "-S")
 
 
@@ -73,6 +75,17 @@ def bench(experiment: Experiment, tmp_path: Path) -> Bench:
         pinning=Pinning(server=(), generator=(), note="not pinned: a test"),
         folder=tmp_path,
     )
+
+
+@pytest.fixture(params=["root", "anybody"])
+def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whose rights the harness has where it makes namespaces: root's, or none but a user namespace."""
+    who: str = request.param
+    if who == "anybody":
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    elif os.geteuid() != 0:
+        pytest.skip("needs root")
+    return who
 
 
 @pytest.fixture

@@ -34,16 +34,12 @@ with private_namespace() as made:
 """
 
 
-@pytest.fixture(params=["as root", "as anybody"])
-def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Namespace]:
+@pytest.fixture
+def made(rights: str) -> Iterator[Namespace]:
     """One made with root's rights, and one made with none but a user namespace."""
-    if request.param == "as anybody":
-        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
-    elif os.geteuid() != 0:
-        pytest.skip("needs root")
     try:
         with private_namespace() as namespace:
-            assert ("--user" in namespace.enter) == (os.geteuid() != 0)
+            assert namespace.other_users == ("--user" in namespace.enter) == (rights == "anybody")
             yield namespace
     except NotAllowedError as error:
         pytest.skip(f"no namespaces here: {error}")
@@ -62,6 +58,14 @@ def test_it_has_a_network_of_its_own_whose_loopback_is_up(made: Namespace) -> No
     assert [row.split(":")[0].strip() for row in rows] == ["lo"]
     talk = "import socket as s; here = s.create_server(('127.0.0.1', 0)); s.create_connection(here.getsockname())"
     made.run(sys.executable, "-c", talk)
+
+
+def test_one_beside_another_is_another_network_of_the_same_users(made: Namespace) -> None:
+    with private_namespace(beside=made) as second:
+        assert network_of(second.pid) not in (network_of(made.pid), network_of("self"))
+        users = [Path(f"/proc/{pid}/ns/user").readlink() for pid in (made.pid, second.pid)]
+        assert users[0] == users[1]
+        assert second.other_users == made.other_users
 
 
 def test_a_command_inside_keeps_its_process_id_and_is_told_where_it_is(made: Namespace) -> None:
