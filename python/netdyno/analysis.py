@@ -34,6 +34,7 @@ from netdyno.findings import (
 from netdyno.model import Experiment, LoadResult, Run, Scenario, Trial, type_level
 from netdyno.options import LOAD, SERVER, settings
 from netdyno.stats import Comparison, Samples
+from netdyno.transports import LOOPBACK_ADDRESS
 
 LEVEL_UNITS = {
     "connections": "connections",
@@ -52,6 +53,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         run_id=run.run_id,
         experiment=run.experiment.name,
         question=run.experiment.question,
+        link=run.experiment.link_words,
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=run.experiment.blocks,
@@ -293,7 +295,7 @@ def _figures(
 
 def _cell(name: str, level: str, trials: Sequence[tuple[Trial, LoadResult]], asked: Experiment) -> CellFigures:
     figures = [(trial.block, load, trial.server) for trial, load in trials]
-    return cells.figures(name, level, figures, asked.seed, losses.of_cell(trials, asked.loss_bound, asked.seed))
+    return cells.figures(name, level, figures, asked.seed, losses.of_cell(trials, asked))
 
 
 def _drift(samples: Mapping[str, Samples]) -> float:
@@ -371,7 +373,16 @@ def _commands(run: Run) -> tuple[Command, ...]:
     if started is not None and started.load is not None:
         plan = started.load.plan
         wanted = settings(scenarios[started.scenario], started.levels)
-        server, load = by_hand(started, plan.url, wanted, run.experiment, plan.seed)
-        commands.append(Command("One trial by hand: the server", shlex.join(server)))
-        commands.append(Command("One trial by hand: its load", shlex.join(load)))
+        endpoint, how = _endpoint_by_hand(plan.url, run.experiment)
+        server, load = by_hand(started, endpoint, wanted, run.experiment, plan.seed)
+        commands.append(Command(f"One trial by hand{how}: the server", shlex.join(server)))
+        commands.append(Command(f"One trial by hand{how}: its load", shlex.join(load)))
     return tuple(commands)
+
+
+def _endpoint_by_hand(url: str, asked: Experiment) -> tuple[str, str]:
+    """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
+    if asked.link == "loopback":
+        return url, ""
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

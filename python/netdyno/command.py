@@ -14,9 +14,9 @@ CHECK_DURATION_S = 0.02
 """Window of the closing check: it only asks whether a fresh connection still gets true answers."""
 
 
-def server_command(contestant: Contestant, settings: Settings) -> list[str]:
-    """The server on a free port of the loopback, over the contestant's transport, with the options of the cell."""
-    listen = transports.of(contestant).listen
+def server_command(contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS) -> list[str]:
+    """The server on a free port of an address, over the contestant's transport, with the options of the cell."""
+    listen = transports.of(contestant).at(address)
     return _server(contestant.command, listen, settings, added_options(contestant, settings))
 
 

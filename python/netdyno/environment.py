@@ -80,7 +80,7 @@ def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = 
         **_commit(root),
         "libraries": libraries(root / "packages" / "debian.txt"),
         "python": platform.python_version(),
-        "link": experiment.link,
+        "link": experiment.link_words,
         "pinning.server": ",".join(map(str, pinning.server)) or "none",
         "pinning.generator": ",".join(map(str, pinning.generator)) or "none",
         "pinning.note": pinning.note,

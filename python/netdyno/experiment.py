@@ -18,7 +18,7 @@ from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
-from netdyno.units import parse_duration
+from netdyno.units import parse_duration, parse_rate
 
 _TOP = {
     "question": "question",
@@ -29,6 +29,7 @@ _TOP = {
     "timeout": "timeout_s",
     "loss-bound": "loss_bound",
     "link": "link",
+    "link-rate": "link_rate",
     "seed": "seed",
 }
 _SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
@@ -251,7 +252,7 @@ def _choices(field: str, values: Mapping[str, object]) -> str:
     words = {
         "arrivals": ("closed", "constant", "poisson"),
         "metric": ("throughput", "p50", "p99", "mean"),
-        "link": ("loopback",),
+        "link": ("loopback", "lan"),
     }.get(field)
     return did_you_mean(str(values.get(field)), words) if words else ""
 
@@ -306,5 +307,18 @@ def _check_amounts(where: str, experiment: Experiment) -> None:
         raise UserError(f"{where}: key 'loss-bound': {experiment.loss_bound} is not a share from 0 to below 1")
     if experiment.duration_s <= 0:
         raise UserError(f"{where}: key 'duration': must be above 0")
+    _check_link(where, experiment)
     if not experiment.contestants:
         raise UserError(f"{where}: key 'contestants': names nobody; write [\"*\"] for all")
+
+
+def _check_link(where: str, experiment: Experiment) -> None:
+    """The loopback takes whatever the programs give it: a rate would not be kept there."""
+    if experiment.link_rate is None:
+        return
+    if experiment.link == "loopback":
+        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
+    try:
+        parse_rate(experiment.link_rate)
+    except ValueError as error:
+        raise UserError(f"{where}: key 'link-rate': {error}") from error

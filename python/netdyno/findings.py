@@ -286,6 +286,7 @@ class Analysis:
     run_id: str
     experiment: str
     question: str
+    link: str
     started_at: str
     finished_at: str | None
     blocks_planned: int

@@ -336,8 +336,14 @@ class Experiment(Frozen):
     duration_s: float
     timeout_s: float = 10.0
     loss_bound: float = 0.001
-    link: Literal["loopback"] = "loopback"
+    link: Literal["loopback", "lan"] = "loopback"
+    link_rate: str | None = None
     seed: int = 1
+
+    @property
+    def link_words(self) -> str:
+        """The link as reports name it: "loopback", "lan", "lan at 1gbit"."""
+        return f"{self.link} at {self.link_rate}" if self.link_rate else self.link
 
 
 class Run(Frozen):

@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.namespace import NotAllowedError, private_namespace
-from netdyno.transports import Transport
+from netdyno import lan
+from netdyno.model import Experiment
+from netdyno.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.transports import LOOPBACK_ADDRESS, Transport
+from netdyno.units import parse_rate
 
 
 class NoNetworkError(Exception):
@@ -16,25 +19,53 @@ class NoNetworkError(Exception):
 
 
 class Network(NamedTuple):
-    """`enter` stands before the command of each program of the trial; `counters` is where the kernel counts."""
+    """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
+    is where the kernel counts what the server sends and receives."""
 
-    enter: tuple[str, ...]
+    server: tuple[str, ...]
+    load: tuple[str, ...]
     counters: Path
+    address: str = LOOPBACK_ADDRESS
 
 
-MACHINE = Network((), Path("/proc/net"))
+MACHINE = Network((), (), Path("/proc/net"))
 
 
 @contextmanager
-def network_for(transport: Transport) -> Iterator[Network]:
+def network_for(transport: Transport, experiment: Experiment) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if not transport.private:
+    if experiment.link == "lan":
+        with _over_lan(transport, experiment) as network:
+            yield network
+    elif transport.private:
+        with _alone(transport) as network:
+            yield network
+    else:
         yield MACHINE
-        return
+
+
+@contextmanager
+def _alone(transport: Transport) -> Iterator[Network]:
     try:
         with private_namespace() as made:
-            yield Network(made.enter, Path(f"/proc/{made.pid}/net"))
+            yield Network(made.enter, made.enter, _counters(made))
     except NotAllowedError as error:
         raise NoNetworkError(
             f"{transport.name} is measured in a private network namespace only, and none can be had here: {error}"
         ) from error
+
+
+@contextmanager
+def _over_lan(transport: Transport, experiment: Experiment) -> Iterator[Network]:
+    if transport.private:
+        raise NoNetworkError(f"the link lan does not carry {transport.name}; measure it over the loopback")
+    rate_hz = parse_rate(experiment.link_rate) if experiment.link_rate else None
+    try:
+        with lan.joined(rate_hz) as made:
+            yield Network(made.server.enter, made.load.enter, _counters(made.server), lan.SERVER_ADDRESS)
+    except NotAllowedError as error:
+        raise NoNetworkError(f"the link {experiment.link_words} cannot be had here: {error}") from error
+
+
+def _counters(namespace: Namespace) -> Path:
+    return Path(f"/proc/{namespace.pid}/net")

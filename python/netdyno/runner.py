@@ -126,7 +126,8 @@ def announcement(
     seconds = plan.estimate_seconds(experiment, contestants, clients)
     return (
         f"{experiment.name}: {experiment.question} {experiment.blocks} blocks of {cells} trials "
-        f"({len(contestants)} contestants), about {format_clock(seconds)} (minutes:seconds)"
+        f"({len(contestants)} contestants) over {experiment.link_words}, "
+        f"about {format_clock(seconds)} (minutes:seconds)"
     )
 
 

@@ -10,6 +10,7 @@ from netdyno import words
 from netdyno.model import Contestant, LoadResult
 from netdyno.options import Settings, whose
 
+LOOPBACK_ADDRESS = "127.0.0.1"
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
 MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
@@ -25,8 +26,9 @@ MOST_DATAGRAM_BYTES = 65_507
 
 
 class Transport(NamedTuple):
-    """`listen` is where the server of a trial listens. With `messages` there are no connections and no stream: what
-    is lost is a figure that stands beside every latency, and no fault that strikes a trial out."""
+    """`listen` is where the server of a trial listens, at an address that the link decides (see `at`). With `messages`
+    there are no connections and no stream: what is lost is a figure that stands beside every latency, and no fault that
+    strikes a trial out."""
 
     name: str
     listen: str
@@ -38,12 +40,16 @@ class Transport(NamedTuple):
     private: bool = False
     """A trial needs a network namespace of its own, so that nothing of it leaves the machine."""
 
+    def at(self, address: str) -> str:
+        """Where the server listens whose link has this address: on a free port, or in a group that needs no address."""
+        return self.listen.format(address=address)
+
 
 TRANSPORTS: Mapping[str, Transport] = {
     one.name: one
     for one in (
-        Transport("tcp", "tcp://127.0.0.1:0", messages=False),
-        Transport("udp", "udp://127.0.0.1:0", messages=True, datagrams=True, most_bytes=MOST_DATAGRAM_BYTES),
+        Transport("tcp", "tcp://{address}:0", messages=False),
+        Transport("udp", "udp://{address}:0", messages=True, datagrams=True, most_bytes=MOST_DATAGRAM_BYTES),
         # A group of the local scope (RFC 2365); a trial runs in a namespace of its own, whose one interface is lo.
         Transport(
             "multicast",
@@ -54,7 +60,7 @@ TRANSPORTS: Mapping[str, Transport] = {
             datagrams=True,
             private=True,
         ),
-        Transport("zmq+tcp", "zmq+tcp://127.0.0.1:0", messages=True),
+        Transport("zmq+tcp", "zmq+tcp://{address}:0", messages=True),
     )
 }
 

@@ -68,7 +68,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
-        with network_for(transports.of(contestant)) as network:
+        with network_for(transports.of(contestant), bench.experiment) as network:
             measured = _measure(cell, wanted, contestant, bench, log, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
@@ -95,8 +95,7 @@ def log_path(cell: Cell) -> Path:
 def _measure(
     cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
 ) -> _Measured:
-    enter = network.enter
-    command = [*enter, *server_command(contestant, wanted)]
+    command = [*network.server, *server_command(contestant, wanted, network.address)]
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
         ready = _wait_ready(server, lines, bench)
@@ -104,10 +103,10 @@ def _measure(
         datagrams = transports.of(contestant).datagrams
         watch = Watch(ready.pid, bench.experiment, network.counters, datagrams=datagrams)
         program, command = _load_program(cell, wanted, ready, bench)
-        load = generate.measure(program, [*enter, *command], server, watch, bench, log)
+        load = generate.measure(program, [*network.load, *command], server, watch, bench, log)
         await_closes(ready.pid, descriptors)
         closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
-        check, check_error = generate.check([*enter, *closing], bench, log)
+        check, check_error = generate.check([*network.load, *closing], bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     observed = watch.observation(totals)

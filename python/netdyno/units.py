@@ -28,6 +28,19 @@ def parse_bytes(text: str) -> int:
     return int(match[1]) * _BYTES[match[2] or ""]
 
 
+_BITS_HZ = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+_RATE = re.compile(r"([1-9]\d*)(bit|kbit|mbit|gbit)")
+
+
+def parse_rate(text: str) -> int:
+    """Bits per second of the rate of a link such as "1gbit", in the decimal units of tc(8). Raises ValueError with the
+    accepted form."""
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is not a rate: write a whole number and a unit, such as '10mbit' or '1gbit'")
+    return int(match[1]) * _BITS_HZ[match[2]]
+
+
 def format_duration(seconds: float) -> str:
     """A duration as the programs take it: whole units only, the largest that loses nothing down to 1 ns."""
     nanoseconds = round(seconds * 1e9)

@@ -95,6 +95,21 @@ def test_the_commands_by_hand_are_those_of_the_trial() -> None:
     assert commands[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
 
+def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
+    run = paired_run()
+    trials = tuple(
+        replace(one, load=replace(one.load, plan=replace(one.load.plan, url="tcp://10.77.0.1:7000")))
+        for one in run.trials
+        if one.load is not None
+    )
+    lan = analyse(replace(run, trials=trials, experiment=replace(run.experiment, link="lan", link_rate="1gbit")))
+    assert lan.link == "lan at 1gbit"
+    server, load = lan.commands[2:]
+    assert server.purpose == "One trial by hand, over the loopback: the server"
+    assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
+    assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
+
+
 # --- the answers -------------------------------------------------------------------------------------------------
 
 
@@ -282,6 +297,18 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
     assert cell.loss is not None
     assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
     assert f"the other {cell.loss.messages - 10_000:,} of" in text
+
+
+def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
+    """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
+    run = messages_run()
+    lan = analyse(replace(run, experiment=replace(run.experiment, link="lan"))).scenarios[0]
+    for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
+        cell = found.cell(REUSEPORT, "connections=1000")
+        assert cell is not None
+        assert cell.loss is not None
+        assert cell.loss.drops.generator
+        assert cell.loss.drops.elsewhere == elsewhere(cell.loss.drops)
 
 
 def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:

@@ -33,6 +33,11 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
     assert all(value not in ("", []) for value in found.values())
 
 
+def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Path) -> None:
+    lan = msgspec.structs.replace(experiment, link="lan", link_rate="1gbit")
+    assert environment.collect(lan, pinning.choose(), tmp_path)["link"] == "lan at 1gbit"
+
+
 def test_a_folder_that_is_no_repository_says_so(experiment: Experiment, tmp_path: Path) -> None:
     found = environment.collect(experiment, pinning.choose(), tmp_path, root=tmp_path)
     assert found["git_commit"] == "unknown (no git, or no repository)"

@@ -48,6 +48,13 @@ def test_units_names_and_defaults() -> None:
     assert (scenario.arrivals, scenario.depth, scenario.connect_rate) == ("closed", 1, "burst")
 
 
+def test_a_link_and_its_rate() -> None:
+    assert (parse(GOOD).link, parse(GOOD).link_words) == ("loopback", "loopback")
+    assert parse(GOOD.replace("blocks = 3", 'blocks = 3\nlink = "lan"')).link_words == "lan"
+    limited = parse(GOOD.replace("blocks = 3", 'blocks = 3\nlink = "lan"\nlink-rate = "100mbit"'))
+    assert (limited.link, limited.link_rate, limited.link_words) == ("lan", "100mbit", "lan at 100mbit")
+
+
 def test_it_is_frozen() -> None:
     with pytest.raises(AttributeError):
         parse(GOOD).blocks = 4  # type: ignore[misc]
@@ -81,6 +88,14 @@ def test_it_is_frozen() -> None:
             "where-possible: key 'threads': 0",
         ),
         ('["*"]', "[]", "good.toml: key 'contestants': names nobody"),
+        ("blocks = 3", 'blocks = 3\nlink = "lam"', "key 'link': Invalid enum value 'lam' (did you mean 'lan'?)"),
+        ("blocks = 3", 'blocks = 3\nlink-rate = "1gbit"', "key 'link-rate': the loopback has no rate; write link = "),
+        (
+            "blocks = 3",
+            'blocks = 3\nlink = "lan"\nlink-rate = "fast"',
+            "key 'link-rate': 'fast' is not a rate: write a whole number and a unit",
+        ),
+        ("blocks = 3", 'blocks = 3\nlink = "lan"\nlink-rate = 1', "key 'link-rate': Expected `str | null`, got `int`"),
         ("generator-threads", "generator-thread", "scenario 1 ('echo'): unknown key 'generator-thread' (did you mean"),
         (
             "generator-threads = 2",

@@ -179,6 +179,11 @@ def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
     assert estimate_seconds(experiment, [contestant("a"), contestant("b", workloads=("chat",))]) == alone
 
 
+def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:
+    alone = estimate_seconds(experiment, [contestant("a")])
+    assert estimate_seconds(msgspec.structs.replace(experiment, link="lan"), [contestant("a")]) > alone
+
+
 def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:
     assert most_connections(experiment) == 2
 

@@ -57,6 +57,13 @@ def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
     assert "skipped: folly-fibers (60 trials): Folly not found" in flat
 
 
+def test_the_link_is_said() -> None:
+    run = paired_run()
+    assert " over loopback in 1 block, " in re.sub(r"\s+", " ", text(analyse(run)))
+    lan = replace(run, experiment=replace(run.experiment, link="lan", link_rate="1gbit"))
+    assert " over lan at 1gbit in 1 block, " in re.sub(r"\s+", " ", text(analyse(lan)))
+
+
 def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
     rpc = re.sub(r"\s+", " ", text(found).split("\nrpc-open ")[1].split("\nchat ")[0])
     assert "send lag p99 at most" in rpc

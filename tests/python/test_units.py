@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.units import format_clock, format_duration, parse_bytes, parse_duration
+from netdyno.units import format_clock, format_duration, parse_bytes, parse_duration, parse_rate
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,19 @@ def test_a_size_is_read_in_its_unit(text: str, size: int) -> None:
 def test_what_is_no_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="16KiB"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "rate_hz"), [("1bit", 1), ("64kbit", 64_000), ("10mbit", 10_000_000), ("1gbit", 1_000_000_000)]
+)
+def test_the_rate_of_a_link_is_read_in_its_unit(text: str, rate_hz: int) -> None:
+    assert parse_rate(text) == rate_hz
+
+
+@pytest.mark.parametrize("text", ["", "10", "gbit", "0gbit", "-1gbit", "1.5gbit", "1 gbit", "1Gbit", "1gbps"])
+def test_what_is_no_rate_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match="10mbit"):
+        parse_rate(text)
 
 
 @given(st.integers(min_value=0, max_value=10**13))

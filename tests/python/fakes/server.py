@@ -12,6 +12,12 @@ MODE = os.environ.get("FAKE_SERVER", "good")
 totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
 
 
+def told() -> str:
+    """The address that --listen names."""
+    where = sys.argv[2] if sys.argv[1:2] == ["--listen"] else "tcp://127.0.0.1:0"
+    return where.partition("://")[2].rpartition(":")[0]
+
+
 def listen() -> socket.socket:
     if MODE == "port_in_use":
         taken = socket.create_server(("127.0.0.1", 0))
@@ -21,7 +27,7 @@ def listen() -> socket.socket:
             sys.exit(f"cannot listen on {taken.getsockname()[1]}: {error.strerror}")
     if MODE == "dies_at_start":
         sys.exit(3)
-    return socket.create_server(("127.0.0.1", 0))
+    return socket.create_server((told(), 0))
 
 
 def announce(listener: socket.socket) -> None:
@@ -29,7 +35,7 @@ def announce(listener: socket.socket) -> None:
         signal.pause()
     if MODE == "babbles":
         os.write(1, b"Listening, I think\n")
-    ready = {"ready": True, "endpoint": f"tcp://127.0.0.1:{listener.getsockname()[1]}", "pid": os.getpid()}
+    ready = {"ready": True, "endpoint": f"tcp://{told()}:{listener.getsockname()[1]}", "pid": os.getpid()}
     os.write(1, json.dumps(ready).encode() + b"\n")  # not print: a signal may come while it writes
 
 
@@ -70,8 +76,8 @@ def serve(listener: socket.socket) -> None:
 def serve_datagrams() -> None:
     """A hello of 16 bytes gets its welcome; what a client that is known says comes back."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
-        server.bind(("127.0.0.1", 0))
-        ready = {"ready": True, "endpoint": f"udp://127.0.0.1:{server.getsockname()[1]}", "pid": os.getpid()}
+        server.bind((told(), 0))
+        ready = {"ready": True, "endpoint": f"udp://{told()}:{server.getsockname()[1]}", "pid": os.getpid()}
         os.write(1, json.dumps(ready).encode() + b"\n")
         known: set[object] = set()
         while True:
