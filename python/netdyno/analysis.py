@@ -11,12 +11,12 @@ import itertools
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, stats, words
+from netdyno import answers, cells, loss_words, losses, measured, stats, words
 from netdyno.command import by_hand
 from netdyno.findings import (
     Analysis,
@@ -31,18 +31,11 @@ from netdyno.findings import (
     Standing,
     TrialNote,
 )
+from netdyno.levels import level_key, level_label
 from netdyno.model import Experiment, LoadResult, Run, Scenario, Trial, type_level
-from netdyno.options import LOAD, SERVER, settings
+from netdyno.options import settings
 from netdyno.stats import Comparison, Samples
 from netdyno.transports import LOOPBACK_ADDRESS
-
-LEVEL_UNITS = {
-    "connections": "connections",
-    "rate": "msg/s offered",
-    "rate-per-connection": "msg/s offered on each connection",
-    "size": "B messages",
-    "depth": "in flight",
-}
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
@@ -80,29 +73,6 @@ def contestants(run: Run) -> tuple[str, ...]:
 # --- levels ------------------------------------------------------------------------------------------------------
 
 
-def level_key(values: Mapping[str, type_level]) -> str:
-    """One text per combination of levels, the same whatever the order of its factors."""
-    return ", ".join(f"{name}={values[name]}" for name in sorted(values))
-
-
-def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
-    """A level as people say it; a scenario without factors is named by its connections."""
-    shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
-    return ", ".join(level_words(name, value) for name, value in shown.items())
-
-
-def level_words(factor: str, value: type_level) -> str:
-    """One level: its unit where it has one, and whose it is where both sides have such an option."""
-    if factor in LEVEL_UNITS:
-        return f"{value} {LEVEL_UNITS[factor]}"
-    side, _, name = factor.rpartition(".")
-    if side == "both":
-        return f"{name} {value} on both sides"
-    if side == "" and name in LOAD and name in SERVER:
-        side = "client"
-    return f"{side} {name} {value}".lstrip()
-
-
 def _levels(run: Run, scenario: Scenario) -> tuple[LevelInfo, ...]:
     """Every planned combination in planned order; then what only trials name."""
     planned = [
@@ -128,19 +98,9 @@ def metric(scenario: Scenario, load: LoadResult) -> float:
     }[scenario.metric]
 
 
-def _valid(run: Run, scenario: Scenario) -> Iterable[tuple[Trial, LoadResult]]:
-    """Valid trials with figures; of a cell measured twice the first, so that no repeat can be picked for its value."""
-    seen: set[tuple[int, str, str]] = set()
-    for trial in run.trials:
-        key = (trial.block, level_key(trial.levels), trial.contestant)
-        if trial.scenario == scenario.name and trial.status == "valid" and trial.load is not None and key not in seen:
-            seen.add(key)
-            yield trial, trial.load
-
-
 def _samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Samples]:
     found: dict[str, dict[stats.Cell, float]] = {name: {} for name in names}
-    for trial, load in _valid(run, scenario):
+    for trial, load in measured.valid(run, scenario):
         figure = metric(scenario, load)
         if figure > 0:
             found[trial.contestant][trial.block, level_key(trial.levels)] = figure
@@ -190,7 +150,7 @@ def _scenario(
         caveats=(
             *answers.caveats(scenario, standings, figures, levels, names),
             *loss_words.caveats(figures, bound),
-            *answers.added_options(scenario, [trial for trial, _ in _valid(run, scenario)]),
+            *answers.added_options(scenario, [trial for trial, _ in measured.valid(run, scenario)]),
         ),
         better=answers.better(scenario),
         levels=levels,
@@ -283,13 +243,13 @@ def _ranked(run: Run, scenario: Scenario, effects: Mapping[str, float], family: 
 def _figures(
     run: Run, scenario: Scenario, levels: Sequence[LevelInfo], names: Sequence[str]
 ) -> tuple[CellFigures, ...]:
-    measured: dict[tuple[str, str], list[tuple[Trial, LoadResult]]] = {}
-    for trial, load in sorted(_valid(run, scenario), key=lambda one: one[0].block):
-        measured.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
+    by_cell: dict[tuple[str, str], list[tuple[Trial, LoadResult]]] = {}
+    for trial, load in sorted(measured.valid(run, scenario), key=lambda one: one[0].block):
+        by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
         _cell(name, level.key, trials, run.experiment)
         for level, name in itertools.product(levels, names)
-        if (trials := measured.get((level.key, name)))
+        if (trials := by_cell.get((level.key, name)))
     )
 
 

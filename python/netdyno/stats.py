@@ -39,7 +39,8 @@ FEWEST_BLOCKS_FOR_INTERVAL = 5
 
 @dataclass(frozen=True)
 class Pairs:
-    """The cells two contestants share: block, level and log ratio of each, in one order."""
+    """The cells two contestants share: block, level and log ratio of each, in one order. (Of shares, which may be 0,
+    claims take the difference for the log ratio.)"""
 
     blocks: NDArray[np.int64]
     levels: NDArray[np.int64]
@@ -60,11 +61,17 @@ def pair(a: Samples, b: Samples) -> Pairs:
     for cell in shared:
         if not (a[cell] > 0 and b[cell] > 0):
             raise ValueError(f"cell {cell}: a ratio needs values above 0, got {a[cell]} and {b[cell]}")
-    level_number = {level: number for number, level in enumerate(sorted({level for _, level in shared}))}
+    return pairs_of({cell: math.log(a[cell] / b[cell]) for cell in shared})
+
+
+def pairs_of(contrasts: Mapping[Cell, float]) -> Pairs:
+    """What two sides differ by, cell by cell, as pairs."""
+    cells = sorted(contrasts)
+    level_number = {level: number for number, level in enumerate(sorted({level for _, level in cells}))}
     return Pairs(
-        np.array([block for block, _ in shared], dtype=np.int64),
-        np.array([level_number[level] for _, level in shared], dtype=np.int64),
-        np.array([math.log(a[cell] / b[cell]) for cell in shared], dtype=np.float64),
+        np.array([block for block, _ in cells], dtype=np.int64),
+        np.array([level_number[level] for _, level in cells], dtype=np.int64),
+        np.array([contrasts[cell] for cell in cells], dtype=np.float64),
     )
 
 
@@ -191,20 +198,27 @@ def _weighted_quantiles(values: Floats, weights: Floats, at: tuple[float, float]
 
 
 def ratio_interval(pairs: Pairs, seed: int = 1) -> Interval | None:
-    """Interval of the geometric-mean ratio; a block is drawn with all of its levels or not at all."""
+    """Interval of the geometric-mean ratio."""
+    logs = mean_interval(pairs, seed)
+    return logs and Interval(math.exp(logs.low), math.exp(logs.high))
+
+
+def mean_interval(pairs: Pairs, seed: int = 1) -> Interval | None:
+    """Interval of the mean over pairs, each level weighing the same; a block is drawn with all of its levels or not at
+    all."""
     names, block = np.unique(pairs.blocks, return_inverse=True)
     shape = (len(names), int(pairs.levels.max(initial=-1)) + 1)
     sums, counts = np.zeros(shape), np.zeros(shape)
     np.add.at(sums, (block, pairs.levels), pairs.log_ratios)
     np.add.at(counts, (block, pairs.levels), 1.0)
 
-    def ratios(multiplicities: Floats) -> Floats:
+    def means_of(multiplicities: Floats) -> Floats:
         drawn = multiplicities @ counts
         means = np.divide(multiplicities @ sums, drawn, out=np.zeros_like(drawn), where=drawn > 0)
         present = np.count_nonzero(drawn, axis=1)
-        return np.asarray(np.exp(means.sum(axis=1) / np.where(present, present, np.nan)))
+        return np.asarray(means.sum(axis=1) / np.where(present, present, np.nan))
 
-    return interval(ratios, len(names), seed)
+    return interval(means_of, len(names), seed)
 
 
 # --- verdicts ----------------------------------------------------------------------------------------------------

@@ -25,8 +25,9 @@ from made_run import (
 from msgspec.structs import replace
 
 from netdyno import answers, cells, hdr, stats, words
-from netdyno.analysis import analyse, level_words
+from netdyno.analysis import analyse
 from netdyno.findings import Analysis, ScenarioFindings
+from netdyno.levels import level_words
 from netdyno.model import Run, Trial
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from netdyno import loss_words, words
-from netdyno.analysis import level_words
 from netdyno.findings import CellFigures, Cost, Estimate, LevelInfo, ScenarioFindings
+from netdyno.levels import level_words
 from netdyno.report import theme
 from netdyno.report.drawing import (
     Panel,

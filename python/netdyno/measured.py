@@ -1,0 +1,26 @@
+"""Which stored trials stand for the cells of a run. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from netdyno.levels import level_key
+from netdyno.model import LoadResult, Run, Scenario, Status, Trial
+
+VALID: tuple[Status, ...] = ("valid",)
+
+
+def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
+    """The trials that enter a figure."""
+    return first(run, scenario.name, VALID)
+
+
+def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
+    """Trials with figures of one of these statuses; of a cell measured twice the first, so that no repeat can be picked
+    for its value."""
+    seen: set[tuple[int, str, str]] = set()
+    for trial in run.trials:
+        key = (trial.block, level_key(trial.levels), trial.contestant)
+        if trial.scenario == scenario and trial.status in statuses and trial.load is not None and key not in seen:
+            seen.add(key)
+            yield trial, trial.load
