@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from netdyno import answers, cells, loss_words, losses, measured, stats, words
+from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.findings import (
     Analysis,
@@ -54,6 +55,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         trial_seconds=(run.experiment.warmup_s, run.experiment.duration_s),
         contestants=names,
         scenarios=tuple(_scenario(run, one, names, _samples(run, one, names), level) for one in scenarios),
+        claims=judge(run, level),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
         set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from netdyno.claims.parse import parse as parse_claims
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.model import GENERATOR, Experiment, Scenario, type_level
 from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
@@ -33,7 +34,7 @@ _TOP = {
     "seed": "seed",
 }
 _SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
-TOP_KEYS = (*_TOP, "scenario")
+TOP_KEYS = (*_TOP, "scenario", "claim")
 SCENARIO_KEYS = (*_SCENARIO, "factors", "server", "where-possible")
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
@@ -91,10 +92,12 @@ def parse(text: str, name: str, where: str) -> Experiment:
         raise UserError(f"{where}: 'scenario' must be one or more [[scenario]] tables")
     scenarios = tuple(_scenario(table, f"{where}: scenario {number}") for number, table in enumerate(tables, 1))
     _check_unique(where, scenarios)
+    claims = raw.pop("claim", [])
     values = {_TOP[key]: _seconds(where, key, value) if key in _DURATIONS else value for key, value in raw.items()}
     experiment = _convert(where, {"name": name, **values, "scenarios": scenarios}, Experiment)
     _check_amounts(where, experiment)
-    return experiment
+    found = parse_claims(claims, experiment.scenarios, experiment.contestants, where)
+    return msgspec.structs.replace(experiment, claims=found)
 
 
 def _scenario(table: object, where: str) -> Scenario:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from netdyno.claims.verdicts import Judged
 from netdyno.model import About, Scenario, Status, type_level
 from netdyno.stats import Better, Comparison, Interval
 
@@ -295,6 +296,8 @@ class Analysis:
     """Warm-up and measured window of each trial, in seconds."""
     contestants: tuple[str, ...]
     scenarios: tuple[ScenarioFindings, ...]
+    claims: tuple[Judged, ...]
+    """Of the experiment; empty where it makes none."""
     level: float
     """The chance, per scenario, that its ranking claims any difference that is not there (at most)."""
     counts: Counts

@@ -18,7 +18,7 @@ from netdyno.errors import UserError, did_you_mean
 from netdyno.model import About, Experiment, Run, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 3  # 2: the table about; 3: what transports that carry messages add
+SCHEMA_VERSION = 4  # 2: the table about; 3: what transports that carry messages add; 4: claims
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
 FILE_NAME = "run.sqlite"
 

@@ -7,17 +7,22 @@ import re
 import pytest
 
 from netdyno import experiment
+from netdyno.claims import parse
+from netdyno.claims.metrics import METRICS
+from netdyno.claims.why import EXPLANATIONS
 from netdyno.model import Scenario
 from netdyno.options import LOAD, SERVER, SIDES
 from netdyno.paths import ROOT
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
-CHAPTERS = dict(re.findall(r"^## `?\[?([\w. -]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 KEYS = {
     "The experiment": experiment.TOP_KEYS,
     "A scenario": experiment.SCENARIO_KEYS,
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
+    "A claim": parse.CLAIM_KEYS,
+    "A claim's test": ({key for keys in parse.TEST_KEYS.values() for key in keys} | METRICS.keys()),
 }
 
 
@@ -30,7 +35,20 @@ def test_every_option_that_some_servers_lack_is_named() -> None:
 def test_every_key_is_explained_and_no_other(chapter: str) -> None:
     first_cells = re.findall(r"^\| (`[^|]*) \|", CHAPTERS[chapter], re.MULTILINE)
     explained = [key for cell in first_cells for key in re.findall(r"`([^`]+)`", cell)]
-    assert sorted(explained) == sorted(KEYS[chapter])
+    kinds = parse.TEST_KEYS if chapter == "A claim's test" else ()
+    assert sorted(explained) == sorted([*KEYS[chapter], *kinds])
+
+
+def test_every_explanation_of_a_claim_is_named() -> None:
+    (row,) = [line for line in CHAPTERS["A claim"].splitlines() if line.startswith("| `why`")]
+    assert re.findall(r"`([a-z-]+)`", row)[1:] == list(EXPLANATIONS)
+
+
+def test_the_example_of_a_claim_is_one() -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (claim,) = re.findall(r"^```toml claim\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (found,) = experiment.parse(f"{example}\n{claim}", "example", "docs/experiments.md").claims
+    assert (found.id, found.why) == ("A1", "delayed-acks")
 
 
 def test_the_example_is_an_experiment() -> None:

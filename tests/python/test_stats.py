@@ -67,6 +67,15 @@ def test_p_value_is_attainable_and_blind_to_who_is_called_a(differences: list[fl
     assert p == stats.sign_flip_p(pairs_of([-d for d in differences]))
 
 
+def test_what_the_pairs_of_a_block_share_is_flipped_once() -> None:
+    """Four pairs that agree prove something if each is a coin of its own, and little if they come from two blocks."""
+    apart = pairs_of([1.0, 1.1, 1.2, 1.3])
+    together = stats.Pairs(np.array([1, 1, 2, 2]), np.array([0, 1, 0, 1]), apart.log_ratios)
+    assert stats.block_flip_p(apart) == stats.sign_flip_p(apart) == stats.smallest_p(4)
+    assert stats.block_flip_p(together) == stats.smallest_p(2) == 0.5
+    assert stats.block_flip_p(pairs_of([])) == 1.0
+
+
 def test_drawn_p_values_are_never_zero_and_agree_with_the_count() -> None:
     strong = pairs_of([1.0] * (stats.ENUMERATED_PAIRS + 5))
     assert stats.sign_flip_p(strong) == stats.smallest_p(len(strong)) > 0

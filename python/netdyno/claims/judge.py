@@ -1,0 +1,249 @@
+"""From a stored run to the verdicts on its claims. Pure: a verdict comes from data only, the same run gives the same
+verdicts.
+
+A comparison holds or fails where the 95% interval over blocks leaves out the threshold and the exact sign-flip test
+over blocks passes; else it is open. To be confirmed, everything that the claim needs must hold, each at 5% by
+itself: more comparisons make that harder, so nothing is corrected. To be refuted, one that fails is enough, and more of
+them make that easier, so there Holm's correction spans all comparisons of the claim (docs/adr/claims.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from netdyno import measured, stats, transports, words
+from netdyno.claims import speech
+from netdyno.claims.metrics import METRICS, Metric
+from netdyno.claims.needs import missing_need, missing_trials
+from netdyno.claims.steps import Step, apart, coordinates, is_in, neutral, steps
+from netdyno.claims.verdicts import Check, ClaimVerdict, Judged, Outcome
+from netdyno.claims.why import Counted, sentence
+from netdyno.levels import level_key
+from netdyno.model import CONTESTANT, Bound, Cells, Claim, Ratio, Run, Status, Test
+from netdyno.stats import Interval, Samples
+
+MEASURED: tuple[Status, ...] = ("valid", "struck_out")
+MOST_SIDES = 6
+"""Sides of a claim that its sentence of why tells one by one."""
+
+
+def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
+    """The verdict on every claim of the run's experiment, in their order."""
+    return tuple(_judge(claim, run, level) for claim in run.experiment.claims)
+
+
+def _judge(claim: Claim, run: Run, level: float) -> Judged:
+    lacking = missing_need(claim.needs, run)
+    if lacking:
+        return Judged(claim, "not_testable", lacking, (), "", ())
+    planned = [step for test in claim.tests for step in steps(test, run)]
+    gaps = [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
+    checks = _corrected([_check(step, run, level) for step in planned], level)
+    verdict, reason = _verdict(checks, next((gap for gap in gaps if gap), ""), level)
+    return Judged(
+        claim=claim,
+        verdict=verdict,
+        reason=reason,
+        checks=checks,
+        why=_why(claim, run) if verdict != "not_testable" else "",
+        notes=_losses(planned, run),
+    )
+
+
+def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerdict, str]:
+    """All tests of a claim together: one that fails refutes it, whatever cannot be tested of the rest."""
+    if any(one.outcome == "fails" for one in checks):
+        return "refuted", ""
+    if gap:
+        return "not_testable", gap
+    open_ones = [one for one in checks if one.needed and one.outcome == "open"]
+    if not open_ones:
+        return "confirmed", ""
+    others = f" (and {len(open_ones) - 1} more like it)" if len(open_ones) > 1 else ""
+    first = open_ones[0]
+    return "undecided", f"{first.what}: {first.why_open or _why_open(first, level)}{others}"
+
+
+# --- one comparison ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How two figures are compared, and what a mean of such contrasts says."""
+
+    ratio: bool
+
+    def contrast(self, a: float, b: float) -> float:
+        return math.log(a / b) if self.ratio else a - b
+
+    def effect(self, mean: float) -> float:
+        return math.exp(mean) if self.ratio else mean
+
+
+def _check(step: Step, run: Run, level: float) -> Check:
+    """One comparison, before any correction."""
+    metric = METRICS[step.metric]
+    scale, one = Scale(metric.scale == "ratio"), neutral(step.metric)
+    dropped = apart(step.a, step.b, run)
+    sides = [_samples(run, metric, cells, dropped) for cells in step.cells]
+    first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
+    shared = first.keys() & second.keys()
+    blank = Check(
+        what=speech.what(step, run),
+        claimed=speech.claimed(step),
+        effect=math.nan,
+        interval=None,
+        shown=words.DASH,
+        figures=(),
+        pairs=len(shared),
+        blocks=len({block for block, _ in shared}),
+        p=1.0,
+        p_holm=1.0,
+        outcome="open",
+        needed=step.needed,
+    )
+    if not shared:
+        return replace(blank, why_open="no block has a figure of all it compares")
+    if scale.ratio and min(min(first[cell], second[cell]) for cell in shared) <= 0:
+        return replace(blank, why_open=f"a {metric.title} of 0 has no ratio")
+    return _measured(blank, step, scale, {cell: (first[cell], second[cell]) for cell in shared}, run, level)
+
+
+def _measured(
+    blank: Check,
+    step: Step,
+    scale: Scale,
+    figures: Mapping[stats.Cell, tuple[float, float]],
+    run: Run,
+    level: float,
+) -> Check:
+    metric = METRICS[step.metric]
+    threshold = scale.contrast(step.threshold, neutral(step.metric))
+    contrasts = {cell: scale.contrast(a, b) for cell, (a, b) in figures.items()}
+    pairs = stats.pairs_of(contrasts)
+    mean = stats.log_ratio(pairs)
+    exact = metric.of_code is not None
+    found = None if exact else stats.mean_interval(pairs, run.experiment.seed)
+    interval = found and Interval(scale.effect(found.low), scale.effect(found.high))
+    p = 0.0 if exact else stats.block_flip_p(stats.pairs_of({cell: one - threshold for cell, one in contrasts.items()}))
+    check = replace(
+        blank,
+        effect=scale.effect(mean),
+        interval=interval,
+        p=p,
+        shown=speech.shown(step, scale.effect(mean), interval),
+        figures=tuple(
+            f"{speech.cells(cells, run)}: {metric.speak(_middle(scale, [pair[side] for pair in figures.values()]))}"
+            for side, cells in enumerate(step.cells)
+        ),
+    )
+    lies = _side(mean, found, threshold, exact=exact)
+    return replace(check, outcome=_outcome(lies, step.side, p, level), p_holm=p)
+
+
+def _middle(scale: Scale, figures: Sequence[float]) -> float:
+    """The mean as the scale has it: geometric where ratios are compared."""
+    return scale.effect(sum(scale.contrast(one, 1.0 if scale.ratio else 0.0) for one in figures) / len(figures))
+
+
+def _side(mean: float, interval: Interval | None, threshold: float, *, exact: bool) -> str:
+    """On which side of the threshold the effect lies with its whole interval; empty where that cannot be said."""
+    low, high = (mean, mean) if exact else (interval.low, interval.high) if interval else (-math.inf, math.inf)
+    return "above" if low > threshold else "below" if high < threshold else ""
+
+
+def _outcome(lies: str, claimed: str, p: float, level: float) -> Outcome:
+    if not lies or p > level:
+        return "open"
+    return "holds" if lies == claimed else "fails"
+
+
+def _corrected(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
+    """The same with Holm's correction over all of them: what fails only without it is open."""
+    adjusted = stats.holm([one.p for one in checks])
+    return tuple(
+        replace(
+            one,
+            p_holm=p,
+            outcome="open" if one.outcome == "fails" and p > level else one.outcome,
+            why_open=f"it fails, but not proven so among {len(checks)} comparisons (p = {p:.2g} after Holm)"
+            if one.outcome == "fails" and p > level
+            else one.why_open,
+        )
+        for one, p in zip(checks, adjusted, strict=True)
+    )
+
+
+def _why_open(one: Check, level: float) -> str:
+    """Too few blocks, or an effect too near to the threshold."""
+    fewest = max(stats.FEWEST_BLOCKS_FOR_INTERVAL, stats.pairs_needed(1, level))
+    if one.blocks < fewest:
+        return f"too few blocks: {one.blocks}, and a verdict needs {fewest}"
+    if one.p > level:
+        return f"{one.shown} cannot be told from the threshold ({words.p_value(one.p)})"
+    return f"the interval of {one.shown} covers the threshold"
+
+
+def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
+    """The metric by block and the coordinates that cells are paired by."""
+    if metric.of_code is not None:
+        return _of_code(run, metric, cells, dropped)
+    found: dict[stats.Cell, float] = {}
+    statuses = MEASURED if metric.struck_out_too else measured.VALID
+    for trial, load in measured.first(run, cells.scenario, statuses):
+        figure = metric.of(trial, load) if metric.of and is_in(cells, trial) else None
+        if figure is not None:
+            kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
+            found[trial.block, level_key(kept)] = figure
+    return found
+
+
+def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
+    assert metric.of_code is not None
+    return {
+        (0, "" if CONTESTANT in dropped else about.name): float(metric.of_code(about.code))
+        for about in run.about
+        if about.kind == "server" and about.code is not None and about.name in cells.at.get(CONTESTANT, (about.name,))
+    }
+
+
+# --- what goes with a verdict ------------------------------------------------------------------------------------
+
+
+def _why(claim: Claim, run: Run) -> str:
+    """What was counted on each side of the claim: where a test goes along something, at its ends."""
+    if not claim.why:
+        return ""
+    sides: dict[str, Cells] = {}
+    for test in claim.tests:
+        for step in steps(_whole(test), run):
+            if step.needed:
+                sides |= {speech.cells(cells, run): cells for cells in step.cells}
+    told = list(sides.items())[:MOST_SIDES]
+    return sentence(claim.why, [(f"({name})", _counted(cells, run)) for name, cells in told])
+
+
+def _counted(cells: Cells, run: Run) -> list[Counted]:
+    return [one for one in measured.first(run, cells.scenario, MEASURED) if is_in(cells, one[0])]
+
+
+def _whole(test: Test) -> Test:
+    """The test over all its cells together."""
+    return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
+
+
+def _losses(planned: Sequence[Step], run: Run) -> tuple[str, ...]:
+    """Latencies leave lost messages out: who lost more than the bound in some trial that a latency here is from."""
+    most: dict[str, float] = {}
+    for cells in (cells for step in planned if METRICS[step.metric].latency for cells in step.cells):
+        for trial, load in measured.first(run, cells.scenario, measured.VALID):
+            lost = transports.share_lost(load) or 0.0
+            if is_in(cells, trial) and lost > run.experiment.loss_bound:
+                most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
+    return tuple(
+        f"{name} lost up to {words.share(lost)} of its messages in a trial, and latencies leave those out"
+        for name, lost in sorted(most.items())
+    )

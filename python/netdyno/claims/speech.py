@@ -1,0 +1,79 @@
+"""The words of a claim's comparisons. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from netdyno import words
+from netdyno.claims.metrics import METRICS
+from netdyno.claims.steps import Step, apart
+from netdyno.levels import level_words
+from netdyno.model import CONTESTANT, Cells, Run, type_level
+from netdyno.stats import Interval
+
+Speak = Callable[[float], str]
+
+
+def cells(selection: Cells, run: Run, leave_out: Collection[str] = ()) -> str:
+    """The cells as people say them: "folly-async at threads 1, 100 connections"."""
+    names = words.listed([str(name) for name in selection.at.get(CONTESTANT, ())])
+    factors = {name: values for name, values in selection.at.items() if name not in {CONTESTANT, *leave_out}}
+    where = [_levels(name, values) for name, values in factors.items()]
+    if len(run.experiment.scenarios) > 1:
+        where.insert(0, f"in {selection.scenario}")
+    if CONTESTANT not in selection.at or CONTESTANT in leave_out:
+        return ", ".join(where) or "all cells"
+    return f"{names}, {', '.join(where)}" if where else names
+
+
+def _levels(name: str, values: tuple[type_level, ...]) -> str:
+    """One level, or several with the factor said once."""
+    first, *others = [level_words(name, value) for value in values]
+    return " or ".join([*(str(value) for value in values[:-1]), level_words(name, values[-1])]) if others else first
+
+
+def what(step: Step, run: Run) -> str:
+    """The comparison without its outcome."""
+    metric = METRICS[step.metric].title
+    if step.b is None:
+        return f"{metric} of {cells(step.a, run)}"
+    shared = {name for name in step.a.at if name not in apart(step.a, step.b, run)}
+    if step.a.scenario != step.b.scenario or not shared:
+        return f"{metric} of {cells(step.a, run)} against {cells(step.b, run)}"
+    return f"{metric} of {cells(step.a, run)} against {_difference(step.b, shared)}"
+
+
+def _difference(one: Cells, shared: Collection[str]) -> str:
+    names = [str(name) for name in one.at.get(CONTESTANT, ()) if CONTESTANT not in shared]
+    levels = [_levels(name, values) for name, values in one.at.items() if name not in {CONTESTANT, *shared}]
+    return ", ".join([*([words.listed(names)] if names else []), *levels])
+
+
+def claimed(step: Step) -> str:
+    """What the effect was to be."""
+    if step.b is None:
+        return f"{step.side} {METRICS[step.metric].speak(step.threshold)}"
+    if METRICS[step.metric].scale == "ratio":
+        return f"{step.side} {_times(step.threshold)}"
+    return f"{step.side} {_points(step.threshold)}"
+
+
+def shown(step: Step, effect: float, interval: Interval | None) -> str:
+    """The effect with its interval."""
+    speak = METRICS[step.metric].speak if step.b is None else _speak(step)
+    if interval is None:
+        return speak(effect)
+    return f"{speak(effect)} [{speak(interval.low)}, {speak(interval.high)}]"
+
+
+def _speak(step: Step) -> Speak:
+    return _times if METRICS[step.metric].scale == "ratio" else _points
+
+
+def _times(ratio: float) -> str:
+    return f"{words.TIMES}{words.three_digits(ratio)}"
+
+
+def _points(difference: float) -> str:
+    """A difference of shares, in points of a percent."""
+    return f"{words.three_digits(100 * difference)} points"

@@ -1,0 +1,236 @@
+"""A `[[claim]]` table is read whole, and a mistake in it is one clear line that names the nearest valid word."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno import experiment
+from netdyno.claims import metrics, parse
+from netdyno.claims.why import EXPLANATIONS
+from netdyno.contestants import discover
+from netdyno.errors import UserError
+from netdyno.model import Bound, Cells, Claim, Experiment, Flat, Order, Ratio, Trend
+from netdyno.paths import ROOT
+
+GOOD = """
+question = "Which?"
+contestants = ["asio-*", "folly-async"]
+blocks = 6
+warmup = "0s"
+duration = "1s"
+[[scenario]]
+name = "echo"
+workload = "echo"
+[scenario.factors]
+client = ["asio-*"]
+connections = [10, 100, 1000]
+both.nodelay = ["on", "off"]
+[[scenario]]
+name = "rpc"
+workload = "rpc"
+[scenario.factors]
+threads = [1, 2]
+[[claim]]
+id = "A1"
+text = "Off is slow"
+needs = ["folly", "cores >= 4", "second host"]
+why = "delayed-acks"
+[claim.published]
+"NODELAY on, requests in 10 s" = 191_174.2
+[[claim.test]]
+kind = "ratio"
+metric = "throughput"
+cells = { scenario = "echo", contestant = "asio-callbacks", client = "asio-callbacks" }
+a = { both.nodelay = "on" }
+b = { both.nodelay = "off" }
+above = 90
+every = true
+[[claim.test]]
+kind = "order"
+metric = "p50"
+cells = { scenario = "rpc" }
+along = "contestant"
+rising = ["folly-async", ["asio-callbacks", "asio-coroutines"]]
+[[claim.test]]
+kind = "trend"
+metric = "lost"
+cells = { scenario = "echo", connections = [10, 1000] }
+along = "connections"
+direction = "rises"
+[[claim.test]]
+kind = "flat"
+metric = "connected"
+cells = { scenario = "rpc" }
+along = "threads"
+within = 0.05
+[[claim.test]]
+kind = "bound"
+metric = "p99"
+cells = { scenario = "rpc", threads = 2 }
+below = "40ms"
+"""
+CLIENT = {"contestant": ("asio-callbacks",), "client": ("asio-callbacks",)}
+
+
+def read(text: str) -> Experiment:
+    return experiment.parse(text, "good", "good.toml")
+
+
+def test_a_claim_is_parsed_into_frozen_words() -> None:
+    assert read(GOOD).claims == (
+        Claim(
+            id="A1",
+            text="Off is slow",
+            needs=("folly", "cores >= 4", "second host"),
+            why="delayed-acks",
+            published={"NODELAY on, requests in 10 s": 191174.2},
+            tests=(
+                Ratio(
+                    metric="throughput",
+                    a=Cells(scenario="echo", at={**CLIENT, "both.nodelay": ("on",)}),
+                    b=Cells(scenario="echo", at={**CLIENT, "both.nodelay": ("off",)}),
+                    side="above",
+                    threshold=90,
+                    every=True,
+                ),
+                Order(
+                    metric="p50",
+                    cells=Cells(scenario="rpc"),
+                    along="contestant",
+                    direction="rising",
+                    groups=(("folly-async",), ("asio-callbacks", "asio-coroutines")),
+                ),
+                Trend(
+                    metric="lost",
+                    cells=Cells(scenario="echo", at={"connections": (10, 1000)}),
+                    along="connections",
+                    direction="rises",
+                ),
+                Flat(metric="connected", cells=Cells(scenario="rpc"), along="threads", within=0.05),
+                Bound(
+                    metric="p99",
+                    cells=Cells(scenario="rpc", at={"threads": (2,)}),
+                    side="below",
+                    threshold=40e6,
+                ),
+            ),
+        ),
+    )
+
+
+def test_an_experiment_without_claims_makes_none() -> None:
+    assert read(GOOD[: GOOD.index("[[claim]]")]).claims == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('id = "A1"', "", "claim 1: key 'id': must be a text"),
+        ('text = "Off is slow"', "txt = 'x'", "claim 1 ('A1'): unknown key 'txt' (did you mean 'text'?)"),
+        ("191_174.2", '"many"', "published: key 'NODELAY on, requests in 10 s': 'many' is not a number"),
+        ('"second host"', '"secnd host"', "key 'needs': 'secnd host' is no need"),
+        ('"second host"', '"secnd host"', "(did you mean 'second host'?)"),
+        ('"cores >= 4"', '"cores > 4"', "(did you mean 'cores >= 4'?)"),
+        ('"delayed-acks"', '"delayed-ack"', "key 'why': 'delayed-ack' is not valid (did you mean 'delayed-acks'?)"),
+        ('kind = "ratio"', 'kind = "ration"', "test 1: key 'kind': 'ration' is not valid (did you mean 'ratio'?)"),
+        ('kind = "ratio"', "", "test 1: the key 'kind' is missing (there are: bound, flat, order, ratio, trend)"),
+        ('metric = "p50"', 'metric = "p55"', "test 2: key 'metric': 'p55' is not valid (did you mean 'p50'?)"),
+        ("above = 90", "abov = 90", "test 1: unknown key 'abov' (did you mean 'above'?)"),
+        ("above = 90", "above = 90\nbelow = 100", "test 1: needs either 'above' or 'below'"),
+        ("above = 90", "above = 0", "test 1: key 'above': 0 is not a number above 0"),
+        ("every = true", "every = 1", "test 1: key 'every': 1 is neither true nor false"),
+        ('"throughput"', '"connected"', "key 'metric': 'connected' is a share and may be 0; compare it by order"),
+        ('a = { both.nodelay = "on" }', 'a = { both.nodelay = "no" }', "a: key 'both.nodelay': 'no' is not a level of"),
+        (
+            'a = { both.nodelay = "on" }',
+            'a = { nodelay = "on" }',
+            "a: unknown key 'nodelay' (did you mean 'both.nodela",
+        ),
+        ('a = { both.nodelay = "on" }', 'a = { both.nodelay = "off" }', "'a' and 'b' are the same cells"),
+        ('a = { both.nodelay = "on" }', 'a = { client = "asio-x" }', "a: key 'client': 'cells' says it already"),
+        (
+            'a = { both.nodelay = "on" }',
+            "a = { }",
+            "a: key 'both.nodelay': 'a' and 'b' differ in it, so each must name",
+        ),
+        (
+            'contestant = "asio-callbacks"',
+            'contestant = "folly-asink"',
+            "'folly-asink' is not a contestant in this exp",
+        ),
+        ('client = "asio-callbacks" }', 'client = "qt-signals" }', "'qt-signals' is not a level of 'client' in this"),
+        ("connections = [10, 1000]", "connections = [10, 10]", "key 'connections': names a value twice"),
+        ("connections = [10, 1000]", "connections = [10, 50]", "key 'connections': 50 is not a level of 'connections'"),
+        ("connections = [10, 1000]", "connections = [10]", "key 'along': 'connections' has a single level there"),
+        ('along = "connections"', 'along = "contestant"', "a trend goes along a factor; contestants have an order"),
+        ('along = "connections"', 'along = "client"', "'cells' must name the clients, for a pattern has no order"),
+        ('along = "threads"', 'along = "thread"', "key 'along': 'thread' is not valid (did you mean 'threads'?)"),
+        ('direction = "rises"', 'direction = "rise"', "key 'direction': 'rise' is not valid (did you mean 'rises'?)"),
+        ("rising = [", "risin = [", "unknown key 'risin' (did you mean 'rising'?)"),
+        ('["asio-callbacks", "asio-coroutines"]', '"folly-async"', "key 'rising': names something twice"),
+        ('"folly-async", [', "[", "key 'rising': must be a list of two or more"),
+        ("within = 0.05", "within = 0", "key 'within': 0 is not a number above 0"),
+        ('metric = "connected"', 'metric = "mean"', "key 'within': 0.05 is no factor above 1, such as 1.25"),
+        ('metric = "connected"', 'metric = "connected"\n[claim.published]', "good.toml: not valid TOML"),
+        ('"40ms"', "40", "key 'below': 40 is not a duration: write a text with a unit"),
+        ('"40ms"', '"40 ms"', "key 'below': '40 ms' is not a duration"),
+        ('{ scenario = "rpc", threads = 2 }', "{ threads = 2 }", "cells: the key 'scenario' is missing"),
+        ('{ scenario = "rpc", threads = 2 }', '{ scenario = "rcp" }', "unknown scenario 'rcp' (did you mean 'rpc'?)"),
+        ("threads = 2 }", "connections = 2 }", "cells: unknown key 'connections'"),
+        ('metric = "p99"', 'metric = "lines"', "cells: key 'threads': code is a contestant's and the same in every"),
+    ],
+)
+def test_a_mistake_is_one_clear_line(old: str, new: str, message: str) -> None:
+    assert old in GOOD
+    with pytest.raises(UserError) as error:
+        read(GOOD.replace(old, new, 1))
+    assert str(error.value).startswith("good.toml: ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_two_claims_of_one_id_are_refused() -> None:
+    again = GOOD[GOOD.index("[[claim]]") :]
+    with pytest.raises(UserError, match="claim 2: key 'id': another claim is called 'A1'"):
+        read(GOOD + again)
+
+
+def test_cells_of_two_scenarios_are_paired_only_where_both_have_the_factor() -> None:
+    apart = GOOD[: GOOD.index("[[claim]]")] + (
+        '[[claim]]\nid = "B"\ntext = "t"\n[claim.test]\nkind = "ratio"\nmetric = "p50"\nbelow = 1\n'
+        'a = { scenario = "echo", client = "asio-callbacks", connections = 10, both.nodelay = "on" }\n'
+        'b = { scenario = "rpc", threads = 1 }\n'
+    )
+    assert len(read(apart).claims) == 1
+    with pytest.raises(UserError, match="b: key 'threads': 'a' and 'b' differ in it, so each must name one value"):
+        read(apart.replace(", threads = 1", ""))
+
+
+def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
+    kinds = {one.__struct_config__.tag for one in (Ratio, Order, Trend, Flat, Bound)}
+    assert set(parse.TEST_KEYS) == kinds
+    assert all((one.of is None) != (one.of_code is None) for one in metrics.METRICS.values())
+    assert all(one.title for one in EXPLANATIONS.values())
+
+
+@pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))
+def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(name: str) -> None:
+    found = experiment.load(ROOT / "experiments" / f"{name}.toml")
+    servers, clients = (discover(kind=kind) for kind in ("server", "client"))
+    libraries = {need for one in (*servers, *clients) for need in one.manifest.needs}
+    for claim in found.claims:
+        needs = {need for need in claim.needs if parse.LIBRARY.fullmatch(need)}
+        assert needs <= libraries
+        for cells in named(claim):
+            assert set(cells.at.get("contestant", ())) <= {one.name for one in servers}
+            assert set(cells.at.get("client", ())) <= {"netdyno-load", *(one.name for one in clients)}
+
+
+def named(claim: Claim) -> list[Cells]:
+    """Every selection of a claim."""
+    found: list[Cells] = []
+    for test in claim.tests:
+        found += [test.a, test.b] if isinstance(test, Ratio) else [test.cells]
+        if isinstance(test, Order):
+            found += [Cells(scenario=test.cells.scenario, at={test.along: group}) for group in test.groups]
+    return found
