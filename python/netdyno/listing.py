@@ -10,6 +10,7 @@ import msgspec
 from netdyno import codesize, experiment, store
 from netdyno.contestants import Kind, discover
 from netdyno.errors import UserError
+from netdyno.model import Claim
 from netdyno.paths import ROOT
 
 Row = dict[str, object]
@@ -77,8 +78,29 @@ def experiments() -> list[Row]:
 
 
 def claims() -> list[Row]:
-    """Every claim that an experiment tests. Experiments hold none as yet."""
-    return []
+    """Every claim that an experiment of the repository tests; one that cannot be read says why."""
+    folder = experiment.experiments_dir()
+    rows: list[Row] = []
+    for name in experiment.names(folder):
+        try:
+            found = experiment.load(folder / f"{name}.toml").claims
+        except UserError as error:
+            rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
+            continue
+        rows += [_claim(name, one) for one in found]
+    return rows
+
+
+def _claim(experiment_name: str, claim: Claim) -> Row:
+    tests = [f"{test.__struct_config__.tag} of {test.metric}" for test in claim.tests]
+    return {
+        "id": claim.id,
+        "experiment": experiment_name,
+        "tests": list(dict.fromkeys(tests)),
+        "needs": claim.needs,
+        "text": claim.text,
+        "published": claim.published,
+    }
 
 
 def runs(results: Path = ROOT / "results") -> list[Row]:
@@ -102,7 +124,7 @@ LISTS: Mapping[str, Callable[[], list[Row]]] = {
 }
 
 
-_HIDDEN = ("summary", "caveats", "clients")
+_HIDDEN = ("summary", "caveats", "clients", "tests", "published")
 
 
 def as_text(what: str, rows: list[Row]) -> str:

@@ -11,6 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from netdyno import answers, loss_words, words
+from netdyno.claims import verdict_words
+from netdyno.claims.verdicts import ClaimVerdict, Judged
 from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 
 STYLES: dict[Verdict, str] = {
@@ -20,7 +22,15 @@ STYLES: dict[Verdict, str] = {
     "unopposed": "bold",
     "no_data": "bold red",
 }
+CLAIM_STYLES: dict[ClaimVerdict, str] = {
+    "confirmed": "bold green",
+    "refuted": "bold red",
+    "undecided": "bold yellow",
+    "not_testable": "bold",
+}
 CAUSES_SHOWN = 5
+PUBLISHED_SHOWN = 4
+"""Of the published figures of a claim; the report has all of them."""
 PAIRS_NAMED = 3
 """More pairs than this that share a cause are counted; the table of pairs names them all."""
 LONGEST_REASON = 120
@@ -29,9 +39,27 @@ LONGEST_REASON = 120
 def render(analysis: Analysis) -> RenderableType:
     """All answers of a run, its set-aside trials in one line each, and how sure all of it is."""
     parts: list[RenderableType] = [Text(analysis.question, style="bold")]
+    if analysis.claims:
+        parts += [Text(), Text(verdict_words.summary(analysis.claims), style="bold"), _claims(analysis.claims)]
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
     return Group(*parts, Text(), *_set_aside(analysis), _sureness(analysis))
+
+
+def _claims(claims: Sequence[Judged]) -> Table:
+    """Each claim with its verdict; below the sentence, what is found here, what was published, and why."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True, show_header=False)
+    table.add_column("claim", no_wrap=True, style="bold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("text", overflow="fold")
+    for one in claims:
+        lines = [Text(one.claim.text), Text(f"here: {verdict_words.here(one)}", style="dim")]
+        if one.claim.published:
+            lines.append(Text(f"published: {verdict_words.published(one.claim, PUBLISHED_SHOWN)}", style="dim"))
+        lines += [Text(text, style="dim") for text in (one.why, *one.notes) if text]
+        verdict = Text(verdict_words.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
+        table.add_row(one.claim.id, verdict, Text("\n").join(lines))
+    return table
 
 
 def _scenario(one: ScenarioFindings) -> list[RenderableType]:

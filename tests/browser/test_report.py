@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from made_claims import claims_run
 from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
@@ -307,6 +308,64 @@ def test_an_empty_run_still_has_a_page(browser: Browser, tmp_path: Path) -> None
     for watched in opened(browser, file, WIDE, "light"):
         assert watched.page.locator(".card.no_data").count() == 4
         assert watched.complaints == []
+
+
+# --- claims ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def claims_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("claims") / "report.html"
+    report.write(claims_run(), path)
+    return path
+
+
+@pytest.fixture(params=["light", "dark"])
+def claims(request: pytest.FixtureRequest, browser: Browser, claims_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, claims_file, WIDE, request.param)
+
+
+def test_the_verdicts_stand_first_each_with_effect_published_figure_and_why(claims: Watched) -> None:
+    assert claims.page.locator("main > section").first.get_attribute("id") == "claims"
+    assert claims.page.locator("#claims h2").inner_text() == (
+        "4 claims: 1 confirmed, 1 refuted, 1 undecided, 1 not testable here"
+    )
+    rows = [row.inner_text() for row in claims.page.locator(".verdicts > tbody > tr").all()]
+    assert [re.findall(r"confirmed|refuted|undecided|not testable here", row)[0] for row in rows] == [
+        *("confirmed", "refuted", "undecided", "not testable here")
+    ]
+    assert "Coroutines <b>win</b> (K1)" in rows[0]
+    assert "\N{MULTIPLICATION SIGN}3.00 [" in rows[0]
+    assert "coroutines, requests in 10 s: 91,281.5" in rows[0]
+    assert "Delayed ACKs per 1,000 messages: 4.00" in rows[0]
+    assert "Of 6 comparisons 6 fail" in rows[1]
+    assert "cannot be told from the threshold" in rows[2]
+    assert "it needs 4 cores, and there were 2" in rows[3]
+    assert claims.complaints == []
+
+
+def test_every_comparison_of_a_claim_can_be_looked_up(claims: Watched) -> None:
+    open_all_details(claims.page)
+    rows = claims.page.get_by_role("region", name="Comparisons of claim K2").locator("tbody tr")
+    assert rows.count() == 6
+    assert "10 connections" in rows.first.inner_text()
+
+
+def test_a_report_of_claims_fits_a_phone(browser: Browser, claims_file: Path) -> None:
+    for watched in opened(browser, claims_file, PHONE, "light"):
+        open_all_details(watched.page)
+        assert watched.page.evaluate("document.documentElement.scrollWidth") == PHONE[0]
+
+
+def test_words_on_verdicts_stand_out(claims: Watched) -> None:
+    for pill in claims.page.locator("#claims .status").all():
+        colours = pill.evaluate("e => { const s = getComputedStyle(e); return [s.color, s.backgroundColor]; }")
+        assert contrast(*colours) >= LEAST_CONTRAST_OF_TEXT, pill.inner_text()
+
+
+def test_without_claims_there_is_no_section_of_them(light: Watched) -> None:
+    assert light.page.locator("#claims").count() == 0
+    assert light.page.locator(".skip").get_attribute("href") == "#answers"
 
 
 # --- themes ------------------------------------------------------------------------------------------------------

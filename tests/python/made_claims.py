@@ -92,6 +92,32 @@ def made(
     )
 
 
+RATIO = f"""
+kind = "ratio"
+metric = "throughput"
+a.contestant = "{COROUTINES}"
+b.contestant = "{LOCK}"
+"""
+
+
+@lru_cache
+def claims_run() -> Run:
+    """One claim of each verdict: coroutines answer three times as many requests as the lock."""
+    run = made(f"[claim.test]{RATIO}above = 2", "throughput", lambda name, _: 300 if name == COROUTINES else 100)
+    wishes = {
+        "K1": ("above = 2", 'why = "delayed-acks"\npublished = { "coroutines, requests in 10 s" = 91_281.5 }'),
+        "K2": ("above = 4\nevery = true", ""),
+        "K3": ("above = 3", 'why = "switches"'),
+        "K4": ("above = 2", 'needs = ["cores >= 4"]'),
+    }
+    claims = "".join(
+        f'[[claim]]\nid = "{name}"\ntext = "Coroutines <b>win</b> ({name})"\n{keys}\n[claim.test]{RATIO}{test}\n'
+        for name, (test, keys) in wishes.items()
+    )
+    asked = experiment.parse(HEAD + claims, "made", "made.toml")
+    return replace(run, experiment=asked)
+
+
 def _turn(scenario: Scenario, name: str, levels: Levels) -> int:
     """Neighbours in one coordinate differ by one."""
     return NAMES.index(name) + sum(scenario.factors[factor].index(level) for factor, level in levels.items())

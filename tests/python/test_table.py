@@ -6,6 +6,7 @@ import io
 import re
 
 import pytest
+from made_claims import claims_run
 from made_run import made_run, messages_run, paired_run
 from msgspec.structs import replace
 from rich.console import Console
@@ -121,6 +122,22 @@ def test_without_intervals_there_is_room_for_the_cpu_beside_the_loss() -> None:
 
 def test_over_streams_there_is_no_column_of_losses(found: Analysis) -> None:
     assert " lost " not in next(line for line in text(found).splitlines() if line.startswith(" #"))
+
+
+def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
+    shown = text(analyse(claims_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    flat = re.sub(r"\s+", " ", shown)
+    assert flat.index("4 claims: 1 confirmed, 1 refuted, 1 undecided, 1 not testable here") < flat.index("echo asio")
+    assert "K1 confirmed Coroutines <b>win</b> (K1) here: throughput of asio-coroutines against thr" in flat
+    assert "(324/s against 108/s); claimed above \N{MULTIPLICATION SIGN}2 published: coroutines, requests in 10" in flat
+    assert "in 10 s: 91,281.5 Delayed ACKs per 1,000 messages: 4.00" in flat
+    assert re.search(r"K2 refuted .* Of 6 comparisons 6 fail K3 undecided", flat)
+    assert "K4 not testable here Coroutines <b>win</b> (K4) here: it needs 4 cores, and there were 2" in flat
+
+
+def test_where_there_are_no_claims_nothing_is_said_of_them(found: Analysis) -> None:
+    assert "claim" not in text(found).replace("claims any difference", "")
 
 
 def test_without_a_factor_of_clients_there_are_no_pairs(found: Analysis) -> None:

@@ -62,7 +62,8 @@ def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerd
     open_ones = [one for one in checks if one.needed and one.outcome == "open"]
     if not open_ones:
         return "confirmed", ""
-    others = f" (and {len(open_ones) - 1} more like it)" if len(open_ones) > 1 else ""
+    more = len(open_ones) - 1
+    others = f"; and {more} more {'is' if more == 1 else 'are'} open" if more else ""
     first = open_ones[0]
     return "undecided", f"{first.what}: {first.why_open or _why_open(first, level)}{others}"
 
@@ -136,8 +137,7 @@ def _measured(
         p=p,
         shown=speech.shown(step, scale.effect(mean), interval),
         figures=tuple(
-            f"{speech.cells(cells, run)}: {metric.speak(_middle(scale, [pair[side] for pair in figures.values()]))}"
-            for side, cells in enumerate(step.cells)
+            metric.speak(_middle(scale, [pair[side] for pair in figures.values()])) for side in range(len(step.cells))
         ),
     )
     lies = _side(mean, found, threshold, exact=exact)

@@ -54,8 +54,8 @@ def claimed(step: Step) -> str:
     if step.b is None:
         return f"{step.side} {METRICS[step.metric].speak(step.threshold)}"
     if METRICS[step.metric].scale == "ratio":
-        return f"{step.side} {_times(step.threshold)}"
-    return f"{step.side} {_points(step.threshold)}"
+        return f"{step.side} {words.TIMES}{step.threshold:.3g}"
+    return f"{step.side} {100 * step.threshold:.3g} points"
 
 
 def shown(step: Step, effect: float, interval: Interval | None) -> str:

@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from netdyno import loss_words
 from netdyno.analysis import analyse
+from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
 from netdyno.report import theme, timeline, views
@@ -44,6 +45,8 @@ def html(analysis: Analysis) -> str:
     return environment.get_template("page.html.j2").render(
         analysis=analysis,
         scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
+        claims=views.claims(analysis.claims),
+        verdicts=verdict_words.summary(analysis.claims),
         looks=looks,
         code=views.code(analysis.about),
         shapes=theme.SHAPES,

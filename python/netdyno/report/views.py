@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netdyno import answers, loss_words, table, words
+from netdyno.claims import verdict_words
+from netdyno.claims.verdicts import Check, Judged
 from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
 from netdyno.model import About
 from netdyno.report import panels
@@ -151,6 +153,44 @@ def _certainty(findings: ScenarioFindings) -> str:
 
 def _range(values: Sequence[int]) -> tuple[int, int]:
     return min(values), max(values)
+
+
+# --- claims ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClaimView:
+    """One row of the table of verdicts, and the comparisons it stands on."""
+
+    judged: Judged
+    verdict: str
+    here: str
+    published: str
+    checks: Table
+
+
+def claims(judged: Sequence[Judged]) -> tuple[ClaimView, ...]:
+    return tuple(
+        ClaimView(
+            judged=one,
+            verdict=verdict_words.VERDICT_WORDS[one.verdict],
+            here=verdict_words.here(one),
+            published=verdict_words.published(one.claim),
+            checks=_checks(one.checks),
+        )
+        for one in judged
+    )
+
+
+def _checks(checks: Sequence[Check]) -> Table:
+    headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p after Holm", "outcome")
+    return Table(headings, tuple(_check_row(one) for one in checks))
+
+
+def _check_row(one: Check) -> tuple[str, ...]:
+    p, p_holm = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_holm))
+    outcome = f"{verdict_words.OUTCOME_WORDS[one.outcome][0]}{'' if one.needed else ' (need not hold)'}"
+    return one.what, one.shown, one.claimed, " against ".join(one.figures), str(one.blocks), p, p_holm, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
