@@ -193,6 +193,13 @@ def test_few_blocks_decide_nothing(case: str, which: int) -> None:
     assert "too few blocks" in one.reason or "not proven so" in one.reason
 
 
+def test_five_blocks_give_an_interval_and_no_verdict_however_many_cells_agree() -> None:
+    one = judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=5))
+    assert one.checks[0].interval is not None
+    assert (one.verdict, one.checks[0].pairs) == ("undecided", 30)
+    assert "too few blocks: 5, and a verdict needs 6" in one.reason
+
+
 def test_code_has_no_spread_and_is_judged_from_any_number_of_blocks() -> None:
     for lock, verdict in ((110, "confirmed"), (200, "refuted"), (10, "refuted"), (125, "undecided")):
         assert judged(made(FLAT_CODE, "lines", by_name(coroutines=100, lock=lock), blocks=1)).verdict == verdict
@@ -290,6 +297,19 @@ def test_a_missing_contestant_is_not_testable_with_its_reason() -> None:
     assert one.verdict == "not_testable"
     assert one.reason == f"{LOCK} was skipped: Folly not found: see its README"
     assert one.why == ""
+
+
+def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
+    run = made(FASTER, "throughput", but_at_1000(300, 100, 1))
+    trials = [
+        replace(trial, status="skipped", reason="too many", load=None)
+        if trial.contestant == LOCK and trial.levels["connections"] == 1000
+        else trial
+        for trial in run.trials
+    ]
+    one = judged(replace(run, trials=tuple(trials)))
+    assert (one.verdict, one.checks[0].pairs) == ("confirmed", 32)
+    assert one.checks[0].effect == pytest.approx(3, rel=0.02)
 
 
 def test_trials_that_failed_leave_a_claim_undecided() -> None:
