@@ -198,6 +198,20 @@ def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
     assert report.is_file()
 
 
+def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path) -> None:
+    path, results = tmp_path / "claims.toml", tmp_path / "results"
+    path.write_text(
+        f'{TINY}[[claim]]\nid = "Z1"\ntext = "It is quick"\n'
+        '[claim.test]\nkind = "bound"\nmetric = "p50"\nbelow = "1m"\n'
+    )
+    done = netdyno(*run_tiny(str(path), results))
+    assert done.returncode == 0, done.stderr
+    assert "1 claim: 1 undecided" in done.stdout
+    assert "too few blocks: 1, and a verdict needs 6" in re.sub(r"\s+", " ", done.stdout)
+    (report,) = results.glob("*/report.html")
+    assert "It is quick" in report.read_text()
+
+
 @pytest.mark.parametrize("what", ["servers", "clients", "code", "workloads", "experiments", "claims", "runs"])
 def test_every_list_is_an_array_of_named_objects(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list", what, "--json", "--results", str(tmp_path)]) == 0
