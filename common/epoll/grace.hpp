@@ -1,5 +1,7 @@
 #pragma once
 
+#include <poll.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -37,6 +39,17 @@ bool burn_cpu_unless(CutShort&& cut_short, std::chrono::nanoseconds duration) {
   }
   burn_cpu(duration);
   return true;
+}
+
+/// burn_cpu for a server with one thread: it holds up every client, and looks up only to see whether the program is
+/// told to end (`signals` is readable then), which starts the grace. False when the grace cut it short.
+inline bool burn_cpu_unless_told(int signals, Grace& grace, std::chrono::nanoseconds duration) {
+  const auto overdue = [&] {
+    pollfd told{signals, POLLIN, 0};
+    if (poll(&told, 1, 0) > 0) grace.start();
+    return grace.over();
+  };
+  return burn_cpu_unless(overdue, duration);
 }
 
 }  // namespace netdyno

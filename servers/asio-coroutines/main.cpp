@@ -21,7 +21,6 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -29,6 +28,7 @@
 #include "common/registry.hpp"
 #include "common/session.hpp"
 #include "common/socket.hpp"
+#include "common/threads.hpp"
 
 namespace netdyno {
 namespace {
@@ -214,12 +214,10 @@ class Server {
   /// Main thread. When it returns, `options.threads` threads serve.
   void start() {
     asio::co_spawn(acceptor_.get_executor(), accept(), rethrow);
-    try {
+    start_or_die([this] {
       for (int i = 0; i < shared_.options.threads; ++i)
         threads_.push_back(std::async(std::launch::async, [this]() noexcept { io_.run(); }));
-    } catch (const std::system_error& error) {
-      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
-    }
+    });
   }
 
   /// Main thread. Waits until `stop` is readable, then for the threads to end their work; false when the grace ran out.

@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "common/epoll/grace.hpp"
 #include "common/epoll/loop.hpp"
 #include "common/epoll/roster.hpp"
+#include "common/threads.hpp"
 #include "inbox.hpp"
 
 namespace netdyno {
@@ -168,11 +168,9 @@ class Server {
   }
 
   void start_threads() {
-    try {
+    start_or_die([this] {
       for (const auto& worker : workers_) threads_.emplace_back([&worker]() noexcept { worker->run(); });
-    } catch (const std::system_error& error) {
-      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
-    }
+    });
   }
 
   /// Returns when the program was told to end, and all workers are done, each at the end of the grace at the latest.

@@ -1,6 +1,4 @@
 // Raw non-blocking sockets and an own epoll loop; a C++20 coroutine serves each connection, all on one thread.
-#include <poll.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -87,7 +85,7 @@ class Server {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (!burn(effect.duration)) client.give_up();
+            if (!burn_cpu_unless_told(signals_.get(), grace_, effect.duration)) client.give_up();
             break;
           case Effect::Kind::close:
             client.member = false;
@@ -100,17 +98,6 @@ class Server {
     }
     if (!client.broken()) end_stream(client.fd());
     clients_.remove(client);
-  }
-
-  /// Holds up every other client, as there is one thread, and looks up only to see whether the program is told to end.
-  /// False when it was cut short by that.
-  bool burn(std::chrono::nanoseconds duration) {
-    const auto overdue = [this] {
-      pollfd told{signals_.get(), POLLIN, 0};
-      if (poll(&told, 1, 0) > 0) grace_.start();
-      return grace_.over();
-    };
-    return burn_cpu_unless(overdue, duration);
   }
 
   Task end_when_told() {

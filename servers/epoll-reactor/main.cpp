@@ -1,6 +1,4 @@
 // Raw non-blocking sockets and an own epoll loop; a connection is a chain of callbacks, all on one thread.
-#include <poll.h>
-
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -77,19 +75,8 @@ class Client final : public Connection<Callback> {
   }
 
   void on_turn_for_long_work() {
-    if (!burn(to_burn_)) give_up();
+    if (!burn_cpu_unless_told(shared_.signals.get(), shared_.grace, to_burn_)) give_up();
     carry_out();
-  }
-
-  /// Holds up every other client, as there is one thread, and looks up only to see whether the program is told to end.
-  /// False when it was cut short by that.
-  bool burn(std::chrono::nanoseconds duration) {
-    const auto overdue = [this] {
-      pollfd told{shared_.signals.get(), POLLIN, 0};
-      if (poll(&told, 1, 0) > 0) shared_.grace.start();
-      return shared_.grace.over();
-    };
-    return burn_cpu_unless(overdue, duration);
   }
 
   void go_on() {

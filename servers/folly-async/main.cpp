@@ -10,10 +10,10 @@
 #include <future>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "common/socket.hpp"
+#include "common/threads.hpp"
 #include "worker.hpp"
 
 namespace netdyno {
@@ -58,12 +58,10 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
 
   /// When it returns, `options.threads` threads serve.
   void start() {
-    try {
+    start_or_die([this] {
       for (const auto& worker : workers_)
         threads_.push_back(std::async(std::launch::async, [&worker]() noexcept { worker->run(); }));
-    } catch (const std::system_error& error) {
-      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
-    }
+    });
     listener_->startAccepting();
   }
 

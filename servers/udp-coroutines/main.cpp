@@ -1,6 +1,4 @@
 // One UDP socket and an own epoll loop; a C++20 coroutine serves each client that made itself known, all on one thread.
-#include <poll.h>
-
 #include <functional>
 #include <memory>
 #include <utility>
@@ -98,7 +96,7 @@ class Server final : private Watched {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (!burn(effect.duration)) co_return;  // the program ends
+            if (!burn_cpu_unless_told(signals_.get(), grace_, effect.duration)) co_return;  // the program ends
             break;
           case Effect::Kind::close:
             client.renew_session();
@@ -118,17 +116,6 @@ class Server final : private Watched {
         if (to_self || said.by != &client) sender_.push(address, said.text);
     });
     said_.clear();
-  }
-
-  /// Holds up every other client, as there is one thread, and looks up only to see whether the program is told to end.
-  /// False when it was cut short by that.
-  bool burn(std::chrono::nanoseconds duration) {
-    const auto overdue = [this] {
-      pollfd told{signals_.get(), POLLIN, 0};
-      if (poll(&told, 1, 0) > 0) grace_.start();
-      return grace_.over();
-    };
-    return burn_cpu_unless(overdue, duration);
   }
 
   Task expire() {

@@ -1,7 +1,5 @@
 // UDP multicast: a chat message is sent once, to a group that every client has joined. Everything else is as in
 // udp-coroutines: one socket, an own epoll loop, a coroutine for each client that made itself known, all on one thread.
-#include <poll.h>
-
 #include <functional>
 #include <memory>
 #include <utility>
@@ -100,7 +98,7 @@ class Server final : private Watched {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (!burn(effect.duration)) co_return;  // the program ends
+            if (!burn_cpu_unless_told(signals_.get(), grace_, effect.duration)) co_return;  // the program ends
             break;
           case Effect::Kind::close:
             client.renew_session();
@@ -109,17 +107,6 @@ class Server final : private Watched {
       }
     }
     leaving_.remove(client);
-  }
-
-  /// Holds up every other client, as there is one thread, and looks up only to see whether the program is told to end.
-  /// False when it was cut short by that.
-  bool burn(std::chrono::nanoseconds duration) {
-    const auto overdue = [this] {
-      pollfd told{signals_.get(), POLLIN, 0};
-      if (poll(&told, 1, 0) > 0) grace_.start();
-      return grace_.over();
-    };
-    return burn_cpu_unless(overdue, duration);
   }
 
   Task expire() {

@@ -8,7 +8,6 @@
 #include <latch>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "common/epoll/coroutine.hpp"
 #include "common/epoll/grace.hpp"
 #include "common/epoll/loop.hpp"
+#include "common/threads.hpp"
 #include "roster.hpp"
 
 namespace netdyno {
@@ -233,11 +233,9 @@ class Server {
 
   /// Returns when all of them serve.
   void start_threads() {
-    try {
+    start_or_die([this] {
       for (const auto& worker : workers_) threads_.emplace_back([&worker]() noexcept { worker->run(); });
-    } catch (const std::system_error& error) {
-      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
-    }
+    });
     shared_.serving.wait();
   }
 

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "common/epoll/coroutine.hpp"
 #include "common/epoll/grace.hpp"
 #include "common/epoll/loop.hpp"
+#include "common/threads.hpp"
 #include "common/zmq/input.hpp"
 #include "common/zmq/options.hpp"
 #include "common/zmq/reception.hpp"
@@ -38,11 +38,9 @@ class Server final : private Watched {
   }
 
   void start_threads() {
-    try {
+    start_or_die([this] {
       for (const auto& worker : workers_) threads_.emplace_back([&worker]() noexcept { worker->run(); });
-    } catch (const std::system_error& error) {
-      die(std::string{"cannot start a thread: "} + error.what() + "; ask for fewer --threads, or raise ulimit -u");
-    }
+    });
   }
 
   Url endpoint() const { return router_.endpoint(); }

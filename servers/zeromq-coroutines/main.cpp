@@ -1,7 +1,4 @@
 // One ZeroMQ ROUTER, whose I/O threads do the TCP; a C++20 coroutine serves each peer, all on one thread of ours.
-#include <poll.h>
-
-#include <chrono>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -142,7 +139,7 @@ class Server {
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);
-            if (client.known) burn(effect.duration);
+            if (client.known) burn_cpu_unless_told(signals_.get(), grace_, effect.duration);
             break;
           case Effect::Kind::close:  // a peer that sent nonsense stays, and begins anew
             client.session = make_session(options_, counters_);
@@ -153,16 +150,6 @@ class Server {
       --asked_;
     }
     finished_.push_back(std::move(gone_.extract(&client).mapped()));
-  }
-
-  /// Holds up every other peer, as there is one thread, and looks up only to see whether the program is told to end.
-  void burn(std::chrono::nanoseconds duration) {
-    const auto overdue = [this] {
-      pollfd told{signals_.get(), POLLIN, 0};
-      if (poll(&told, 1, 0) > 0) grace_.start();
-      return grace_.over();
-    };
-    burn_cpu_unless(overdue, duration);
   }
 
   bool takes_no_more() const { return told_to_end_ && Clock::now() >= last_call_; }
