@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, measured, stats, words
+from netdyno import answers, cells, loss_words, losses, measured, plan, stats, words
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.findings import (
@@ -33,8 +33,8 @@ from netdyno.findings import (
     TrialNote,
 )
 from netdyno.levels import level_key, level_label
-from netdyno.model import Experiment, LoadResult, Run, Scenario, Trial, type_level
-from netdyno.options import settings
+from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
+from netdyno.options import Settings, settings
 from netdyno.stats import Comparison, Samples
 from netdyno.transports import LOOPBACK_ADDRESS
 
@@ -47,12 +47,12 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         run_id=run.run_id,
         experiment=run.experiment.name,
         question=run.experiment.question,
-        link=run.experiment.link_words,
+        links=plan.links(run.experiment),
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=run.experiment.blocks,
         blocks_measured=len({trial.block for trial in run.trials if trial.status == "valid"}),
-        trial_seconds=(run.experiment.warmup_s, run.experiment.duration_s),
+        windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=names,
         scenarios=tuple(_scenario(run, one, names, _samples(run, one, names), level) for one in scenarios),
         claims=judge(run, level),
@@ -135,7 +135,7 @@ def _scenario(
     samples: Mapping[str, Samples],
     level: float,
 ) -> ScenarioFindings:
-    bound = run.experiment.loss_bound
+    bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
     groups = _groups(samples, figures)
@@ -249,15 +249,17 @@ def _figures(
     for trial, load in sorted(measured.valid(run, scenario), key=lambda one: one[0].block):
         by_cell.setdefault((level_key(trial.levels), trial.contestant), []).append((trial, load))
     return tuple(
-        _cell(name, level.key, trials, run.experiment)
+        _cell(name, level.key, trials, scenario, run.experiment.seed)
         for level, name in itertools.product(levels, names)
         if (trials := by_cell.get((level.key, name)))
     )
 
 
-def _cell(name: str, level: str, trials: Sequence[tuple[Trial, LoadResult]], asked: Experiment) -> CellFigures:
+def _cell(
+    name: str, level: str, trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int
+) -> CellFigures:
     figures = [(trial.block, load, trial.server) for trial, load in trials]
-    return cells.figures(name, level, figures, asked.seed, losses.of_cell(trials, asked))
+    return cells.figures(name, level, figures, seed, losses.of_cell(trials, scenario, seed))
 
 
 def _drift(samples: Mapping[str, Samples]) -> float:
@@ -333,18 +335,18 @@ def _commands(run: Run) -> tuple[Command, ...]:
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
     started = next((trial for trial in run.trials if trial.load is not None and trial.scenario in scenarios), None)
     if started is not None and started.load is not None:
-        plan = started.load.plan
+        asked = started.load.plan
         wanted = settings(scenarios[started.scenario], started.levels)
-        endpoint, how = _endpoint_by_hand(plan.url, run.experiment)
-        server, load = by_hand(started, endpoint, wanted, run.experiment, plan.seed)
+        endpoint, how = _endpoint_by_hand(asked.url, wanted)
+        server, load = by_hand(started, endpoint, wanted, asked.seed)
         commands.append(Command(f"One trial by hand{how}: the server", shlex.join(server)))
         commands.append(Command(f"One trial by hand{how}: its load", shlex.join(load)))
     return tuple(commands)
 
 
-def _endpoint_by_hand(url: str, asked: Experiment) -> tuple[str, str]:
+def _endpoint_by_hand(url: str, wanted: Settings) -> tuple[str, str]:
     """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
-    if asked.link == "loopback":
+    if wanted.link == "loopback":
         return url, ""
     scheme, _, place = url.partition("://")
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

@@ -7,15 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from netdyno.model import Contestant, Experiment, Pinning
+from netdyno.model import Contestant, Pinning
 
 
 class Bench(NamedTuple):
-    """`clients` are the client contestants by name; `folder` is the run's; `progress` takes the completions of the
-    window so far and its seconds so far. The times are what is waited for beyond what the plan and the contracts
-    foresee."""
+    """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `progress`
+    takes the completions of the window so far and its seconds so far. The times are what is waited for beyond what the
+    plan and the contracts foresee."""
 
-    experiment: Experiment
+    seed: int
     generator: tuple[str, ...]
     pinning: Pinning
     folder: Path

@@ -13,6 +13,7 @@ import typer
 
 from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
+from netdyno.model import Budget
 from netdyno.paths import ROOT, build_dir, generator_path
 
 app = typer.Typer(
@@ -37,6 +38,9 @@ RESULTS = ROOT / "results"
 @app.command()
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
+    budget: Annotated[Budget, typer.Option(help="How much of it: some of its grid, what it says, or as published.")] = (
+        "normal"
+    ),
     blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, instead of the experiment's.")] = None,
     duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
     contestant: Annotated[
@@ -49,7 +53,7 @@ def run(
     """Run an experiment, print its table and write its report."""
     from netdyno import run_command
 
-    wishes = run_command.Wishes(experiment, blocks, duration, tuple(contestant or ()), seed, results, as_json)
+    wishes = run_command.Wishes(experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json)
     return run_command.run(wishes, sys.argv)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netdyno import transports
-from netdyno.model import GENERATOR, Contestant, Experiment, Trial, type_level
+from netdyno.model import GENERATOR, Contestant, Trial, type_level
 from netdyno.options import Settings, check_connections
 from netdyno.server_options import added_options
 from netdyno.units import format_duration, parse_duration
@@ -20,42 +20,36 @@ def server_command(contestant: Contestant, settings: Settings, address: str = tr
     return _server(contestant.command, listen, settings, added_options(contestant, settings))
 
 
-def by_hand(
-    trial: Trial, endpoint: str, settings: Settings, experiment: Experiment, seed: int
-) -> tuple[list[str], list[str]]:
+def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
     """The same server and load as a user would start them: through the one entry."""
     if settings.client == GENERATOR:
-        load = load_command(("./netdyno", "load"), endpoint, settings, experiment, seed)
+        load = load_command(("./netdyno", "load"), endpoint, settings, seed)
     else:
-        load = client_command(("./netdyno", "client", settings.client), endpoint, settings, experiment, seed)
+        load = client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
     return _server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
-def load_command(
-    generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment, seed: int
-) -> list[str]:
+def load_command(generator: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """The generator with the load of the cell; the files it writes to are the caller's to add."""
     return [
-        *_common(generator, endpoint, settings, experiment),
+        *_common(generator, endpoint, settings),
         *_audience(settings),
         *("--arrivals", settings.arrivals, *_pace(settings)),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
-        *_load(endpoint, settings, experiment, seed),
+        *_load(endpoint, settings, seed),
     ]
 
 
-def client_command(
-    client: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment, seed: int
-) -> list[str]:
+def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """A client contestant with the load of the cell: of the generator's options those that a closed loop with one
     request in flight has (protocol/client.md)."""
-    return [*_common(client, endpoint, settings, experiment), *_load(endpoint, settings, experiment, seed)]
+    return [*_common(client, endpoint, settings), *_load(endpoint, settings, seed)]
 
 
-def check_command(generator: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
+def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     """The closing check: as few fresh connections as the workload allows, one verified message after the other."""
     return [
-        *_common(generator, endpoint, settings, experiment),
+        *_common(generator, endpoint, settings),
         *_audience(settings),
         *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
         *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
@@ -69,16 +63,16 @@ def _server(program: Sequence[str], endpoint: str, settings: Settings, added: Ma
     return [*program, "--listen", endpoint, "--workload", settings.workload, *options]
 
 
-def _common(program: Sequence[str], endpoint: str, settings: Settings, experiment: Experiment) -> list[str]:
+def _common(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
     return [
         *program,
         endpoint,
         *("--workload", settings.workload, "--size", str(settings.size)),
-        *("--timeout", format_duration(experiment.timeout_s)),
+        *("--timeout", format_duration(settings.timeout_s)),
     ]
 
 
-def _load(endpoint: str, settings: Settings, experiment: Experiment, seed: int) -> list[str]:
+def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     """What the generator and a client contestant are both told about the load. Only what says something there: a
     service time is known for one workload alone, and transports that carry messages know nothing of a stream."""
     transport = transports.of_url(endpoint)
@@ -88,7 +82,7 @@ def _load(endpoint: str, settings: Settings, experiment: Experiment, seed: int) 
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),
-        *("--warmup", format_duration(experiment.warmup_s), "--duration", format_duration(experiment.duration_s)),
+        *("--warmup", format_duration(settings.warmup_s), "--duration", format_duration(settings.duration_s)),
         *("--seed", str(seed)),
     ]
 

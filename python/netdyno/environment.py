@@ -13,6 +13,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from netdyno import plan, words
 from netdyno.model import Experiment, Pinning
 from netdyno.paths import ROOT
 from netdyno.store import Environment
@@ -80,7 +81,7 @@ def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = 
         **_commit(root),
         "libraries": libraries(root / "packages" / "debian.txt"),
         "python": platform.python_version(),
-        "link": experiment.link_words,
+        "link": words.listed(plan.links(experiment)),
         "pinning.server": ",".join(map(str, pinning.server)) or "none",
         "pinning.generator": ",".join(map(str, pinning.generator)) or "none",
         "pinning.note": pinning.note,

@@ -6,41 +6,26 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
+from netdyno import budgets
 from netdyno.claims.parse import parse as parse_claims
 from netdyno.errors import UserError, check_keys, did_you_mean
-from netdyno.model import GENERATOR, Experiment, Scenario, type_level
-from netdyno.options import LOAD, SERVER, SIDES, Settings, check_value, settings
+from netdyno.model import GENERATOR, Budget, Cells, Experiment, Scenario, type_level
+from netdyno.options import settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
-from netdyno.transports import SOME_SERVERS_OPTIONS
-from netdyno.units import parse_duration, parse_rate
+from netdyno.scenarios import SHARED, convert, read_shared
+from netdyno.scenarios import parse as parse_scenario
 
-_TOP = {
-    "question": "question",
-    "contestants": "contestants",
-    "blocks": "blocks",
-    "warmup": "warmup_s",
-    "duration": "duration_s",
-    "timeout": "timeout_s",
-    "loss-bound": "loss_bound",
-    "link": "link",
-    "link-rate": "link_rate",
-    "seed": "seed",
-}
-_SCENARIO = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
-TOP_KEYS = (*_TOP, "scenario", "claim")
-SCENARIO_KEYS = (*_SCENARIO, "factors", "server", "where-possible")
-WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
-"""What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
-_DURATIONS = ("warmup", "duration", "timeout")
-MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
-_REQUIRED = ("question", "contestants", "blocks", "warmup", "duration", "scenario")
+_REQUIRED = ("contestants", "blocks", "warmup", "duration")
+TOP_KEYS = ("question", *SHARED, "seed", "scenario", "claim", "budget")
+INCLUDE_KEYS = ("question", "include", "seed")
+"""Of an experiment that is made of others."""
 
 T = TypeVar("T")
 
@@ -68,196 +53,117 @@ def find(name_or_path: str, folder: Path) -> Path:
     return path
 
 
-def load(path: Path) -> Experiment:
-    """Read an experiment. Raises UserError with one clear line."""
+def load(path: Path, budget: Budget = "normal") -> Experiment:
+    """Read an experiment at a size, and those that it includes. Raises UserError with one clear line."""
+    raw = _toml(_read(path), str(path))
+    if "include" not in raw:
+        return _experiment(raw, path.stem, str(path), budget)
+    check_keys(str(path), raw, INCLUDE_KEYS)
+    included = raw["include"]
+    if not isinstance(included, list) or not included or not all(isinstance(name, str) for name in included):
+        raise UserError(f"{path}: key 'include': must be a list of experiments of the same folder")
+    studies = []
+    for name in included:
+        study = find(name, path.parent)
+        table = _toml(_read(study), str(study))
+        if "include" in table:
+            raise UserError(f"{path}: key 'include': {name!r} is made of others itself")
+        studies.append(_experiment(table, name, str(study), budget))
+    return _together(raw, path, studies, budget)
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
-    return parse(text, path.stem, str(path))
 
 
-def parse(text: str, name: str, where: str) -> Experiment:
-    """Parse the text of an experiment; `where` is what errors call it. Pure."""
+def _toml(text: str, where: str) -> dict[str, object]:
     try:
-        raw = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where}: not valid TOML: {error}") from error
+
+
+def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:
+    """Parse the text of an experiment that includes no other; `where` is what errors call it. Pure."""
+    return _experiment(_toml(text, where), name, where, budget)
+
+
+def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget) -> Experiment:
     check_keys(where, raw, TOP_KEYS)
-    for key in _REQUIRED:
+    for key in ("question", "scenario"):
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
-    tables = raw.pop("scenario")
+    sizes = {size: _scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
+    if budget not in sizes:
+        raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
+    experiment = convert(
+        where,
+        {"name": name, "question": raw["question"], "seed": raw.get("seed", 1), "budget": budget}
+        | {"scenarios": sizes[budget]},
+        Experiment,
+    )
+    if experiment.seed < 0:
+        raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
+    # A claim may name what only a larger size has: what this one has not is then said with the verdict.
+    claims = parse_claims(raw.get("claim", []), budgets.widest(sizes.values()), where)
+    return msgspec.structs.replace(experiment, claims=claims)
+
+
+def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
+    tables = raw["scenario"]
     if not isinstance(tables, list) or not tables:
         raise UserError(f"{where}: 'scenario' must be one or more [[scenario]] tables")
-    scenarios = tuple(_scenario(table, f"{where}: scenario {number}") for number, table in enumerate(tables, 1))
-    _check_unique(where, scenarios)
-    claims = raw.pop("claim", [])
-    values = {_TOP[key]: _seconds(where, key, value) if key in _DURATIONS else value for key, value in raw.items()}
-    experiment = _convert(where, {"name": name, **values, "scenarios": scenarios}, Experiment)
-    _check_amounts(where, experiment)
-    found = parse_claims(claims, experiment.scenarios, experiment.contestants, where)
-    return msgspec.structs.replace(experiment, claims=found)
-
-
-def _scenario(table: object, where: str) -> Scenario:
-    if not isinstance(table, dict):
-        raise UserError(f"{where}: must be a table")
-    if isinstance(table.get("name"), str):
-        where = f"{where} ({table['name']!r})"
-    check_keys(where, table, SCENARIO_KEYS)
-    for key in ("name", "workload"):
-        if key not in table:
+    shared = read_shared(where, raw)
+    for key in _REQUIRED:
+        if key not in raw and not all(isinstance(table, dict) and key in table for table in tables):
             raise UserError(f"{where}: the key {key!r} is missing")
-    values: dict[str, object] = {}
-    for key, value in table.items():
-        if key in _SCENARIO:
-            values[_SCENARIO[key]] = check_value(where, key, value) if key in LOAD else value
-    values["server"] = _options(where, table, "server", SERVER)
-    values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
-    values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
-    scenario = _convert(where, values, Scenario)
-    for levels in combinations(scenario):
-        wanted = settings(scenario, levels)
-        _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
-        _check_load(where, wanted)
-        _check_client(where, wanted)
-    return scenario
+    scenarios = tuple(
+        parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
+    )
+    _check_unique(where, scenarios)
+    return scenarios
 
 
-def _options(where: str, parent: Mapping[str, object], key: str, known: Iterable[str]) -> dict[str, type_level]:
-    """A table of server options, each with a value that it takes."""
-    table = _table(where, parent, key)
-    check_keys(f"{where}: {key}", table, known)
-    return {name: check_value(f"{where}: {key}", name, value) for name, value in table.items()}
-
-
-def _table(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: {key!r} must be a table")
-    return value
-
-
-def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
-    factors: dict[str, tuple[type_level, ...]] = {}
-    for key, levels in _flat(where, table).items():
-        if not isinstance(levels, list) or not levels:
-            raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
-        factors[key] = tuple(check_value(where, key, level) for level in levels)
-        if len(set(factors[key])) != len(levels):
-            raise UserError(f"{where}: key {key!r} names a level twice")
-    return factors
-
-
-def _flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
-    """The factors by their full names (options.whose); an option that two of them would set is an error."""
-    on_both_sides = [name for name in LOAD if name in SERVER]
-    check_keys(where, table, (*LOAD, *SERVER, *SIDES))
-    flat = {key: levels for key, levels in table.items() if key not in SIDES}
-    for side in SIDES:
-        inner = _table(where, table, side)
-        check_keys(f"{where}: {side}", inner, on_both_sides)
-        flat |= {f"{side}.{key}": levels for key, levels in inner.items()}
-    for name in on_both_sides:
-        if f"both.{name}" in flat and (name in flat or f"server.{name}" in flat):
-            raise UserError(f"{where}: key 'both.{name}': {name!r} varies on one side as well; leave one of them out")
-    return flat
-
-
-def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
-    """An open loop needs a rate and knows no depth, a closed loop has no rate: half would not run, half mislead."""
-    rates = [
-        key
-        for key, rate in (("rate", wanted.rate), ("rate-per-connection", wanted.rate_per_connection))
-        if rate is not None
-    ]
-    if wanted.arrivals == "closed" and rates:
-        raise UserError(
-            f"{where}: {rates[0]!r} needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
-        )
-    if wanted.arrivals != "closed" and not rates:
-        raise UserError(
-            f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
-            "or a 'rate-per-connection'"
-        )
-    if len(rates) > 1:
-        raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
-    if wanted.arrivals != "closed" and parse_duration(wanted.round) > 0:
-        raise UserError(f"{where}: 'round' is for a closed loop; an open loop sends when the schedule says")
-    if wanted.arrivals != "closed" and has_depth:
-        raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
-
-
-def _check_client(where: str, wanted: Settings) -> None:
-    """A client contestant is a closed loop with one request in flight (protocol/client.md): what only the generator can
-    do is an error here and not a failure in the middle of a run."""
-    if wanted.client == GENERATOR:
-        return
-    only_generator = {
-        "arrivals": (wanted.arrivals, "closed"),
-        "depth": (wanted.depth, 1),
-        "round": (wanted.round, "0s"),
-        "generator-threads": (wanted.generator_threads, 1),
-        "connect-rate": (wanted.connect_rate, "burst"),
+def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
+    """All studies as one experiment: each scenario is named after its study as well, and so are the cells of claims."""
+    parts = [_within(study, study.name) for study in studies]
+    claims = tuple(claim for part in parts for claim in part.claims)
+    for number, claim in enumerate(claims):
+        if any(claim.id == other.id for other in claims[:number]):
+            raise UserError(f"{path}: key 'include': two of them have a claim {claim.id!r}")
+    values = {
+        "name": path.stem,
+        "budget": budget,
+        "scenarios": tuple(scenario for part in parts for scenario in part.scenarios),
+        "claims": claims,
     }
-    for key, (asked, possible) in only_generator.items():
-        if asked != possible:
-            raise UserError(
-                f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
-                f"closed loop with one request in flight, it is {possible!r}"
-            )
+    return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
 
 
-def _check_load(where: str, wanted: Settings) -> None:
-    """What the generator would refuse in the middle of a run (loadgen/plan.cpp, contradiction)."""
-    least = 29 if wanted.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
-    if wanted.size < least:
-        raise UserError(
-            f"{where}: key 'size': {wanted.size} bytes; a message of {wanted.workload!r} has at least {least}"
-        )
-    service_s = parse_duration(wanted.service_time)
-    if service_s > 0 and wanted.workload != "rpc":
-        raise UserError(f"{where}: key 'service-time': a request of 'rpc' can ask for one, {wanted.workload!r} cannot")
-    if service_s > MOST_SERVICE_TIME_S:
-        raise UserError(f"{where}: key 'service-time': {wanted.service_time} is above {MOST_SERVICE_TIME_S} s")
-    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
-    most = wanted.connections // 2 if to_others else wanted.connections
-    if wanted.generator_threads > most:
-        raise UserError(
-            f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
-            f"{wanted.connections}{' (two each, where a witness times a chat)' if to_others else ''}"
-        )
+def _within(value: T, study: str) -> T:
+    """The same with every scenario, and every selection of cells, named after its study as well."""
+    if isinstance(value, tuple):
+        return cast(T, tuple(_within(one, study) for one in value))
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = {name: _within(getattr(value, name), study) for name in value.__struct_fields__}
+    if isinstance(value, Cells):
+        fields["scenario"] = f"{study}: {value.scenario}"
+    if isinstance(value, Scenario):
+        fields["name"] = f"{study}: {value.name}"
+    return cast(T, msgspec.structs.replace(value, **fields))
 
 
-def _seconds(where: str, key: str, value: object) -> float:
-    if not isinstance(value, str):
-        raise UserError(f"{where}: key {key!r}: {value!r} is not a duration: write a text with a unit, such as '250ms'")
-    try:
-        return parse_duration(value)
-    except ValueError as error:
-        raise UserError(f"{where}: key {key!r}: {error}") from error
-
-
-def _convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
-    """msgspec checks the types; its message is turned round so that the key stands first."""
-    try:
-        return msgspec.convert(values, kind)
-    except msgspec.ValidationError as error:
-        message, _, key = str(error).partition(" - at `$.")
-        shown = key.rstrip("`").removesuffix("_s").replace("_", "-")
-        hint = _choices(key.rstrip("`"), values)
-        raise UserError(f"{where}: {f'key {shown!r}: ' if shown else ''}{message}{hint}") from error
-
-
-def _choices(field: str, values: Mapping[str, object]) -> str:
-    """The nearest valid word for a key that takes one of a few words."""
-    words = {
-        "arrivals": ("closed", "constant", "poisson"),
-        "metric": ("throughput", "p50", "p99", "mean"),
-        "link": ("loopback", "lan"),
-    }.get(field)
-    return did_you_mean(str(values.get(field)), words) if words else ""
+def with_contestants(experiment: Experiment, chosen: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
+    """The experiment with the patterns of each scenario's contestants replaced by the names that they choose."""
+    scenarios = tuple(
+        msgspec.structs.replace(scenario, contestants=tuple(chosen(scenario.contestants)))
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
 def with_clients(experiment: Experiment, names: Sequence[str], where: str) -> Experiment:
@@ -299,29 +205,3 @@ def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
         if scenario.name in seen:
             raise UserError(f"{where}: two scenarios are called {scenario.name!r}")
         seen.add(scenario.name)
-
-
-def _check_amounts(where: str, experiment: Experiment) -> None:
-    if experiment.blocks < 1:
-        raise UserError(f"{where}: key 'blocks': {experiment.blocks} is not a whole number of at least 1")
-    if experiment.seed < 0:
-        raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
-    if not 0 <= experiment.loss_bound < 1:
-        raise UserError(f"{where}: key 'loss-bound': {experiment.loss_bound} is not a share from 0 to below 1")
-    if experiment.duration_s <= 0:
-        raise UserError(f"{where}: key 'duration': must be above 0")
-    _check_link(where, experiment)
-    if not experiment.contestants:
-        raise UserError(f"{where}: key 'contestants': names nobody; write [\"*\"] for all")
-
-
-def _check_link(where: str, experiment: Experiment) -> None:
-    """The loopback takes whatever the programs give it: a rate would not be kept there."""
-    if experiment.link_rate is None:
-        return
-    if experiment.link == "loopback":
-        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
-    try:
-        parse_rate(experiment.link_rate)
-    except ValueError as error:
-        raise UserError(f"{where}: key 'link-rate': {error}") from error

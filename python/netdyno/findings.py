@@ -287,13 +287,13 @@ class Analysis:
     run_id: str
     experiment: str
     question: str
-    link: str
+    links: tuple[str, ...]
     started_at: str
     finished_at: str | None
     blocks_planned: int
     blocks_measured: int
-    trial_seconds: tuple[float, float]
-    """Warm-up and measured window of each trial, in seconds."""
+    windows_s: tuple[float, ...]
+    """The lengths that measured windows have, in seconds, each once, shortest first."""
     contestants: tuple[str, ...]
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[Judged, ...]

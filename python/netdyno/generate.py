@@ -14,6 +14,7 @@ import msgspec
 
 from netdyno.bench import Bench
 from netdyno.model import LoadResult
+from netdyno.options import Settings
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.triallog import TrialLog
 from netdyno.watch import Watch
@@ -30,12 +31,11 @@ class Event(msgspec.Struct, frozen=True):
 
 
 def measure(
-    program: str, command: Sequence[str], server: Process, watch: Watch, bench: Bench, log: TrialLog
+    program: str, command: Sequence[str], wanted: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
 ) -> LoadResult:
     """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
     or "client NAME". Raises TrialError when either side fails."""
-    experiment = bench.experiment
-    limit_s = CONNECT_TIMEOUT_S + experiment.warmup_s + experiment.duration_s + experiment.timeout_s + bench.slack_s
+    limit_s = CONNECT_TIMEOUT_S + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section(program, command) as output:
         full = [*command, "--json", str(result), "--events-fd", str(writing)]
@@ -57,9 +57,9 @@ def measure(
         return load
 
 
-def check(command: Sequence[str], bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
+def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
     """Ask the server once more, over fresh connections: the result, or why there is none."""
-    limit_s = CONNECT_TIMEOUT_S + bench.experiment.timeout_s + bench.slack_s
+    limit_s = CONNECT_TIMEOUT_S + wanted.timeout_s + bench.slack_s
     try:
         with (
             _result_file(bench) as result,

@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 
 from netdyno import cells, observe, transports
 from netdyno.findings import Drops, Loss, LossOfTrial
-from netdyno.model import Experiment, LoadResult, Trial
+from netdyno.model import Link, LoadResult, Scenario, Trial
+from netdyno.options import settings
 
 PHASES = ("setup.", "", "drain.")
 """Of a trial, as its kernel counters are named (watch.Watch.kernel): together the whole life of the load."""
 
 
-def of_cell(trials: Sequence[tuple[Trial, LoadResult]], asked: Experiment) -> Loss | None:
+def of_cell(trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int) -> Loss | None:
     """The loss of one contestant at one level; None over a stream, where a loss strikes a trial out. `trials` is not
-    empty. A trial that lost more of its messages than the experiment's bound is marked."""
+    empty. A trial that lost more of its messages than the scenario's bound is marked."""
     loads = [load for _, load in trials]
     if not all(transports.may_lose(load) for load in loads):
         return None
@@ -27,23 +28,23 @@ def of_cell(trials: Sequence[tuple[Trial, LoadResult]], asked: Experiment) -> Lo
         return sum(counts) / sum(of) if sum(of) else 0.0
 
     return Loss(
-        lost=cells.per_message([float(load.messages.lost) for load in loads], expected, asked.seed),
+        lost=cells.per_message([float(load.messages.lost) for load in loads], expected, seed),
         messages=sum(load.messages.lost for load in loads),
         late=share([load.messages.late for load in loads], [float(load.messages.sent) for load in loads]),
         duplicated=share([load.messages.duplicated for load in loads], received),
         reordered=share([load.messages.reordered for load in loads], received),
-        drops=_sum([drops(trial, load, asked.link) for trial, load in trials]),
-        trials=tuple(_of_trial(trial, load, asked) for trial, load in trials),
+        drops=_sum([drops(trial, load, _link(trial, scenario)) for trial, load in trials]),
+        trials=tuple(_of_trial(trial, load, scenario) for trial, load in trials),
     )
 
 
-def _of_trial(trial: Trial, load: LoadResult, asked: Experiment) -> LossOfTrial:
+def _of_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial:
     messages, response = load.messages, load.latency.response_ns
     received = max(messages.received, 1)
     lost = transports.share_lost(load) or 0.0
     return LossOfTrial(
         block=trial.block,
-        above=lost > asked.loss_bound,
+        above=lost > scenario.loss_bound,
         lost=lost,
         late=messages.late / max(messages.sent, 1),
         duplicated=messages.duplicated / received,
@@ -51,11 +52,15 @@ def _of_trial(trial: Trial, load: LoadResult, asked: Experiment) -> LossOfTrial:
         mean_ns=response.mean,
         p50_ns=float(response.p50),
         p99_ns=float(response.p99),
-        drops=drops(trial, load, asked.link),
+        drops=drops(trial, load, _link(trial, scenario)),
     )
 
 
-def drops(trial: Trial, load: LoadResult, link: str) -> Drops:
+def _link(trial: Trial, scenario: Scenario) -> Link:
+    return settings(scenario, trial.levels).link
+
+
+def drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
     """Where messages of a trial were dropped, as far as the kernel and the programs count it. The kernel's counters are
     those of the server's network namespace, which over another link than the loopback is not the generator's."""
     server = _whole_life(trial.kernel, observe.SERVER_DROPS)

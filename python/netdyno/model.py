@@ -266,6 +266,12 @@ class Pinning(Frozen):
 
 Status = Literal["valid", "struck_out", "skipped", "failed"]
 
+Link = Literal["loopback", "lan"]
+"""What lies between load and server (network.py)."""
+
+Budget = Literal["smoke", "normal", "full"]
+"""How much of an experiment is run: some of its grid, what the file says, or as published."""
+
 
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
@@ -379,10 +385,19 @@ class Claim(Frozen):
 class Scenario(Frozen):
     """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
     there are), `server` holds the server's own options, `where_possible` those that only some servers can have.
-    docs/experiments.md explains every key."""
+    `contestants` are names and patterns in the file, and names when it is run. What the file says once for all of its
+    scenarios stands in each. docs/experiments.md explains every key."""
 
     name: str
     workload: str
+    contestants: tuple[str, ...] = ()
+    blocks: int = 1
+    warmup_s: float = 0.0
+    duration_s: float = 1.0
+    timeout_s: float = 10.0
+    loss_bound: float = 0.001
+    link: Link = "loopback"
+    link_rate: str | None = None
     factors: dict[str, tuple[type_level, ...]] = {}
     arrivals: Literal["closed", "constant", "poisson"] = "closed"
     metric: Literal["throughput", "p50", "p99", "mean"] = "throughput"
@@ -409,26 +424,24 @@ class Scenario(Frozen):
 
 
 class Experiment(Frozen):
-    """A question as data (experiments/<name>.toml)."""
+    """A question as data (experiments/<name>.toml), at one of its sizes."""
 
     name: str
     question: str
-    contestants: tuple[str, ...]
     scenarios: tuple[Scenario, ...]
-    blocks: int
-    warmup_s: float
-    duration_s: float
-    timeout_s: float = 10.0
-    loss_bound: float = 0.001
-    link: Literal["loopback", "lan"] = "loopback"
-    link_rate: str | None = None
     seed: int = 1
+    budget: Budget = "normal"
     claims: tuple[Claim, ...] = ()
 
     @property
-    def link_words(self) -> str:
-        """The link as reports name it: "loopback", "lan", "lan at 1gbit"."""
-        return f"{self.link} at {self.link_rate}" if self.link_rate else self.link
+    def blocks(self) -> int:
+        """The most that any scenario has."""
+        return max(scenario.blocks for scenario in self.scenarios)
+
+    def with_each(self, **fields: object) -> Experiment:
+        """The same with these fields in each scenario."""
+        scenarios = tuple(msgspec.structs.replace(scenario, **fields) for scenario in self.scenarios)
+        return msgspec.structs.replace(self, scenarios=scenarios)
 
 
 class Run(Frozen):

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netdyno import lan
-from netdyno.model import Experiment
 from netdyno.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.options import Settings
 from netdyno.transports import LOOPBACK_ADDRESS, Transport
 from netdyno.units import parse_rate
 
@@ -32,10 +32,10 @@ MACHINE = Network((), (), Path("/proc/net"))
 
 
 @contextmanager
-def network_for(transport: Transport, experiment: Experiment) -> Iterator[Network]:
+def network_for(transport: Transport, wanted: Settings) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if experiment.link == "lan":
-        with _over_lan(transport, experiment) as network:
+    if wanted.link == "lan":
+        with _over_lan(transport, wanted) as network:
             yield network
     elif transport.private:
         with _alone(transport) as network:
@@ -56,15 +56,15 @@ def _alone(transport: Transport) -> Iterator[Network]:
 
 
 @contextmanager
-def _over_lan(transport: Transport, experiment: Experiment) -> Iterator[Network]:
+def _over_lan(transport: Transport, wanted: Settings) -> Iterator[Network]:
     if transport.private:
         raise NoNetworkError(f"the link lan does not carry {transport.name}; measure it over the loopback")
-    rate_hz = parse_rate(experiment.link_rate) if experiment.link_rate else None
+    rate_hz = parse_rate(wanted.link_rate) if wanted.link_rate else None
     try:
         with lan.joined(rate_hz) as made:
             yield Network(made.server.enter, made.load.enter, _counters(made.server), lan.SERVER_ADDRESS)
     except NotAllowedError as error:
-        raise NoNetworkError(f"the link {experiment.link_words} cannot be had here: {error}") from error
+        raise NoNetworkError(f"the link {wanted.link_words} cannot be had here: {error}") from error
 
 
 def _counters(namespace: Namespace) -> Path:

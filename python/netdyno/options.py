@@ -6,18 +6,20 @@ of a scenario the plain name is the load's, `server.<name>` is the server's, `bo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Scenario, type_level
-from netdyno.units import parse_duration
+from netdyno.model import Link, Scenario, type_level
+from netdyno.units import parse_duration, parse_rate
 
 Check = Callable[[object], type_level]
 
 
-def _whole(least: int) -> Check:
+def whole(least: int) -> Check:
+    """A check for whole numbers of at least so much."""
+
     def check(value: object) -> type_level:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"{value!r} is not a whole number of at least {least}")
@@ -58,39 +60,49 @@ def _name(value: object) -> type_level:
     return value
 
 
+def _bit_rate(value: object) -> type_level:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a rate: write a text with a unit, such as '100mbit'")
+    parse_rate(value)
+    return value
+
+
+LINK: Mapping[str, Check] = {"link": _word(*get_args(Link)), "link-rate": _bit_rate}
+"""Options of what lies between load and server."""
+
 LOAD: Mapping[str, Check] = {
     "client": _name,
-    "connections": _whole(1),
-    "depth": _whole(1),
+    "connections": whole(1),
+    "depth": whole(1),
     "round": _duration,
     "rate": _rate,
     "rate-per-connection": _rate,
-    "size": _whole(28),
+    "size": whole(28),
     "nodelay": _word("on", "off"),
     "write-mode": _word("gathered", "split"),
     "service-time": _duration,
-    "generator-threads": _whole(1),
+    "generator-threads": whole(1),
     "connect-rate": _connect_rate,
 }
 """Options of the load, as netdyno-load understands them, and `client`, the program that makes it. `rate` is the total
 of all connections, per second; `service-time` is what each request asks for."""
 
 SERVER: Mapping[str, Check] = {
-    "threads": _whole(1),
-    "backlog": _whole(1),
+    "threads": whole(1),
+    "backlog": whole(1),
     "nodelay": _word("on", "off"),
-    "read-buffer": _whole(1),
+    "read-buffer": whole(1),
     "write-mode": _word("gathered", "split"),
     "audience": _word("others", "all"),
     "service-time": _duration,
     "service-kind": _word("wait", "cpu"),
-    "max-frame": _whole(1),
-    "outbox-limit": _whole(1),
-    "peers": _whole(1),
+    "max-frame": whole(1),
+    "outbox-limit": whole(1),
+    "peers": whole(1),
     "peer-timeout": _duration,
-    "socket-buffer": _whole(1),
-    "io-threads": _whole(1),
-    "hwm": _whole(1),
+    "socket-buffer": whole(1),
+    "io-threads": whole(1),
+    "hwm": whole(1),
 }
 """Options of servers, under the names the programs use. Every server has most of them; transports.py says which exist
 on one kind of transport only."""
@@ -101,10 +113,11 @@ SIDES = ("server", "both")
 
 
 def whose(factor: str) -> tuple[str | None, str | None]:
-    """The load's option and the server's that a factor sets; None where it leaves that side alone. Pure.
-
-    Raises KeyError for what is no factor."""
+    """The load's option and the server's that a factor sets; None where it leaves that side alone, as a factor of the
+    link leaves both. Pure. Raises KeyError for what is no factor."""
     side, _, name = factor.rpartition(".")
+    if not side and name in LINK:
+        return None, None
     if side == "both" and name in LOAD and name in SERVER:
         return name, name
     if side == "server" and name in LOAD and name in SERVER:
@@ -120,7 +133,7 @@ def check_value(where: str, name: str, value: object) -> type_level:
     """The value if the option of that name takes it (`server.x` is named whole and takes what `x` takes). Raises
     UserError naming `where`, the option and what it takes."""
     option = name.rpartition(".")[2]
-    check = LOAD.get(option) or SERVER[option]
+    check = LINK.get(option) or LOAD.get(option) or SERVER[option]
     try:
         return check(value)
     except ValueError as error:
@@ -131,6 +144,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """All options of one cell: the scenario's own with the cell's levels in place. Rates are in messages per second."""
 
     workload: str
+    warmup_s: float
+    duration_s: float
+    timeout_s: float
+    link: Link
+    link_rate: str | None
     arrivals: Literal["closed", "constant", "poisson"]
     client: str
     connections: int
@@ -147,24 +165,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     server: dict[str, type_level]
     where_possible: dict[str, type_level] = {}
 
+    @property
+    def link_words(self) -> str:
+        """The link as reports name it: "loopback", "lan", "lan at 1gbit"."""
+        return f"{self.link} at {self.link_rate}" if self.link_rate and self.link != "loopback" else self.link
+
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     """Put the levels of one cell into a scenario."""
-    load: dict[str, object] = {name: getattr(scenario, name.replace("-", "_")) for name in LOAD}
+    fields = {name: getattr(scenario, name) for name in Settings.__struct_fields__}
     server = dict(scenario.server)
     for factor, level in levels.items():
         of_load, of_server = whose(factor)
-        if of_load:
-            load[of_load] = level
+        if of_load or not of_server:
+            fields[(of_load or factor).replace("-", "_")] = level
         if of_server:
             server[of_server] = level
-    fields = {name.replace("-", "_"): value for name, value in load.items()}
-    return msgspec.convert(
-        fields
-        | {"workload": scenario.workload, "arrivals": scenario.arrivals, "server": server}
-        | {"where_possible": scenario.where_possible},
-        Settings,
-    )
+    return msgspec.convert(fields | {"server": server}, Settings)
 
 
 MOST_THREADS = 1024

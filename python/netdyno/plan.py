@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from netdyno import transports, words
@@ -40,16 +40,18 @@ def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
         yield dict(zip(scenario.factors, levels, strict=True))
 
 
-def plan(experiment: Experiment, contestants: Sequence[Contestant]) -> tuple[Cell, ...]:
-    """All cells of all blocks, in the order in which they are to run."""
+def plan(experiment: Experiment) -> tuple[Cell, ...]:
+    """All cells of all blocks, in the order in which they are to run. The scenarios name their contestants. One with
+    fewer blocks than others is in the first ones."""
     randomness = random.Random(experiment.seed)
     cells: list[Cell] = []
     for block in range(1, experiment.blocks + 1):
         order = [
-            (scenario.name, contestant.name, levels)
+            (scenario.name, contestant, levels)
             for scenario in experiment.scenarios
+            if block <= scenario.blocks
             for levels in combinations(scenario)
-            for contestant in contestants
+            for contestant in scenario.contestants
         ]
         randomness.shuffle(order)
         cells += (
@@ -59,12 +61,12 @@ def plan(experiment: Experiment, contestants: Sequence[Contestant]) -> tuple[Cel
     return tuple(cells)
 
 
-Clients = Mapping[str, Contestant]
-"""The client contestants of a run by name; the generator is none of them."""
+Named = Mapping[str, Contestant]
+"""The contestants of a run by name. Of clients, the generator is none."""
 
 
 def why_skip(
-    contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Clients = MappingProxyType({})
+    contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
 ) -> str:
     """Why a contestant, or the cell's client, cannot have this cell; empty when they can. A thread count that a model
     cannot have is refused by the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
@@ -122,28 +124,27 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
     return f"{client.name} speaks {words.listed(client.manifest.transports)} and not {needed}, as {server.name} does"
 
 
-def trial_seconds(experiment: Experiment) -> float:
+def trial_seconds(wanted: Settings) -> float:
     """The expected length of one trial, in seconds."""
-    link_s = LAN_OVERHEAD_S if experiment.link == "lan" else 0.0
-    return experiment.warmup_s + experiment.duration_s + TRIAL_OVERHEAD_S + link_s
+    link_s = LAN_OVERHEAD_S if wanted.link == "lan" else 0.0
+    return wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s
 
 
-def estimate_seconds(
-    experiment: Experiment, contestants: Sequence[Contestant], clients: Clients = MappingProxyType({})
-) -> float:
+def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
     """The expected length of the whole run, in seconds; cells that will be skipped cost nothing."""
-    per_block = sum(
-        not why_skip(contestant, scenario, levels, clients)
+    return sum(
+        scenario.blocks * trial_seconds(settings(scenario, levels))
         for scenario in experiment.scenarios
         for levels in combinations(scenario)
-        for contestant in contestants
+        for contestant in scenario.contestants
+        if not why_skip(servers[contestant], scenario, levels, clients)
     )
-    return experiment.blocks * per_block * trial_seconds(experiment)
 
 
-def most_descriptors(experiment: Experiment, contestants: Sequence[Contestant]) -> int:
+def most_descriptors(experiment: Experiment, servers: Named) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
-    return most_connections(experiment) * max((one.manifest.descriptors_per_client for one in contestants), default=1)
+    each = max((one.manifest.descriptors_per_client for one in servers.values()), default=1)
+    return most_connections(experiment) * each
 
 
 def most_connections(experiment: Experiment) -> int:
@@ -151,3 +152,11 @@ def most_connections(experiment: Experiment) -> int:
     return max(
         settings(scenario, levels).connections for scenario in experiment.scenarios for levels in combinations(scenario)
     )
+
+
+def links(experiment: Experiment) -> tuple[str, ...]:
+    """What lies between load and server in its cells, each once."""
+    found = (
+        settings(scenario, levels).link_words for scenario in experiment.scenarios for levels in combinations(scenario)
+    )
+    return tuple(dict.fromkeys(found))

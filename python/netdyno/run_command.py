@@ -14,7 +14,7 @@ from rich.console import Console
 from netdyno import contestants, experiment, runner, store
 from netdyno.display import Display, LiveDisplay, PlainDisplay
 from netdyno.errors import UserError
-from netdyno.model import Experiment, Run
+from netdyno.model import Budget, Contestant, Experiment, Run
 from netdyno.paths import build_dir
 from netdyno.units import parse_duration
 
@@ -25,6 +25,7 @@ class Wishes(NamedTuple):
     """The options of `netdyno run`."""
 
     experiment: str
+    budget: Budget
     blocks: int | None
     duration: str | None
     contestants: tuple[str, ...]
@@ -37,9 +38,10 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
     build = build_dir()
     everyone = contestants.discover(build=build, kind="client")
-    asked = _experiment(wishes, [client.name for client in everyone])
+    servers = contestants.discover(build=build)
+    asked = _experiment(wishes, [client.name for client in everyone], servers)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
-    chosen = contestants.select(contestants.discover(build=build), wishes.contestants or asked.contestants)
+    chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
     # with --json, stdout is for the one line at the end
     console = Console(stderr=wishes.as_json)
     display: Display = LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
@@ -65,10 +67,13 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     return 0 if counts["valid"] else 1
 
 
-def _experiment(wishes: Wishes, clients: Sequence[str]) -> Experiment:
-    """The experiment with the command line's wishes in place, its clients by name."""
+def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contestant]) -> Experiment:
+    """The experiment with the command line's wishes in place, its contestants by name."""
     path = experiment.find(wishes.experiment, experiment.experiments_dir())
-    asked = experiment.with_clients(experiment.load(path), clients, str(path))
+    asked = experiment.with_clients(experiment.load(path, wishes.budget), clients, str(path))
+    asked = experiment.with_contestants(
+        asked, lambda patterns: [one.name for one in contestants.select(servers, wishes.contestants or patterns)]
+    )
     try:
         duration_s = parse_duration(wishes.duration) if wishes.duration is not None else None
     except ValueError as error:

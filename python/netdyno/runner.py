@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import codesize, environment, pinning, plan, store
+from netdyno import codesize, environment, pinning, plan, store, words
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Contestant, Experiment, Run, Trial
+from netdyno.model import Contestant, Experiment, Run, Scenario, Trial
 from netdyno.paths import generator_path
 from netdyno.trial import run_trial
 from netdyno.units import format_clock
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 def execute(
     experiment: Experiment,
-    contestants: Sequence[Contestant],
+    servers: Sequence[Contestant],
     *,
     clients: Sequence[Contestant] = (),
     results: Path,
@@ -53,16 +53,17 @@ def execute(
     argv: Sequence[str],
     display: Display,
 ) -> Outcome:
-    """Run it; `clients` are the client contestants that its cells name. Raises UserError before the first trial where
-    something cannot work."""
+    """Run it; `servers` and `clients` are the contestants that its cells name. Raises UserError before the first trial
+    where something cannot work."""
     generator = generator_path(build)
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
-    check_workloads(experiment, contestants)
-    ensure_descriptors(plan.most_descriptors(experiment, contestants) + SPARE_DESCRIPTORS, experiment.name)
+    check_workloads(experiment, servers)
+    named = {server.name: server for server in servers}
+    ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
     cores = pinning.choose()
     run_id, folder = create_folder(results, experiment.name)
-    cells = plan.plan(experiment, contestants)
+    cells = plan.plan(experiment)
     found = environment.collect(experiment, cores, build)
     (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     run = Run(
@@ -72,10 +73,10 @@ def execute(
         finished_at=None,
         environment=found,
         trials=(),
-        about=codesize.describe(contestants, clients),
+        about=codesize.describe(servers, clients),
     )
     bench = Bench(
-        experiment=experiment,
+        seed=experiment.seed,
         generator=(str(generator),),
         pinning=cores,
         folder=folder,
@@ -83,7 +84,10 @@ def execute(
         progress=display.throughput,
     )
     with store.Store.create(folder, run, argv, cells) as stored:
-        interrupted = _run_cells(cells, contestants, bench, stored, display)
+        display.begin(announcement(experiment, named, bench.clients))
+        progress = Progress(cells, plan.estimate_seconds(experiment, named, bench.clients) / max(len(cells), 1))
+        scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+        interrupted = _run_cells(cells, scenarios, named, bench, stored, display, progress)
         if not interrupted:
             stored.finish(store.utc_now())
     return Outcome(run_id, folder, interrupted)
@@ -91,23 +95,20 @@ def execute(
 
 def _run_cells(
     cells: tuple[plan.Cell, ...],
-    contestants: Sequence[Contestant],
+    scenarios: Mapping[str, Scenario],
+    servers: plan.Named,
     bench: Bench,
     stored: store.Store,
     display: Display,
+    progress: Progress,
 ) -> int:
     """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
     dropped, because half a window is no result."""
-    experiment = bench.experiment
-    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-    named = {contestant.name: contestant for contestant in contestants}
-    progress = Progress(cells, plan.trial_seconds(experiment))
-    display.begin(announcement(experiment, contestants, bench.clients))
     try:
         with _signals_raise():
             for cell in cells:
                 display.trial_started(cell, progress)
-                trial = run_trial(cell, scenarios[cell.scenario], named[cell.contestant], bench)
+                trial = run_trial(cell, scenarios[cell.scenario], servers[cell.contestant], bench)
                 stored.add(trial)
                 progress.add(trial)
                 display.trial_done(trial, progress)
@@ -118,22 +119,21 @@ def _run_cells(
     return 0
 
 
-def announcement(
-    experiment: Experiment, contestants: Sequence[Contestant], clients: plan.Clients = MappingProxyType({})
-) -> str:
+def announcement(experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({})) -> str:
     """What is about to happen and how long it will take."""
-    cells = sum(1 for scenario in experiment.scenarios for _ in plan.combinations(scenario)) * len(contestants)
-    seconds = plan.estimate_seconds(experiment, contestants, clients)
+    cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
+    seconds = plan.estimate_seconds(experiment, servers, clients)
+    size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     return (
-        f"{experiment.name}: {experiment.question} {experiment.blocks} blocks of {cells} trials "
-        f"({len(contestants)} contestants) over {experiment.link_words}, "
+        f"{experiment.name}{size}: {experiment.question} {words.plural(experiment.blocks, 'block')} of {cells} trials "
+        f"({words.plural(len(servers), 'contestant')}) over {words.listed(plan.links(experiment))}, "
         f"about {format_clock(seconds)} (minutes:seconds)"
     )
 
 
-def check_workloads(experiment: Experiment, contestants: Sequence[Contestant]) -> None:
+def check_workloads(experiment: Experiment, servers: Sequence[Contestant]) -> None:
     """A workload that nobody speaks is a slip of the pen, not a result."""
-    known = {workload for contestant in contestants for workload in contestant.manifest.workloads}
+    known = {workload for server in servers for workload in server.manifest.workloads}
     for scenario in experiment.scenarios:
         if scenario.workload not in known:
             where = f"experiment {experiment.name!r}, scenario {scenario.name!r}"
@@ -188,8 +188,10 @@ def with_overrides(
     experiment: Experiment, blocks: int | None, duration_s: float | None, seed: int | None
 ) -> Experiment:
     """The experiment with the command line's wishes in place; None leaves what the file says."""
-    wishes = {"blocks": blocks, "duration_s": duration_s, "seed": seed}
-    return msgspec.structs.replace(experiment, **{key: value for key, value in wishes.items() if value is not None})
+
+    wishes = {"blocks": blocks, "duration_s": duration_s}
+    changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
+    return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
 
 
 def counts(trials: Sequence[Trial]) -> dict[str, int]:

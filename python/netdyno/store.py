@@ -18,7 +18,9 @@ from netdyno.errors import UserError, did_you_mean
 from netdyno.model import About, Experiment, Run, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 4  # 2: the table about; 3: what transports that carry messages add; 4: claims
+SCHEMA_VERSION = 5  # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all
+_ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
+"""What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
 FILE_NAME = "run.sqlite"
 
@@ -129,7 +131,7 @@ def load(path: Path) -> Run:
                 raise UserError(f"{path}: holds no run")
             return Run(
                 run_id=row[0],
-                experiment=msgspec.json.decode(row[1], type=Experiment),
+                experiment=_experiment(row[1]),
                 started_at=row[2],
                 finished_at=row[3],
                 environment=msgspec.json.decode(row[4], type=Environment),
@@ -138,6 +140,13 @@ def load(path: Path) -> Run:
             )
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise UserError(f"{path}: is damaged: {error}") from error
+
+
+def _experiment(text: str) -> Experiment:
+    """Of any schema."""
+    raw = msgspec.json.decode(text)
+    shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
+    return msgspec.convert({**raw, "scenarios": [{**shared, **one} for one in raw["scenarios"]]}, Experiment)
 
 
 def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
@@ -203,7 +212,7 @@ def summary(path: Path) -> Mapping[str, object]:
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
     return {
         "id": run_id,
-        "experiment": msgspec.json.decode(experiment, type=Experiment).name,
+        "experiment": _experiment(experiment).name,
         "started_at": started_at,
         "finished_at": finished_at,
         "planned": planned,

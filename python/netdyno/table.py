@@ -207,7 +207,7 @@ def _short(reason: str) -> str:
 def _sureness(analysis: Analysis) -> Text:
     counts = analysis.counts
     return Text(
-        f"{words.plural(counts.valid, 'valid trial')} over {analysis.link} in "
+        f"{words.plural(counts.valid, 'valid trial')} over {words.listed(analysis.links)} in "
         f"{words.plural(analysis.blocks_measured, 'block')}, "
         f"{counts.struck_out} struck out, {counts.failed} failed, {counts.skipped} skipped. "
         f"Equal ranks (=) could not all be told apart; * is told apart from the first. "

@@ -68,7 +68,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
-        with network_for(transports.of(contestant), bench.experiment) as network:
+        with network_for(transports.of(contestant), wanted) as network:
             measured = _measure(cell, wanted, contestant, bench, log, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
@@ -101,12 +101,12 @@ def _measure(
         ready = _wait_ready(server, lines, bench)
         descriptors = observe.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
-        watch = Watch(ready.pid, bench.experiment, network.counters, datagrams=datagrams)
+        watch = Watch(ready.pid, wanted, network.counters, datagrams=datagrams)
         program, command = _load_program(cell, wanted, ready, bench)
-        load = generate.measure(program, [*network.load, *command], server, watch, bench, log)
+        load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
         await_closes(ready.pid, descriptors)
-        closing = check_command(bench.generator, ready.endpoint, wanted, bench.experiment)
-        check, check_error = generate.check([*network.load, *closing], bench, log)
+        closing = check_command(bench.generator, ready.endpoint, wanted)
+        check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     observed = watch.observation(totals)
@@ -125,12 +125,12 @@ def _measure(
 def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
     """The program that makes the load, as it is called in a sentence, and its command line."""
     # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
-    seed = (bench.experiment.seed * 1_000_003 + cell.block) % 2**63
+    seed = (bench.seed * 1_000_003 + cell.block) % 2**63
     if wanted.client == GENERATOR:
-        command = load_command(bench.generator, ready.endpoint, wanted, bench.experiment, seed)
+        command = load_command(bench.generator, ready.endpoint, wanted, seed)
         return "generator", [*command, "--linger", LINGER]
     client = bench.clients[wanted.client]
-    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, bench.experiment, seed)
+    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
 
 
 def await_closes(pid: int, descriptors: int) -> None:

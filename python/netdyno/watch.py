@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 from netdyno import observe
-from netdyno.model import Experiment, ServerObservation
+from netdyno.model import ServerObservation
+from netdyno.options import Settings
 from netdyno.process import TrialError
 
 LATE_READING_S = 0.02
@@ -21,11 +22,11 @@ kernel's in reach, and takes microseconds where the first would take millisecond
 class Watch:
     """Takes the readings as the generator announces its window."""
 
-    def __init__(self, pid: int, experiment: Experiment, counters: Path, *, datagrams: bool = False) -> None:
+    def __init__(self, pid: int, wanted: Settings, counters: Path, *, datagrams: bool = False) -> None:
         """Of the server `pid`; `counters` is the net folder of its network namespace (proc(5)), and with `datagrams`
         its sockets are asked as well what they dropped."""
         self._pid = pid
-        self._experiment = experiment
+        self._wanted = wanted
         self._counters = counters
         self._datagrams = datagrams
         self._kernel = [self._take_kernel()]
@@ -37,14 +38,14 @@ class Watch:
 
     def connected(self) -> None:
         """The load begins within milliseconds, with its warm-up."""
-        self._rehearse_at = time.monotonic() + self._experiment.warmup_s - REHEARSAL_S
+        self._rehearse_at = time.monotonic() + self._wanted.warmup_s - REHEARSAL_S
 
     def window_start(self) -> None:
         self._rehearse_at = float("inf")
         self._before = self._take()
         self._kernel.append(self._take_kernel())
         if len(self._before.tasks) > 1:
-            self._late_at = self._before.at_s + self._experiment.duration_s - LATE_READING_S
+            self._late_at = self._before.at_s + self._wanted.duration_s - LATE_READING_S
 
     def maybe_take(self) -> None:
         """What is due now."""

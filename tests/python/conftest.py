@@ -57,20 +57,15 @@ def experiment() -> Experiment:
     return Experiment(
         name="tiny",
         question="Does it work?",
-        contestants=("*",),
         scenarios=(scenario,),
-        blocks=2,
-        warmup_s=0.0,
-        duration_s=0.1,
-        timeout_s=1.0,
-    )
+    ).with_each(contestants=("fake",), blocks=2, duration_s=0.1, timeout_s=1.0)
 
 
 @pytest.fixture
-def bench(experiment: Experiment, tmp_path: Path) -> Bench:
+def bench(tmp_path: Path) -> Bench:
     """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty."""
     return Bench(
-        experiment=experiment,
+        seed=1,
         generator=(*PYTHON, str(FAKES / "load.py")),
         pinning=Pinning(server=(), generator=(), note="not pinned: a test"),
         folder=tmp_path,

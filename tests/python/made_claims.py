@@ -66,7 +66,7 @@ def made(
     trials = []
     for block in range(1, blocks + 1):
         for number, (name, levels) in enumerate(
-            (name, one) for one in combinations(scenario) for name in asked.contestants
+            (name, one) for one in combinations(scenario) for name in scenario.contestants
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
@@ -78,7 +78,7 @@ def made(
             trials.append(change(_trial(scenario, block, name, levels, metric, figure)))
     about = [
         replace(ABOUT[0], name=name, code=replace(ABOUT[0].code, **{metric: int(truth(name, {}))}))
-        for name in asked.contestants
+        for name in scenario.contestants
         if metric in ("lines", "complexity") and ABOUT[0].code
     ]
     return Run(

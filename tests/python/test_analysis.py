@@ -103,8 +103,8 @@ def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> Non
         for one in run.trials
         if one.load is not None
     )
-    lan = analyse(replace(run, trials=trials, experiment=replace(run.experiment, link="lan", link_rate="1gbit")))
-    assert lan.link == "lan at 1gbit"
+    lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
+    assert lan.links == ("lan at 1gbit",)
     server, load = lan.commands[2:]
     assert server.purpose == "One trial by hand, over the loopback: the server"
     assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
@@ -244,9 +244,9 @@ def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so
 
 def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
     run = messages_run()
-    strict = replace(run, experiment=replace(run.experiment, loss_bound=0.0001))
+    strict = replace(run, experiment=run.experiment.with_each(loss_bound=0.0001))
     assert {one.contestant for one in analyse(strict).scenarios[0].standings if one.apart} == {UDP, REUSEPORT}
-    mild = analyse(replace(run, experiment=replace(run.experiment, loss_bound=0.5))).scenarios[0]
+    mild = analyse(replace(run, experiment=run.experiment.with_each(loss_bound=0.5))).scenarios[0]
     assert not any(one.apart for one in mild.standings)
     assert mild.headline == f"{REUSEPORT} (12% lost)"
     assert "of those that lost" not in mild.sentence
@@ -303,7 +303,7 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
 def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
     """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
     run = messages_run()
-    lan = analyse(replace(run, experiment=replace(run.experiment, link="lan"))).scenarios[0]
+    lan = analyse(replace(run, experiment=run.experiment.with_each(link="lan"))).scenarios[0]
     for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
         cell = found.cell(REUSEPORT, "connections=1000")
         assert cell is not None

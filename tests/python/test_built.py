@@ -21,9 +21,11 @@ TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_tota
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    everyone = contestants.discover()
+    smoke = experiment.load(ROOT / "experiments" / "smoke.toml")
     outcome = runner.execute(
-        experiment.load(ROOT / "experiments" / "smoke.toml"),
-        contestants.discover(),
+        smoke.with_each(contestants=tuple(one.name for one in everyone)),
+        everyone,
         results=tmp_path_factory.mktemp("results"),
         build=build_dir(),
         argv=["netdyno", "run", "smoke"],

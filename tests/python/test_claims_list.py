@@ -38,4 +38,4 @@ def test_a_broken_file_says_why(folder: Path) -> None:
     (folder / "two.toml").write_text("question = 1")
     rows = listing.claims()
     assert [row["id"] for row in rows] == ["X1", ""]
-    assert "the key 'contestants' is missing" in str(rows[1]["text"])
+    assert "the key 'scenario' is missing" in str(rows[1]["text"])

@@ -6,13 +6,15 @@ import msgspec
 import pytest
 
 from netdyno.command import by_hand, check_command, client_command, load_command, server_command
-from netdyno.model import Contestant, Experiment, Scenario, Trial
+from netdyno.model import Contestant, Scenario, Trial
 from netdyno.options import settings
 from netdyno.transports import TRANSPORTS
 
 GENERATOR = ("netdyno-load",)
 URL = "tcp://127.0.0.1:1"
 CHAT = Scenario(
+    duration_s=0.1,
+    timeout_s=1.0,
     name="s",
     workload="chat",
     arrivals="poisson",
@@ -64,11 +66,11 @@ def test_the_server_listens_over_its_own_transport(transport: str, contestant: C
     assert listen.partition("?")[0].endswith(":0")
 
 
-def test_a_load_of_messages_is_told_nothing_of_a_stream(experiment: Experiment) -> None:
+def test_a_load_of_messages_is_told_nothing_of_a_stream() -> None:
     wanted = settings(CHAT, {})
     for url in ("udp://127.0.0.1:1", "zmq+tcp://127.0.0.1:1", "multicast://239.255.0.1:1?interface=lo"):
-        command = load_command(GENERATOR, url, wanted, experiment, 3)
-        stream = load_command(GENERATOR, URL, wanted, experiment, 3)
+        command = load_command(GENERATOR, url, wanted, 3)
+        stream = load_command(GENERATOR, URL, wanted, 3)
         assert [word for word in stream if word not in command] == [URL, "--nodelay", "on", "--write-mode", "gathered"]
 
 
@@ -82,8 +84,8 @@ def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contes
     assert "--threads" not in server_command(contestant, settings(CHAT, {}))
 
 
-def test_the_generator_gets_the_load(experiment: Experiment) -> None:
-    command = load_command(GENERATOR, URL, settings(CHAT, {}), experiment, 3)
+def test_the_generator_gets_the_load() -> None:
+    command = load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     assert command[:2] == ["netdyno-load", URL]
     assert (value(command, "-c"), value(command, "--rate"), value(command, "--arrivals")) == ("50", "20000", "poisson")
     assert (value(command, "--connect-rate"), value(command, "--size")) == ("100", "64")
@@ -93,29 +95,27 @@ def test_the_generator_gets_the_load(experiment: Experiment) -> None:
     assert "--depth" not in command  # of an open loop the generator refuses it
 
 
-def test_the_load_gets_its_own_socket_options_and_service_time(experiment: Experiment) -> None:
+def test_the_load_gets_its_own_socket_options_and_service_time() -> None:
     slow = Scenario(name="s", workload="rpc", nodelay="off", write_mode="split", service_time="1ms")
-    command = load_command(GENERATOR, URL, settings(slow, {}), experiment, 3)
+    command = load_command(GENERATOR, URL, settings(slow, {}), 3)
     assert (value(command, "--nodelay"), value(command, "--write-mode")) == ("off", "split")
     assert value(command, "--service-time") == "1ms"
-    plain = load_command(GENERATOR, URL, settings(CHAT, {}), experiment, 3)
+    plain = load_command(GENERATOR, URL, settings(CHAT, {}), 3)
     assert (value(plain, "--nodelay"), value(plain, "--write-mode")) == ("on", "gathered")
     assert "--service-time" not in plain  # the generator knows it for rpc alone
 
 
-def test_a_rate_can_be_that_of_each_connection(experiment: Experiment) -> None:
+def test_a_rate_can_be_that_of_each_connection() -> None:
     each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
-    command = load_command(GENERATOR, URL, settings(each, {}), experiment, 3)
+    command = load_command(GENERATOR, URL, settings(each, {}), 3)
     assert value(command, "--rate") == "1000/conn"
-    assert value(load_command(GENERATOR, URL, settings(each, {"rate-per-connection": 5}), experiment, 3), "--rate") == (
-        "5/conn"
-    )
+    assert value(load_command(GENERATOR, URL, settings(each, {"rate-per-connection": 5}), 3), "--rate") == ("5/conn")
 
 
-def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know(experiment: Experiment) -> None:
+def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know() -> None:
     wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time="1ms"), {})
-    command = client_command(["clients/c"], URL, wanted, experiment, 3)
-    generators = load_command(["clients/c"], URL, wanted, experiment, 3)
+    command = client_command(["clients/c"], URL, wanted, 3)
+    generators = load_command(["clients/c"], URL, wanted, 3)
     assert command[:2] == ["clients/c", URL]
     only_the_generator = {"--arrivals", "--depth", "--connect-rate", "--threads"}
     options = [word for word in generators if word.startswith("-")]
@@ -123,7 +123,7 @@ def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know(experi
     assert all(value(command, word) == value(generators, word) for word in command if word.startswith("-"))
 
 
-def test_a_trial_is_repeated_by_hand_through_the_one_entry(experiment: Experiment) -> None:
+def test_a_trial_is_repeated_by_hand_through_the_one_entry() -> None:
     trial = Trial(
         block=1,
         position=0,
@@ -136,29 +136,29 @@ def test_a_trial_is_repeated_by_hand_through_the_one_entry(experiment: Experimen
         seconds=1.0,
         added={"threads": 50},
     )
-    server, load = by_hand(trial, URL, settings(CHAT, {}), experiment, 3)
+    server, load = by_hand(trial, URL, settings(CHAT, {}), 3)
     assert server[:3] == ["./netdyno", "serve", "a"]
     assert (value(server, "--listen"), value(server, "--write-mode")) == (URL, "split")
     assert value(server, "--threads") == "50"
-    assert load == load_command(["./netdyno", "load"], URL, settings(CHAT, {}), experiment, 3)
-    client = by_hand(trial, URL, settings(CHAT, {"client": "qt-signals"}), experiment, 3)[1]
+    assert load == load_command(["./netdyno", "load"], URL, settings(CHAT, {}), 3)
+    client = by_hand(trial, URL, settings(CHAT, {"client": "qt-signals"}), 3)[1]
     assert client[:4] == ["./netdyno", "client", "qt-signals", URL]
 
 
-def test_a_closed_loop_names_no_rate(experiment: Experiment) -> None:
+def test_a_closed_loop_names_no_rate() -> None:
     closed = settings(Scenario(name="s", workload="echo"), {})
-    command = load_command(GENERATOR, URL, closed, experiment, 3)
+    command = load_command(GENERATOR, URL, closed, 3)
     assert "--rate" not in command
     assert value(command, "--depth") == "1"
     assert "--audience" not in command
     assert value(command, "--connect-rate") == "burst"
     assert "--round" not in command
     in_rounds = settings(Scenario(name="s", workload="echo", round="50ms"), {})
-    assert value(load_command(GENERATOR, URL, in_rounds, experiment, 3), "--round") == "50ms"
+    assert value(load_command(GENERATOR, URL, in_rounds, 3), "--round") == "50ms"
 
 
-def test_the_closing_check_is_as_small_as_the_workload_allows(experiment: Experiment) -> None:
+def test_the_closing_check_is_as_small_as_the_workload_allows() -> None:
     echo = settings(Scenario(name="s", workload="echo"), {})
-    assert value(check_command(GENERATOR, URL, echo, experiment), "-c") == "1"
-    chat = check_command(GENERATOR, URL, settings(CHAT, {}), experiment)
+    assert value(check_command(GENERATOR, URL, echo), "-c") == "1"
+    chat = check_command(GENERATOR, URL, settings(CHAT, {}))
     assert (value(chat, "-c"), value(chat, "--arrivals"), value(chat, "--audience")) == ("2", "closed", "all")

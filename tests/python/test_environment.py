@@ -34,7 +34,7 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
 
 
 def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Path) -> None:
-    lan = msgspec.structs.replace(experiment, link="lan", link_rate="1gbit")
+    lan = experiment.with_each(link="lan", link_rate="1gbit")
     assert environment.collect(lan, pinning.choose(), tmp_path)["link"] == "lan at 1gbit"
 
 

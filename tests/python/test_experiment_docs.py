@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from netdyno import experiment
+from netdyno import budgets, experiment, scenarios
 from netdyno.claims import parse
 from netdyno.claims.metrics import METRICS
 from netdyno.claims.why import EXPLANATIONS
@@ -17,8 +17,9 @@ from netdyno.paths import ROOT
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 KEYS = {
-    "The experiment": experiment.TOP_KEYS,
-    "A scenario": experiment.SCENARIO_KEYS,
+    "The experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS},
+    "A scenario": set(scenarios.SCENARIO_KEYS) - set(scenarios.SHARED),
+    "A size": {*budgets.BUDGET_KEYS, *budgets.SCENARIO_KEYS},
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
     "A claim": parse.CLAIM_KEYS,
@@ -28,7 +29,7 @@ KEYS = {
 
 def test_every_option_that_some_servers_lack_is_named() -> None:
     named = set(re.findall(r"`([a-z-]+)`", CHAPTERS["scenario.where-possible"]))
-    assert set(experiment.WHERE_POSSIBLE) <= named
+    assert set(scenarios.WHERE_POSSIBLE) <= named
 
 
 @pytest.mark.parametrize("chapter", KEYS)
@@ -49,6 +50,13 @@ def test_the_example_of_a_claim_is_one() -> None:
     (claim,) = re.findall(r"^```toml claim\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = experiment.parse(f"{example}\n{claim}", "example", "docs/experiments.md").claims
     assert (found.id, found.why) == ("A1", "delayed-acks")
+
+
+def test_the_example_of_a_size_is_one() -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (size,) = re.findall(r"^```toml size\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    smoke, full = (experiment.parse(f"{example}\n{size}", "example", "here", budget) for budget in ("smoke", "full"))
+    assert (smoke.blocks, smoke.scenarios[0].factors["connections"], full.blocks) == (6, (10,), 20)
 
 
 def test_the_example_is_an_experiment() -> None:

@@ -25,6 +25,7 @@ from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
 from netdyno.model import Contestant, LoadResult, Scenario, Trial
 from netdyno.namespace import Namespace, NotAllowedError
 from netdyno.network import network_for
+from netdyno.options import settings
 from netdyno.paths import ROOT, build_dir, generator_path
 from netdyno.plan import Cell
 from netdyno.transports import TRANSPORTS
@@ -34,6 +35,7 @@ from netdyno.units import parse_rate
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 PAYLOAD = bytes(300_000)
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
+SCENARIO = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)}, duration_s=0.1, timeout_s=1.0)
 RATE = "10mbit"
 
 HARNESS = """
@@ -234,9 +236,11 @@ def test_multicast_over_it_is_a_stated_skip(contestant: Contestant, bench: Bench
     assert trial.reason == "the link lan does not carry multicast; measure it over the loopback"
 
 
-def over_lan(contestant: Contestant, bench: Bench, rate: str | None = None, cell: Cell = CELL) -> Trial:
-    experiment = msgspec.structs.replace(bench.experiment, link="lan", link_rate=rate)
-    return run_trial(cell, experiment.scenarios[0], contestant, bench._replace(experiment=experiment))
+def over_lan(
+    contestant: Contestant, bench: Bench, rate: str | None = None, cell: Cell = CELL, scenario: Scenario = SCENARIO
+) -> Trial:
+    over = msgspec.structs.replace(scenario, link="lan", link_rate=rate)
+    return run_trial(cell, over, contestant, bench)
 
 
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
@@ -261,11 +265,11 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     assert len(seen[0] | seen[1] | {here}) == 3
 
 
-def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
-    experiment = msgspec.structs.replace(bench.experiment, link="lan")
+def test_the_kernel_counts_at_the_servers_end() -> None:
+    wanted = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with network_for(TRANSPORTS["udp"], experiment) as network:
+    with network_for(TRANSPORTS["udp"], wanted) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]
@@ -282,13 +286,12 @@ def test_a_rate_holds_what_the_generator_measures_below_it(bench: Bench) -> None
 
 def payload_hz(bench: Bench, rate: str | None) -> float:
     """Bits of messages per second that a real load gets through in each direction."""
-    scenario = Scenario(name="echo", workload="echo", connections=4, depth=4, size=10_000)
-    experiment = msgspec.structs.replace(bench.experiment, scenarios=(scenario,), duration_s=0.5, warmup_s=0.5)
+    scenario = Scenario(name="echo", workload="echo", connections=4, depth=4, size=10_000, duration_s=0.5, warmup_s=0.5)
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
     server = contestants.prepare(contestants.by_name(contestants.discover(), "epoll-reactor", "server"))
     cell = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
-    trial = over_lan(server, bench._replace(experiment=experiment, generator=(str(generator),)), rate, cell)
+    trial = over_lan(server, bench._replace(generator=(str(generator),)), rate, cell, scenario)
     if trial.status == "skipped":
         pytest.skip(trial.reason)
     assert isinstance(trial.load, LoadResult), trial.reason

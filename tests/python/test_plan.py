@@ -29,7 +29,7 @@ def with_seed(base: Experiment, seed: int) -> Experiment:
 
 
 def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
-    cells = plan(experiment, [contestant("a"), contestant("b")])
+    cells = plan(experiment.with_each(contestants=("a", "b")))
     wanted = sorted((name, level) for name in "ab" for level in (1, 2))
     for block in (1, 2):
         mine = [cell for cell in cells if cell.block == block]
@@ -41,19 +41,16 @@ def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
 @given(seed=st.integers(min_value=0, max_value=2**63))
 def test_the_same_seed_gives_the_same_order(seed: int) -> None:
     scenario = Scenario(name="s", workload="echo", factors={"connections": (1, 2, 3)})
-    base = Experiment(
-        name="e", question="?", contestants=("*",), scenarios=(scenario,), blocks=3, warmup_s=0.0, duration_s=1.0
-    )
-    pair = [contestant("a"), contestant("b")]
-    assert plan(with_seed(base, seed), pair) == plan(with_seed(base, seed), pair)
+    base = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=("a", "b"), blocks=3)
+    assert plan(with_seed(base, seed)) == plan(with_seed(base, seed))
 
 
 def test_the_order_differs_between_blocks_and_seeds(experiment: Experiment) -> None:
-    many = [contestant(letter) for letter in "abcdef"]
-    cells = plan(experiment, many)
+    many = experiment.with_each(contestants=tuple("abcdef"))
+    cells = plan(many)
     orders = [[(c.contestant, c.levels["connections"]) for c in cells if c.block == block] for block in (1, 2)]
     assert orders[0] != orders[1]
-    assert plan(with_seed(experiment, 2), many) != cells
+    assert plan(with_seed(many, 2)) != cells
 
 
 def test_factors_are_crossed() -> None:
@@ -174,14 +171,16 @@ def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
 
 
 def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
-    alone = estimate_seconds(experiment, [contestant("a")])
-    assert alone > experiment.blocks * 2 * experiment.duration_s
-    assert estimate_seconds(experiment, [contestant("a"), contestant("b", workloads=("chat",))]) == alone
+    both = {"a": contestant("a"), "b": contestant("b", workloads=("chat",))}
+    alone = estimate_seconds(experiment.with_each(contestants=("a",)), both)
+    assert alone > experiment.blocks * 2 * experiment.scenarios[0].duration_s
+    assert estimate_seconds(experiment.with_each(contestants=("a", "b")), both) == alone
 
 
 def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:
-    alone = estimate_seconds(experiment, [contestant("a")])
-    assert estimate_seconds(msgspec.structs.replace(experiment, link="lan"), [contestant("a")]) > alone
+    one = experiment.with_each(contestants=("a",))
+    servers = {"a": contestant("a")}
+    assert estimate_seconds(one.with_each(link="lan"), servers) > estimate_seconds(one, servers)
 
 
 def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:
@@ -189,14 +188,15 @@ def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> N
 
 
 def test_descriptors_are_those_of_the_contestant_that_takes_most(experiment: Experiment) -> None:
-    assert most_descriptors(experiment, []) == 2
-    assert most_descriptors(experiment, [contestant("a"), contestant("b", descriptors_per_client=3)]) == 6
+    assert most_descriptors(experiment, {}) == 2
+    servers = {"a": contestant("a"), "b": contestant("b", descriptors_per_client=3)}
+    assert most_descriptors(experiment, servers) == 6
 
 
 def test_quick_fits_its_time_and_its_test() -> None:
     quick = experiment.load(ROOT / "experiments" / "quick.toml")
-    measured = select(discover(), quick.contestants)
-    built = [msgspec.structs.replace(one, available=True, why_not="") for one in measured]
+    names = quick.scenarios[0].contestants
+    built = {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in select(discover(), names)}
     assert len(built) >= 5
     assert estimate_seconds(quick, built) <= QUICK_LIMIT_S
     assert quick.blocks >= stats.pairs_needed(math.comb(len(built), 2))
@@ -204,7 +204,7 @@ def test_quick_fits_its_time_and_its_test() -> None:
 
 def test_realtime_smoke_is_source_c_and_fits_its_time() -> None:
     realtime = experiment.load(ROOT / "experiments" / "realtime-smoke.toml")
-    asked = [contestant(name, workloads=("chat",)) for name in realtime.contestants]
+    asked = {name: contestant(name, workloads=("chat",)) for name in realtime.scenarios[0].contestants}
     assert [scenario.connections for scenario in realtime.scenarios] == [100, 1000]
     for scenario in realtime.scenarios:
         assert (scenario.workload, scenario.arrivals, scenario.depth) == ("chat", "closed", 1)
@@ -213,3 +213,15 @@ def test_realtime_smoke_is_source_c_and_fits_its_time() -> None:
     slowest_round_s = 6
     drains_s = len(asked) * slowest_round_s
     assert 100 <= estimate_seconds(realtime, asked) <= 240 - drains_s
+
+
+def test_a_scenario_with_fewer_blocks_is_in_the_first_ones() -> None:
+    few, many = (Scenario(name=name, workload="echo", contestants=("a",), blocks=n) for name, n in (("f", 1), ("m", 3)))
+    cells = plan(Experiment(name="e", question="?", scenarios=(few, many)))
+    assert sorted((cell.block, cell.scenario) for cell in cells) == [(1, "f"), (1, "m"), (2, "m"), (3, "m")]
+
+
+def test_each_scenario_has_contestants_of_its_own() -> None:
+    one, other = (Scenario(name=name, workload="echo", contestants=(name,)) for name in "ab")
+    cells = plan(Experiment(name="e", question="?", scenarios=(one, other)))
+    assert {(cell.scenario, cell.contestant) for cell in cells} == {("a", "a"), ("b", "b")}

@@ -46,8 +46,9 @@ def execute(
     experiment: Experiment, contestants: list[Contestant], tmp_path: Path, fake_build: Path, display: Recorder
 ) -> runner.Outcome:
     results = tmp_path / "results"
+    asked = experiment.with_each(contestants=tuple(one.name for one in contestants))
     return runner.execute(
-        experiment, contestants, results=results, build=fake_build, argv=["netdyno", "run"], display=display
+        asked, contestants, results=results, build=fake_build, argv=["netdyno", "run"], display=display
     )
 
 
@@ -78,7 +79,7 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
     scenario = msgspec.structs.replace(experiment.scenarios[0], factors=factors, connections=1)
     recorder = Recorder()
     outcome = runner.execute(
-        msgspec.structs.replace(experiment, scenarios=(scenario,), blocks=1),
+        msgspec.structs.replace(experiment, scenarios=(scenario,)).with_each(blocks=1),
         [contestant],
         clients=[client, absent],
         results=tmp_path / "results",
@@ -139,7 +140,8 @@ from netdyno.display import PlainDisplay
 
 build, results, toml = map(Path, sys.argv[1:])
 chosen = contestants.discover(build=build)[:1]
-runner.execute(experiment.load(toml), chosen, results=results, build=build, argv=[], display=PlainDisplay(sys.stdout))
+asked = experiment.load(toml).with_each(contestants=(chosen[0].name,))
+runner.execute(asked, chosen, results=results, build=build, argv=[], display=PlainDisplay(sys.stdout))
 """
 
 ENDLESS = """
@@ -216,5 +218,6 @@ def test_a_results_folder_that_cannot_be_made_is_one_clear_line() -> None:
 
 def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
     changed = runner.with_overrides(experiment, 7, 0.5, None)
-    assert (changed.blocks, changed.duration_s, changed.seed) == (7, 0.5, experiment.seed)
+    assert (changed.blocks, changed.seed) == (7, experiment.seed)
+    assert [scenario.duration_s for scenario in changed.scenarios] == [0.5]
     assert runner.with_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)

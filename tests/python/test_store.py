@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from pathlib import Path
 
@@ -63,6 +64,21 @@ def test_a_run_of_schema_1_is_read_and_knows_nothing_about_its_contestants(path:
     stored = store.load(path)
     assert stored.about == ()
     assert stored.trials == (trial(0), trial(1))
+
+
+def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path: Path) -> None:
+    at_top = {"contestants": ["*"], "blocks": 3, "warmup_s": 0.2, "duration_s": 2.0, "timeout_s": 5.0, "link": "lan"}
+    scenarios = [{"name": "echo", "workload": "echo"}, {"name": "chat", "workload": "chat"}]
+    old = {"name": "tiny", "question": "Does it work?", "scenarios": scenarios, "seed": 4, **at_top}
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
+        connection.execute("PRAGMA user_version = 4")
+    stored = store.load(path).experiment
+    assert (stored.name, stored.seed, stored.blocks) == ("tiny", 4, 3)
+    for name, scenario in zip(("echo", "chat"), stored.scenarios, strict=True):
+        assert (scenario.name, scenario.contestants, scenario.link) == (name, ("*",), "lan")
+        assert (scenario.blocks, scenario.warmup_s, scenario.duration_s, scenario.timeout_s) == (3, 0.2, 2.0, 5.0)
+    assert store.summary(path)["experiment"] == "tiny"
 
 
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:

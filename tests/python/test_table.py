@@ -61,7 +61,7 @@ def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
 def test_the_link_is_said() -> None:
     run = paired_run()
     assert " over loopback in 1 block, " in re.sub(r"\s+", " ", text(analyse(run)))
-    lan = replace(run, experiment=replace(run.experiment, link="lan", link_rate="1gbit"))
+    lan = replace(run, experiment=run.experiment.with_each(link="lan", link_rate="1gbit"))
     assert " over lan at 1gbit in 1 block, " in re.sub(r"\s+", " ", text(analyse(lan)))
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from netdyno import network, observe, transports
 from netdyno.bench import Bench
-from netdyno.model import Contestant, Trial
+from netdyno.model import Contestant, Scenario, Trial
 from netdyno.namespace import NotAllowedError
 from netdyno.plan import Cell
 from netdyno.trial import CLOSING_S, await_closes, run_trial
@@ -24,8 +24,11 @@ from netdyno.trial import CLOSING_S, await_closes, run_trial
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 
 
-def run(contestant: Contestant, bench: Bench, cell: Cell = CELL) -> Trial:
-    return run_trial(cell, bench.experiment.scenarios[0], contestant, bench)
+SCENARIO = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)}, duration_s=0.1, timeout_s=1.0)
+
+
+def run(contestant: Contestant, bench: Bench, cell: Cell = CELL, scenario: Scenario = SCENARIO) -> Trial:
+    return run_trial(cell, scenario, contestant, bench)
 
 
 def impatient(bench: Bench) -> Bench:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from netdyno import experiment, observe
+from netdyno.options import settings
 from netdyno.watch import Watch
 
 TOML = """
@@ -24,7 +25,8 @@ workload = "echo"
 
 
 def watch(warmup: str) -> Watch:
-    return Watch(os.getpid(), experiment.parse(TOML.format(warmup=warmup), "when", "here"), Path("/proc/self/net"))
+    (scenario,) = experiment.parse(TOML.format(warmup=warmup), "when", "here").scenarios
+    return Watch(os.getpid(), settings(scenario, {}), Path("/proc/self/net"))
 
 
 def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:

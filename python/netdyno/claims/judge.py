@@ -238,10 +238,11 @@ def _whole(test: Test) -> Test:
 def _losses(planned: Sequence[Step], run: Run) -> tuple[str, ...]:
     """Latencies leave lost messages out: who lost more than the bound in some trial that a latency here is from."""
     most: dict[str, float] = {}
+    bounds = {scenario.name: scenario.loss_bound for scenario in run.experiment.scenarios}
     for cells in (cells for step in planned if METRICS[step.metric].latency for cells in step.cells):
         for trial, load in measured.first(run, cells.scenario, measured.VALID):
             lost = transports.share_lost(load) or 0.0
-            if is_in(cells, trial) and lost > run.experiment.loss_bound:
+            if is_in(cells, trial) and lost > bounds[cells.scenario]:
                 most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
     return tuple(
         f"{name} lost up to {words.share(lost)} of its messages in a trial, and latencies leave those out"

@@ -34,11 +34,11 @@ LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
 Table = Mapping[str, object]
 
 
-def parse(tables: object, scenarios: Sequence[Scenario], contestants: Sequence[str], where: str) -> tuple[Claim, ...]:
-    """All claims of an experiment. `contestants` are its names and patterns. Raises UserError with one clear line."""
+def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Claim, ...]:
+    """All claims of an experiment with these scenarios. Raises UserError with one clear line."""
     if not isinstance(tables, list):
         raise UserError(f"{where}: 'claim' must be one or more [[claim]] tables")
-    reader = Reader(scenarios, contestants)
+    reader = Reader(scenarios)
     claims = [reader.claim(table, f"{where}: claim {number}") for number, table in enumerate(tables, 1)]
     for number, claim in enumerate(claims, 1):
         if any(claim.id == other.id for other in claims[: number - 1]):
@@ -51,11 +51,10 @@ def _fail(where: str, key: str, message: str) -> NoReturn:
 
 
 class Reader:
-    """Reads claims about the cells of these scenarios and contestants."""
+    """Reads claims about the cells of these scenarios."""
 
-    def __init__(self, scenarios: Sequence[Scenario], contestants: Sequence[str]) -> None:
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
         self._scenarios = {scenario.name: scenario for scenario in scenarios}
-        self._contestants = contestants
 
     def claim(self, table: object, where: str) -> Claim:
         if not isinstance(table, dict):
@@ -188,7 +187,7 @@ class Reader:
         return tuple(values)
 
     def _check_value(self, where: str, key: str, scenario: Scenario, coordinate: str, value: object) -> None:
-        known = self._contestants if coordinate == CONTESTANT else scenario.factors[coordinate]
+        known = scenario.contestants if coordinate == CONTESTANT else scenario.factors[coordinate]
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             _fail(where, key, f"{value!r} is no level and no name")
         patterns = coordinate in (CONTESTANT, "client")

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netdyno import loss_words
+from netdyno import loss_words, words
 from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
@@ -44,6 +44,8 @@ def html(analysis: Analysis) -> str:
     environment.filters["groupby_reason"] = _by_reason
     return environment.get_template("page.html.j2").render(
         analysis=analysis,
+        links=words.listed(analysis.links),
+        windows=words.listed([words.duration(1e9 * window) for window in analysis.windows_s]),
         scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
         claims=views.claims(analysis.claims),
         verdicts=verdict_words.summary(analysis.claims),
