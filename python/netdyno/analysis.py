@@ -41,7 +41,6 @@ from netdyno.transports import LOOPBACK_ADDRESS
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
-    names = contestants(run)
     scenarios = run.experiment.scenarios
     return Analysis(
         run_id=run.run_id,
@@ -53,8 +52,8 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         blocks_planned=run.experiment.blocks,
         blocks_measured=len({trial.block for trial in run.trials if trial.status == "valid"}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
-        contestants=names,
-        scenarios=tuple(_scenario(run, one, names, _samples(run, one, names), level) for one in scenarios),
+        contestants=contestants(run),
+        scenarios=tuple(_scenario(run, one, level) for one in scenarios),
         claims=judge(run, level),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
@@ -67,9 +66,10 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     )
 
 
-def contestants(run: Run) -> tuple[str, ...]:
-    """By name, for an experiment may say `*`, and the order in which trials ran is random."""
-    return tuple(sorted({trial.contestant for trial in run.trials}))
+def contestants(run: Run, scenario: str = "") -> tuple[str, ...]:
+    """Of one scenario, or of all. By name, for an experiment may say `*`, and the order in which trials ran is
+    random."""
+    return tuple(sorted({trial.contestant for trial in run.trials if scenario in ("", trial.scenario)}))
 
 
 # --- levels ------------------------------------------------------------------------------------------------------
@@ -128,13 +128,9 @@ def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> t
 # --- one scenario ------------------------------------------------------------------------------------------------
 
 
-def _scenario(
-    run: Run,
-    scenario: Scenario,
-    names: Sequence[str],
-    samples: Mapping[str, Samples],
-    level: float,
-) -> ScenarioFindings:
+def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
+    names = contestants(run, scenario.name)
+    samples = _samples(run, scenario, names)
     bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)

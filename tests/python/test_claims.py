@@ -332,6 +332,7 @@ def test_who_was_left_out_of_the_run_is_not_testable() -> None:
         ('["second host"]', {"cores_allowed": 64}, "it needs a second host, and this run was made on one"),
         ('["cores >= 4", "folly"]', {"cores_allowed": 4}, ""),
         ('["second host"]', {"hosts": 2}, ""),
+        ('["second platform"]', {"hosts": 2}, "it needs a second platform, and this run was made on one"),
     ],
 )
 def test_a_need_that_the_machine_does_not_meet(needs: str, environment: dict[str, int], reason: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from netdyno.claims.metrics import Metric
-from netdyno.claims.parse import CORES, SECOND_HOST
+from netdyno.claims.parse import CORES, SECONDS
 from netdyno.claims.steps import is_in
 from netdyno.model import CONTESTANT, Cells, Run, Trial
 
@@ -21,10 +21,10 @@ def missing_need(needs: Sequence[str], run: Run) -> str:
                 return f"it needs {asked[1]} cores, and how many there were was not recorded"
             if cores < int(asked[1]):
                 return f"it needs {asked[1]} cores, and there {'was' if cores == 1 else 'were'} {cores}"
-        if need == SECOND_HOST:
-            hosts = run.environment.get("hosts", 1)
-            if not isinstance(hosts, int) or hosts < 2:
-                return "it needs a second host, and this run was made on one"
+        if need in SECONDS:
+            count = run.environment.get(SECONDS[need], 1)
+            if not isinstance(count, int) or count < 2:
+                return f"it needs a {need}, and this run was made on one"
     return ""
 
 

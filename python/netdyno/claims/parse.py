@@ -28,7 +28,8 @@ TEST_KEYS: Mapping[str, tuple[str, ...]] = {
 DIRECTIONS = ("rises", "falls")
 CELLS_KEYS = ("scenario", CONTESTANT)
 CORES = re.compile(r"cores >= ([1-9]\d*)")
-SECOND_HOST = "second host"
+SECONDS = {"second host": "hosts", "second platform": "platforms"}
+"""What a run may have more than one of, and where its environment says how many."""
 LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
 
 Table = Mapping[str, object]
@@ -318,9 +319,9 @@ def _needs(where: str, needs: object) -> tuple[str, ...]:
         _fail(where, "needs", "must be a list, such as ['cores >= 4', 'folly']")
     for need in needs:
         known = isinstance(need, str) and (
-            need == SECOND_HOST or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
+            need in SECONDS or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
         )
         if not known:
-            hint = did_you_mean(str(need), ("cores >= 4", SECOND_HOST))
+            hint = did_you_mean(str(need), ("cores >= 4", *SECONDS))
             _fail(where, "needs", f"{need!r} is no need; a library is named as manifests name it{hint}")
     return tuple(needs)
