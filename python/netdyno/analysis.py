@@ -130,6 +130,7 @@ def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> t
 
 def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     names = contestants(run, scenario.name)
+    trials = [trial for trial, _ in measured.valid(run, scenario)]
     samples = _samples(run, scenario, names)
     bound = scenario.loss_bound
     levels = _levels(run, scenario)
@@ -148,7 +149,8 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         caveats=(
             *answers.caveats(scenario, standings, figures, levels, names),
             *loss_words.caveats(figures, bound),
-            *answers.added_options(scenario, [trial for trial, _ in measured.valid(run, scenario)]),
+            *answers.added_options(scenario, trials),
+            *answers.sampled_threads(trials),
         ),
         better=answers.better(scenario),
         levels=levels,

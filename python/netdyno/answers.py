@@ -285,6 +285,19 @@ def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[str, ...
     return (*given, *_added_threads(trial for trial in trials if trial.added.get("threads") != wished.get("threads")))
 
 
+def sampled_threads(trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Whose context switches and waits are estimates from some of its threads."""
+    seen: dict[str, set[tuple[int, int]]] = {}
+    for trial in trials:
+        if trial.server is not None and trial.server.threads_sampled:
+            seen.setdefault(trial.contestant, set()).add((trial.server.threads, trial.server.threads_sampled))
+    return tuple(
+        f"Context switches and waits of {name} are estimates where it has thousands of threads: "
+        f"{max(counts)[1]} of up to {max(counts)[0]:,} were read, at random."
+        for name, counts in sorted(seen.items())
+    )
+
+
 def _added_threads(trials: Iterable[Trial]) -> tuple[str, ...]:
     """Which contestants got a thread for each connection from the harness, and how many threads they were seen to run.
     A trial in which a client had waited would have met its time limit and not be valid."""

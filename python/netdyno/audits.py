@@ -94,6 +94,8 @@ def observation(server: ServerObservation) -> Audit:
     detail = (
         f"{unread} of the server's threads had ended before the harness could read them: their switches are unknown"
         if unread
+        else f"{server.threads_sampled} of {server.threads} threads were read at both ends of the window, for all"
+        if server.threads_sampled
         else "every thread was read at both ends of the window"
     )
     return Audit(name="observation", passed=unread == 0, detail=detail)

@@ -239,7 +239,8 @@ class ServerObservation(Frozen):
     """The server process over the measured window: differences between two readings of /proc (proc(5)).
 
     `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
-    that the switches and the wait are too small by an unknown part."""
+    that the switches and the wait are too small by an unknown part. `threads_sampled`: how many threads were read,
+    where there were too many to read all: switches and wait are then estimates from these; else 0."""
 
     cpu_user_s: float
     cpu_system_s: float
@@ -252,6 +253,7 @@ class ServerObservation(Frozen):
     harness_cpu_s: float
     totals: dict[str, int]
     threads_unread: int = 0
+    threads_sampled: int = 0
 
 
 class Pinning(Frozen):
@@ -393,6 +395,7 @@ class Scenario(Frozen):
     contestants: tuple[str, ...] = ()
     blocks: int = 1
     warmup_s: float = 0.0
+    warmup_per_connection_s: float = 0.0
     duration_s: float = 1.0
     timeout_s: float = 10.0
     loss_bound: float = 0.001

@@ -1,15 +1,17 @@
 """What the kernel says about a server over the measured window: differences between readings of /proc (proc(5)).
 
-A reading takes the files as they are, which costs microseconds for a server of one thread and about 30 us for each
-further thread, and is understood when the window is over. The harness's own CPU is recorded with the rest, and an audit
-holds it below 2% of a core. (Understanding takes more code than reading does. Where a host takes back the memory that a
-machine has not touched for half a second, that code costs tens of milliseconds, which were most of the 2%.)"""
+A reading takes the files as they are, which costs microseconds for a server of one thread and 10 to 30 us for each
+further thread, so that of thousands only some are read. It is understood when the window is over. The harness's own CPU
+is recorded with the rest, and an audit holds it below 2% of a core. (Understanding takes more code than reading does.
+Where a host takes back the memory that a machine has not touched for half a second, that code costs tens of
+milliseconds, which were most of the 2%.)"""
 
 from __future__ import annotations
 
 import os
+import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,8 +43,13 @@ SERVER_DROPS = "UdpServerDrops"
 """Datagrams that the server's own sockets could not take in, beside the counters of the whole namespace."""
 
 
+MOST_THREADS_READ = 200
+"""Of a server with more threads, its main thread and a random choice of the others stand for all of them."""
+
+
 class Snapshot(NamedTuple):
-    """What the kernel said of a process at one moment, as it said it. `tasks`: status and schedstat of each thread."""
+    """What the kernel said of a process at one moment, as it said it. `tasks`: status and schedstat of each thread, or
+    of those that were chosen."""
 
     at_s: float
     cpu_s: float
@@ -85,8 +92,18 @@ class Reading(NamedTuple):
     harness_cpu_s: float
 
 
-def take(pid: int) -> Snapshot:
-    """Read a process now. Raises OSError when it is gone."""
+def choose_threads(pid: int) -> tuple[str, ...]:
+    """Which threads are read, where there are too many to read all; else none. Raises OSError when the process is gone.
+
+    The threads of a server with so many do all the same, one for each connection."""
+    others = [name for name in _threads(f"{_PROC}/{pid}/task") if name != str(pid)]
+    if len(others) < MOST_THREADS_READ:
+        return ()
+    return str(pid), *random.Random(pid).sample(others, MOST_THREADS_READ - 1)
+
+
+def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
+    """Read a process now, with all of its threads or with the chosen ones. Raises OSError when it is gone."""
     harness_cpu_s = time.process_time()
     proc = f"{_PROC}/{pid}"
     stat = _read_file(f"{proc}/stat")
@@ -95,7 +112,7 @@ def take(pid: int) -> Snapshot:
         cpu_s=time.clock_gettime(cpu_clock(pid)),
         stat=stat,
         status=_read_file(f"{proc}/status"),
-        tasks=_take_tasks(f"{proc}/task"),
+        tasks=_take_tasks(f"{proc}/task", chosen),
         harness_cpu_s=harness_cpu_s,
     )
 
@@ -130,12 +147,16 @@ def status_number(status: bytes, key: bytes) -> int:
     return 0
 
 
-def _take_tasks(folder: str) -> dict[str, tuple[bytes, bytes]]:
-    """Every thread: /proc/PID/schedstat and the switches of /proc/PID/status are those of the main thread alone."""
-    tasks: dict[str, tuple[bytes, bytes]] = {}
+def _threads(folder: str) -> list[str]:
     with os.scandir(folder) as threads:
-        names = [thread.name for thread in threads]
-    for name in names:
+        return [thread.name for thread in threads]
+
+
+def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+    """Each thread by itself: /proc/PID/schedstat and the switches of /proc/PID/status are those of the main thread
+    alone."""
+    tasks: dict[str, tuple[bytes, bytes]] = {}
+    for name in chosen or _threads(folder):
         try:
             tasks[name] = (_read_file(f"{folder}/{name}/status"), _read_file(f"{folder}/{name}/schedstat"))
         except (FileNotFoundError, ProcessLookupError):
@@ -161,28 +182,39 @@ def _read_file(path: str) -> bytes:
         os.close(descriptor)
 
 
-def observation(before: Reading, late: Reading | None, after: Reading, totals: dict[str, int]) -> ServerObservation:
+def observation(
+    before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
+) -> ServerObservation:
     """The window between `before` and `after`. Pure.
 
     A thread that ended before `after` took its counters along; its last values are those of `late`, a reading made
-    shortly before the window's end (a thread per connection ends with its connection, right after the window)."""
+    shortly before the window's end (a thread per connection ends with its connection, right after the window). Where
+    only some threads were read, those beside the main one, `main`, stand for all others."""
     tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
     seen_again = {*(late.tasks if late else {}), *after.tasks}
-    used = [_difference(before.tasks.get(tid), last) for tid, last in tasks.items()]
+    used = {tid: _difference(before.tasks.get(tid), last) for tid, last in tasks.items()}
+    threads = max(before.threads, after.threads)
+    sampled = len(tasks) if main and len(tasks) < threads else 0
+    each_stands_for = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
+
+    def all_threads(figure: Callable[[Task], int]) -> float:
+        return sum(figure(task) * (1.0 if tid == main else each_stands_for) for tid, task in used.items())
+
     cpu_s = after.cpu_s - before.cpu_s
     user_share = _user_share(before, after)
     return ServerObservation(
         cpu_user_s=cpu_s * user_share,
         cpu_system_s=cpu_s * (1 - user_share),
         rss_peak_bytes=after.rss_peak_bytes,
-        threads=max(before.threads, after.threads),
-        voluntary_switches=sum(task.voluntary for task in used),
-        involuntary_switches=sum(task.involuntary for task in used),
-        run_queue_wait_s=sum(task.wait_ns for task in used) / 1e9,
+        threads=threads,
+        voluntary_switches=round(all_threads(lambda task: task.voluntary)),
+        involuntary_switches=round(all_threads(lambda task: task.involuntary)),
+        run_queue_wait_s=all_threads(lambda task: task.wait_ns) / 1e9,
         window_s=after.at_s - before.at_s,
         harness_cpu_s=after.harness_cpu_s - before.harness_cpu_s,
         totals=totals,
         threads_unread=len(before.tasks.keys() - seen_again),
+        threads_sampled=sampled,
     )
 
 

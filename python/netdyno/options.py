@@ -6,7 +6,7 @@ of a scenario the plain name is the load's, `server.<name>` is the server's, `bo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -141,7 +141,8 @@ def check_value(where: str, name: str, value: object) -> type_level:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """All options of one cell: the scenario's own with the cell's levels in place. Rates are in messages per second."""
+    """All options of one cell: the scenario's own with the cell's levels in place. Rates are in messages per second;
+    the warm-up is the whole one, that of the connections included."""
 
     workload: str
     warmup_s: float
@@ -173,7 +174,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     """Put the levels of one cell into a scenario."""
-    fields = {name: getattr(scenario, name) for name in Settings.__struct_fields__}
+    fields: dict[str, Any] = {name: getattr(scenario, name) for name in Settings.__struct_fields__}
     server = dict(scenario.server)
     for factor, level in levels.items():
         of_load, of_server = whose(factor)
@@ -181,6 +182,7 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
             fields[(of_load or factor).replace("-", "_")] = level
         if of_server:
             server[of_server] = level
+    fields["warmup_s"] += fields["connections"] * scenario.warmup_per_connection_s
     return msgspec.convert(fields | {"server": server}, Settings)
 
 

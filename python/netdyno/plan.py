@@ -127,7 +127,8 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
 def trial_seconds(wanted: Settings) -> float:
     """The expected length of one trial, in seconds."""
     link_s = LAN_OVERHEAD_S if wanted.link == "lan" else 0.0
-    return wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s
+    connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
+    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:

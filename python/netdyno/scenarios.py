@@ -58,6 +58,7 @@ SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "contestants": ("contestants", _names),
     "blocks": ("blocks", whole(1)),
     "warmup": ("warmup_s", _seconds),
+    "warmup-per-connection": ("warmup_per_connection_s", _seconds),
     "duration": ("duration_s", _window),
     "timeout": ("timeout_s", _seconds),
     "loss-bound": ("loss_bound", _share),

@@ -35,6 +35,7 @@ class Watch:
         self._after: observe.Snapshot | None = None
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
+        self._chosen: tuple[str, ...] | None = None
 
     def connected(self) -> None:
         """The load begins within milliseconds, with its warm-up."""
@@ -80,7 +81,8 @@ class Watch:
         if self._before is None or self._after is None:
             raise TrialError("the load did not announce its window on --events-fd")
         late = observe.understand(self._late) if self._late else None
-        return observe.observation(observe.understand(self._before), late, observe.understand(self._after), totals)
+        before, after = observe.understand(self._before), observe.understand(self._after)
+        return observe.observation(before, late, after, totals, self._pid if self._chosen else 0)
 
     def kernel(self) -> dict[str, int]:
         """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where
@@ -103,6 +105,8 @@ class Watch:
 
     def _take(self) -> observe.Snapshot:
         try:
-            return observe.take(self._pid)
+            if self._chosen is None:
+                self._chosen = observe.choose_threads(self._pid)
+            return observe.take(self._pid, self._chosen)
         except OSError as error:
             raise TrialError("the server was gone when it was to be observed") from error

@@ -42,6 +42,38 @@ def test_a_thread_that_left_just_before_the_end_is_counted_up_to_the_late_readin
     assert (lost.voluntary_switches, lost.threads_unread) == (2, 1)
 
 
+def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
+    """A main thread that switched 1000 times, and two of 400 others, which switched 10 and 20 times."""
+    before = reading(0.0, 0.0, (0, 0), {1: Task(0, 0, 0), 7: Task(5, 0, 0), 9: Task(0, 0, 0)})._replace(threads=401)
+    after = reading(1.0, 1.0, (1, 1), {1: Task(1000, 0, 10), 7: Task(15, 1, 100), 9: Task(20, 0, 0)})
+    after = after._replace(threads=401)
+    seen = observation(before, None, after, {}, main=1)
+    assert (seen.voluntary_switches, seen.involuntary_switches) == (1000 + 200 * 30, 200)
+    assert seen.run_queue_wait_s == pytest.approx((10 + 200 * 100) / 1e9)
+    assert (seen.threads, seen.threads_sampled, seen.threads_unread) == (401, 3, 0)
+    assert observation(before, None, after, {}).threads_sampled == 0, "all that there were had been read"
+
+
+def test_of_many_threads_some_are_chosen_once() -> None:
+    release = threading.Event()
+    threads = [threading.Thread(target=release.wait) for _ in range(observe.MOST_THREADS_READ + 50)]
+    assert observe.choose_threads(os.getpid()) == ()
+    for thread in threads:
+        thread.start()
+    try:
+        chosen = observe.choose_threads(os.getpid())
+        assert len(set(chosen)) == observe.MOST_THREADS_READ
+        assert chosen[0] == str(os.getpid())
+        taken = observe.take(os.getpid(), chosen)
+        assert set(taken.tasks) == set(chosen)
+        assert observe.understand(taken).threads > len(threads)
+        assert len(observe.take(os.getpid()).tasks) > len(threads)
+    finally:
+        release.set()
+        for thread in threads:
+            thread.join()
+
+
 def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
     before = reading(0.0, 0.0, (3, 1), {})
     after = reading(1.0, 0.004, (3, 1), {})

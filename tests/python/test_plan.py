@@ -221,6 +221,21 @@ def test_a_scenario_with_fewer_blocks_is_in_the_first_ones() -> None:
     assert sorted((cell.block, cell.scenario) for cell in cells) == [(1, "f"), (1, "m"), (2, "m"), (3, "m")]
 
 
+def test_a_warm_up_may_grow_with_the_connections(experiment: Experiment) -> None:
+    slow = experiment.with_each(warmup_s=0.5, warmup_per_connection_s=0.25, contestants=("a",))
+    (scenario,) = slow.scenarios
+    assert [settings(scenario, levels).warmup_s for levels in combinations(scenario)] == [0.75, 1.0]
+    without = experiment.with_each(contestants=("a",))
+    more = estimate_seconds(slow, {"a": contestant("a")}) - estimate_seconds(without, {"a": contestant("a")})
+    assert math.isclose(more, slow.blocks * (0.75 + 1.0))
+
+
+def test_connecting_at_a_rate_takes_its_time(experiment: Experiment) -> None:
+    slow, burst = (experiment.with_each(contestants=("a",), connect_rate=rate) for rate in (10.0, "burst"))
+    more = estimate_seconds(slow, {"a": contestant("a")}) - estimate_seconds(burst, {"a": contestant("a")})
+    assert math.isclose(more, slow.blocks * (1 + 2) / 10)
+
+
 def test_each_scenario_has_contestants_of_its_own() -> None:
     one, other = (Scenario(name=name, workload="echo", contestants=(name,)) for name in "ab")
     cells = plan(Experiment(name="e", question="?", scenarios=(one, other)))

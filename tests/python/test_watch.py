@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -33,9 +34,9 @@ def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytes
     taken: list[int] = []
     take = observe.take
 
-    def counted(pid: int) -> observe.Snapshot:
+    def counted(pid: int, chosen: Sequence[str]) -> observe.Snapshot:
         taken.append(pid)
-        return take(pid)
+        return take(pid, chosen)
 
     monkeypatch.setattr(observe, "take", counted)
     now = 1000.0
