@@ -29,7 +29,9 @@ std::string load_text(const LoadPlan& plan) {
                                         plan.connections, plan.connections == 1 ? "" : "s");
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
-    return fmt::format("{}, closed loop{}, {} in flight each", which, rounds, plan.depth);
+    const std::string looks =
+        plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
+    return fmt::format("{}, closed loop{}, {} in flight each{}", which, rounds, plan.depth, looks);
   }
   return fmt::format("{}, open loop, {} arrivals, {:.0f}/s asked", which, to_string(plan.arrivals), *plan.rate_hz);
 }

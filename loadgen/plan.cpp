@@ -56,6 +56,7 @@ struct RawPlan {
         timeout(defaults.timeout),
         connect_timeout(defaults.connect_timeout),
         round(defaults.round),
+        look_every(defaults.look_every),
         linger(defaults.linger) {}
 
   LoadPlan plan;
@@ -66,6 +67,7 @@ struct RawPlan {
   std::chrono::nanoseconds timeout;
   std::chrono::nanoseconds connect_timeout;
   std::chrono::nanoseconds round;
+  std::chrono::nanoseconds look_every;
   std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
 };
@@ -120,6 +122,9 @@ void add_load_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& 
       ->check(CLI::Range(1U, 100'000U));
   add_duration(app, "--round", raw.round,
                "closed loop: who is answered sends at the next multiple of this time, together with the others");
+  add_duration(app, "--look-every", raw.look_every,
+               "closed loop: look at the sockets no more often than this; costs less where many messages come, and "
+               "response times read up to so much longer (default: as messages come)");
   add_bytes(app, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(app, "--duration", raw.duration, "the measured window (default 10s)");
   add_duration(app, "--warmup", raw.warmup, "load before the window (default 1s)");
@@ -193,6 +198,9 @@ std::string contradiction(const RawPlan& raw, const CLI::App& app) {
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
   if (open && app.count("--depth") > 0) return "--depth is for the closed loop; leave --rate or --depth out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
+  if (open && raw.look_every.count() > 0)
+    return "--look-every is for the closed loop; leave --rate or --look-every out";
+  if (raw.round.count() > 0 && raw.look_every.count() > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan.workload))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
            std::to_string(smallest_message(plan.workload)) + " bytes";
@@ -251,6 +259,7 @@ LoadPlan parse(CLI::App& app, RawPlan& raw, const std::set<Workload>& spoken, in
   plan.timeout = raw.timeout.count();
   plan.connect_timeout = raw.connect_timeout.count();
   plan.round = raw.round.count();
+  plan.look_every = raw.look_every.count();
   plan.linger = raw.linger.count();
   plan.service_us =
       static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());

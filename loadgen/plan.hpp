@@ -38,7 +38,8 @@ struct LoadPlan {
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
-  Nanos linger = 0;                       // how long connections stay open after the last answer
+  Nanos look_every = 0;  // closed loop: the shortest time from one look at the sockets to the next; 0: none
+  Nanos linger = 0;      // how long connections stay open after the last answer
   std::optional<double> connect_rate_hz;  // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;

@@ -34,7 +34,8 @@ Json plan_json(const LoadPlan& plan) {
           {"warmup_s", seconds(plan.warmup)},
           {"duration_s", seconds(plan.duration)},
           {"timeout_s", seconds(plan.timeout)},
-          {"round_s", seconds(plan.round)}};
+          {"round_s", seconds(plan.round)},
+          {"look_every_s", seconds(plan.look_every)}};
 }
 
 Json connections_json(const ConnectCounts& c) {

@@ -1,6 +1,7 @@
 #include "loadgen/worker.hpp"
 
 #include <sys/prctl.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +18,7 @@ constexpr int sends_between_waits = 64;  // but in rounds, where all send at the
 constexpr int sends_between_events = 16;
 constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
+constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport tells of so many at most (Poller)
 
 }  // namespace
 
@@ -74,11 +76,30 @@ void Worker::measure(Nanos start) {
     if (now_ >= expire_at_) expire_some();
     recorder_.roll(now_);
     completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+    if (plan_.look_every > 0) {
+      rest();
+      if (!transport_->wait(0, *this)) looks_left_ = 0;
+      continue;
+    }
     const Nanos until = next_wakeup(give_up);
     const bool spinning = until <= now_ && !is_due();
     if (!transport_->wait(until, *this) && spinning) spun_ += now_ns() - now_;
   }
   finish();
+}
+
+/// Sleeps until the sockets are to be looked at again, once all of them have been. What is due is sent before.
+void Worker::rest() {
+  if (is_due()) return;
+  if (looks_left_ > 0) {
+    --looks_left_;
+    return;
+  }
+  look_at_ = std::max(look_at_ + plan_.look_every, now_);
+  const Nanos until = std::min(look_at_, boundary_);
+  const timespec at{until / one_second, until % one_second};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+  looks_left_ = slice_.size() / connections_a_look;
 }
 
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking

@@ -71,6 +71,7 @@ class Worker final : private TransportEvents, private ReplySink {
 
   void reply(const Stamp& stamp, std::size_t size) override;
   void corrupt() override;
+  void rest();
   bool is_chat() const { return plan_.workload == Workload::chat; }
   bool plausible(const Stamp& stamp) const;
   bool unwanted_copy(const Stamp& stamp) const;
@@ -114,7 +115,9 @@ class Worker final : private TransportEvents, private ReplySink {
   std::uint64_t overdue_ = 0;   // of these, given up
   Nanos early_ = 0;             // how long before a message is due the lookout for it begins
   Nanos spun_ = 0;              // time on that lookout
-  Nanos boundary_ = never;      // the next of window start, window end
+  Nanos look_at_ = 0;           // the next look at the sockets, where they are looked at every so often
+  std::uint32_t looks_left_ = 0;
+  Nanos boundary_ = never;  // the next of window start, window end
   Nanos expire_at_ = never;
   std::uint32_t expire_next_ = 0;
   bool draining_ = false;                               // chat: this thread's messages stand in Control::owed

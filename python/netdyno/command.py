@@ -82,6 +82,7 @@ def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),
+        *("--connect-timeout", settings.connect_timeout),
         *("--warmup", format_duration(settings.warmup_s), "--duration", format_duration(settings.duration_s)),
         *("--seed", str(seed)),
     ]
@@ -94,7 +95,8 @@ def _pace(settings: Settings) -> tuple[str, ...]:
     if settings.rate_per_connection is not None:
         return "--rate", f"{_number(settings.rate_per_connection)}/conn"
     rounds = ("--round", settings.round) if parse_duration(settings.round) > 0 else ()
-    return "--depth", str(settings.depth), *rounds
+    looks = ("--look-every", settings.look_every) if parse_duration(settings.look_every) > 0 else ()
+    return "--depth", str(settings.depth), *rounds, *looks
 
 
 def _audience(settings: Settings) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import fnmatch
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_args
 
 import msgspec
 
@@ -70,6 +70,19 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
             raise UserError(f"{path}: key 'include': {name!r} is made of others itself")
         studies.append(_experiment(table, name, str(study), budget))
     return _together(raw, path, studies, budget)
+
+
+def sizes(path: Path) -> tuple[Budget, ...]:
+    """The sizes that an experiment can be run at."""
+
+    def has(budget: Budget) -> bool:
+        try:
+            load(path, budget)
+        except UserError:
+            return False
+        return True
+
+    return tuple(budget for budget in get_args(Budget) if has(budget))
 
 
 def _read(path: Path) -> str:
@@ -139,6 +152,7 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "budget": budget,
         "scenarios": tuple(scenario for part in parts for scenario in part.scenarios),
         "claims": claims,
+        "parts": tuple(study.name for study in studies),
     }
     return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
 

@@ -17,9 +17,11 @@ from netdyno.model import LoadResult
 from netdyno.options import Settings
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.triallog import TrialLog
+from netdyno.units import parse_duration
 from netdyno.watch import Watch
 
-CONNECT_TIMEOUT_S = 10.0
+CHECK_CONNECTS_S = 10.0
+"""How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -35,7 +37,10 @@ def measure(
 ) -> LoadResult:
     """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
     or "client NAME". Raises TrialError when either side fails."""
-    limit_s = CONNECT_TIMEOUT_S + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
+    connects_s = parse_duration(wanted.connect_timeout)
+    if wanted.connect_rate != "burst":
+        connects_s += wanted.connections / float(wanted.connect_rate)
+    limit_s = connects_s + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section(program, command) as output:
         full = [*command, "--json", str(result), "--events-fd", str(writing)]
@@ -59,7 +64,7 @@ def measure(
 
 def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
     """Ask the server once more, over fresh connections: the result, or why there is none."""
-    limit_s = CONNECT_TIMEOUT_S + wanted.timeout_s + bench.slack_s
+    limit_s = CHECK_CONNECTS_S + wanted.timeout_s + bench.slack_s
     try:
         with (
             _result_file(bench) as result,

@@ -70,10 +70,13 @@ def experiments() -> list[Row]:
         try:
             found = experiment.load(folder / f"{name}.toml")
         except UserError as error:
-            rows.append({"name": name, "question": f"(broken: {error})", "blocks": 0, "scenarios": []})
+            rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
             continue
         scenarios = [scenario.name for scenario in found.scenarios]
-        rows.append({"name": name, "question": found.question, "blocks": found.blocks, "scenarios": scenarios})
+        sizes = experiment.sizes(folder / f"{name}.toml")
+        rows.append(
+            {"name": name, "question": found.question, "sizes": sizes, "blocks": found.blocks, "scenarios": scenarios}
+        )
     return rows
 
 
@@ -83,11 +86,12 @@ def claims() -> list[Row]:
     rows: list[Row] = []
     for name in experiment.names(folder):
         try:
-            found = experiment.load(folder / f"{name}.toml").claims
+            found = experiment.load(folder / f"{name}.toml")
         except UserError as error:
             rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
             continue
-        rows += [_claim(name, one) for one in found]
+        if not found.parts:  # else they are the parts' claims
+            rows += [_claim(name, one) for one in found.claims]
     return rows
 
 

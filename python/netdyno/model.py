@@ -194,6 +194,7 @@ class Plan(Frozen):
     duration_s: float
     timeout_s: float
     round_s: float = 0.0
+    look_every_s: float = 0.0
 
 
 class ClientReport(Frozen):
@@ -408,6 +409,7 @@ class Scenario(Frozen):
     connections: int = 100
     depth: int = 1
     round: str = "0s"
+    look_every: str = "0s"
     rate: float | None = None
     rate_per_connection: float | None = None
     size: int = 31
@@ -416,6 +418,8 @@ class Scenario(Frozen):
     service_time: str = "0s"
     generator_threads: int = 1
     connect_rate: float | Literal["burst"] = "burst"
+    connect_timeout: str = "5s"
+    failed_connects: Literal["strike-out", "count"] = "strike-out"
     server: dict[str, type_level] = {}
     where_possible: dict[str, type_level] = {}
 
@@ -435,6 +439,8 @@ class Experiment(Frozen):
     seed: int = 1
     budget: Budget = "normal"
     claims: tuple[Claim, ...] = ()
+    parts: tuple[str, ...] = ()
+    """The experiments that it is made of, by name; none where it is one by itself."""
 
     @property
     def blocks(self) -> int:

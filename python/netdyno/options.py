@@ -54,6 +54,12 @@ def _duration(value: object) -> type_level:
     return value
 
 
+def _wait(value: object) -> type_level:
+    if parse_duration(str(_duration(value))) <= 0:
+        raise ValueError(f"{value!r} is no time to wait: it must be above 0")
+    return str(value)
+
+
 def _name(value: object) -> type_level:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!r} is not a name")
@@ -75,6 +81,7 @@ LOAD: Mapping[str, Check] = {
     "connections": whole(1),
     "depth": whole(1),
     "round": _duration,
+    "look-every": _duration,
     "rate": _rate,
     "rate-per-connection": _rate,
     "size": whole(28),
@@ -83,6 +90,7 @@ LOAD: Mapping[str, Check] = {
     "service-time": _duration,
     "generator-threads": whole(1),
     "connect-rate": _connect_rate,
+    "connect-timeout": _wait,
 }
 """Options of the load, as netdyno-load understands them, and `client`, the program that makes it. `rate` is the total
 of all connections, per second; `service-time` is what each request asks for."""
@@ -155,6 +163,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     connections: int
     depth: int
     round: str
+    look_every: str
     rate: float | None
     rate_per_connection: float | None
     size: int
@@ -163,6 +172,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     service_time: str
     generator_threads: int
     connect_rate: float | Literal["burst"]
+    connect_timeout: str
+    failed_connects: Literal["strike-out", "count"]
     server: dict[str, type_level]
     where_possible: dict[str, type_level] = {}
 

@@ -16,7 +16,7 @@ from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
 
-_OWN = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", *LOAD)}
+_OWN = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "failed-connects", *LOAD)}
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
@@ -167,6 +167,8 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
             f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
             "or a 'rate-per-connection'"
         )
+    if parse_duration(wanted.look_every) > 0 and (wanted.arrivals != "closed" or parse_duration(wanted.round) > 0):
+        raise UserError(f"{where}: 'look-every' is for a closed loop without rounds; else it would make messages late")
     if len(rates) > 1:
         raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
     if wanted.arrivals != "closed" and parse_duration(wanted.round) > 0:
@@ -184,6 +186,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "arrivals": (wanted.arrivals, "closed"),
         "depth": (wanted.depth, 1),
         "round": (wanted.round, "0s"),
+        "look-every": (wanted.look_every, "0s"),
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
     }
@@ -239,5 +242,6 @@ def _choices(field: str, values: Mapping[str, object]) -> str:
     words = {
         "arrivals": ("closed", "constant", "poisson"),
         "metric": ("throughput", "p50", "p99", "mean"),
+        "failed_connects": ("strike-out", "count"),
     }.get(field)
     return did_you_mean(str(values.get(field)), words) if words else ""

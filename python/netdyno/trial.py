@@ -118,7 +118,9 @@ def _measure(
         audits.observation(observed),
     ]
     if not ended:
-        judged.append(audits.server_totals(totals, [load, *([check] if check else [])], shutdown))
+        loads = [load, *([check] if check else [])]
+        counted = wanted.failed_connects == "count"
+        judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
     return _Measured(load=load, server=observed, kernel=watch.kernel(), audits=tuple(judged))
 
 
@@ -146,7 +148,8 @@ def await_closes(pid: int, descriptors: int) -> None:
 
 def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
     """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
-    return load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
+    own = load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
+    return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
 
 
 def _wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:

@@ -119,6 +119,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--rate", "0"}, "no rate"}, Mistake{{"--rate", "10/connection"}, "no rate"},
         Mistake{{"--arrivals", "poisson"}, "needs --rate"},
         Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
+        Mistake{{"--look-every", "5ms", "--rate", "5"}, "leave --rate or --look-every out"},
+        Mistake{{"--look-every", "5ms", "--round", "50ms"}, "leave one of them out"},
         Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"},
         Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},
         Mistake{{"--depth", "0"}, "depth"}, Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},

@@ -155,6 +155,9 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
     match metric:
         case "throughput":
             return replace(load, requests=replace(load.requests, per_second=figure))
+        case "moved":  # to three recipients each
+            messages = replace(load.messages, expected=3 * load.messages.sent)
+            return replace(load, messages=messages, requests=replace(load.requests, per_second=figure / 4))
         case "achieved":
             plan = replace(load.plan, rate_hz=1e5)
             return replace(load, plan=plan, requests=replace(load.requests, per_second=1e5 * figure))

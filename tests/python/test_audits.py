@@ -5,7 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from netdyno.audits import completed, harness_quiet, observation, server_alive, server_totals, verdict
+from netdyno.audits import (
+    completed,
+    harness_quiet,
+    observation,
+    server_alive,
+    server_totals,
+    verdict,
+    with_failed_connects,
+)
 from netdyno.model import (
     Audit,
     Bytes,
@@ -120,6 +128,28 @@ def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
     assert server_totals(TOTALS | {"bytes_out": 31}, [group], "").passed
     assert not server_totals(TOTALS | {"connections": 3}, [group], "").passed
     assert not server_totals(TOTALS | {"protocol_errors": 1}, [group], "").passed
+
+
+def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
+    failed = Audit(name="connections", passed=False, detail="established 3 of 9")
+    other = Audit(name="bytes", passed=False, detail="received 1, expected 2")
+
+    def crowd(established: int, **errors: int) -> LoadResult:
+        connections = msgspec.structs.replace(LOAD.connections, attempted=9, established=established)
+        return msgspec.structs.replace(LOAD, connections=connections, errors={**LOAD.errors, **errors})
+
+    judged = with_failed_connects([failed, other], crowd(3))
+    assert [one.passed for one in judged] == [True, False]
+    assert judged[0].detail == "not judged, for failed connects are counted: established 3 of 9"
+    for nobody in (crowd(1), crowd(0), crowd(3, closed_by_server=1), crowd(3, reset=1)):
+        assert with_failed_connects([failed], nobody) == (failed,)
+
+
+def test_a_server_may_have_accepted_whom_the_client_had_given_up() -> None:
+    more, fewer = (TOTALS | {"connections": TOTALS["connections"] + step} for step in (1, -1))
+    assert not server_totals(more, [LOAD], "").passed
+    assert server_totals(more, [LOAD], "", failed_connects=True).passed
+    assert not server_totals(fewer, [LOAD], "", failed_connects=True).passed
 
 
 def test_no_totals_or_a_bad_end_strikes_out() -> None:

@@ -17,7 +17,7 @@ import msgspec
 from netdyno import measured, stats, transports, words
 from netdyno.claims import speech
 from netdyno.claims.metrics import METRICS, Metric
-from netdyno.claims.needs import missing_need, missing_trials
+from netdyno.claims.needs import missing_levels, missing_need, missing_trials
 from netdyno.claims.steps import Step, apart, coordinates, is_in, neutral, steps
 from netdyno.claims.verdicts import Check, ClaimVerdict, Judged, Outcome
 from netdyno.claims.why import Counted, sentence
@@ -40,7 +40,8 @@ def _judge(claim: Claim, run: Run, level: float) -> Judged:
     if lacking:
         return Judged(claim, "not_testable", lacking, (), "", ())
     planned = [step for test in claim.tests for step in steps(test, run)]
-    gaps = [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
+    gaps = [missing_levels(test, run) for test in claim.tests]
+    gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
     verdict, reason = _verdict(checks, next((gap for gap in gaps if gap), ""), level)
     return Judged(

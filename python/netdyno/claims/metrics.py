@@ -51,12 +51,19 @@ def _achieved(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second / load.plan.rate_hz if load.plan.rate_hz else None
 
 
+def _moved(_: Trial, load: LoadResult) -> float | None:
+    """Sent and received by the clients: each message is once sent and comes to each of its recipients."""
+    messages = load.messages
+    return load.requests.per_second * (1 + messages.expected / messages.sent) if messages.sent else None
+
+
 def _count(value: float) -> str:
     return words.three_digits(value) if value < 1000 else f"{value:,.0f}"
 
 
 METRICS: Mapping[str, Metric] = {
     "throughput": Metric("throughput", words.rate, lambda _, load: load.requests.per_second),
+    "moved": Metric("messages sent and received", words.rate, _moved),
     "mean": Metric("mean response time", words.duration, lambda _, load: load.latency.response_ns.mean, latency=True),
     "p50": Metric(
         "median response time", words.duration, lambda _, load: float(load.latency.response_ns.p50), latency=True

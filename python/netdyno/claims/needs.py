@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from netdyno.claims.metrics import Metric
 from netdyno.claims.parse import CORES, SECONDS
-from netdyno.claims.steps import is_in
-from netdyno.model import CONTESTANT, Cells, Run, Trial
+from netdyno.claims.steps import is_in, levels_along
+from netdyno.model import CONTESTANT, Cells, Flat, Run, Test, Trend, Trial
 
 
 def missing_need(needs: Sequence[str], run: Run) -> str:
@@ -26,6 +26,13 @@ def missing_need(needs: Sequence[str], run: Run) -> str:
             if not isinstance(count, int) or count < 2:
                 return f"it needs a {need}, and this run was made on one"
     return ""
+
+
+def missing_levels(test: Test, run: Run) -> str:
+    """Why a test cannot go along its factor: a smaller size of the experiment may have a single level of it."""
+    if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, run)) > 1:
+        return ""
+    return f"this run has a single level of {test.along!r} there"
 
 
 def missing_trials(cells: Cells, run: Run, metric: Metric) -> str:

@@ -28,8 +28,11 @@ def cells(selection: Cells, run: Run, leave_out: Collection[str] = ()) -> str:
 
 def _levels(name: str, values: tuple[type_level, ...]) -> str:
     """One level, or several with the factor said once."""
-    first, *others = [level_words(name, value) for value in values]
-    return " or ".join([*(str(value) for value in values[:-1]), level_words(name, values[-1])]) if others else first
+    plain = [str(value) for value in values]
+    first, last = level_words(name, values[0]), level_words(name, values[-1])
+    if first.endswith(plain[0]):  # "backlog 10 or 42", and else "10 or 42 connections"
+        return " or ".join([first, *plain[1:]])
+    return " or ".join([*plain[:-1], last])
 
 
 def what(step: Step, run: Run) -> str:

@@ -87,6 +87,8 @@ def _trend(test: Trend, run: Run) -> Iterator[Step]:
     """From the first level to the last, which is the claim; then level by level, none of which may go the other way."""
     side: Side = "above" if test.direction == "rises" else "below"
     levels = levels_along(test.cells, test.along, run)
+    if len(levels) < 2:
+        return
     whole = Step(test.metric, test.cells, test.cells, side, neutral(test.metric))
     ends = [(levels[0], levels[-1])]
     for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
@@ -96,7 +98,7 @@ def _trend(test: Trend, run: Run) -> Iterator[Step]:
 
 def _flat(test: Flat, run: Run) -> Iterator[Step]:
     """Every level against the first, each way."""
-    first, *others = levels_along(test.cells, test.along, run)
+    first, *others = levels_along(test.cells, test.along, run) or ("",)
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
     for level in others:

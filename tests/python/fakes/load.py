@@ -21,7 +21,17 @@ HISTOGRAM = "HISTFAAAACN4nJNpmSzMwMDAzAABMJoRyHQz2LGAwf4DROA8Pw8AXh0FOA=="
 
 parser = argparse.ArgumentParser()
 parser.add_argument("url")
-texts = ["workload", "warmup", "duration", "timeout", "nodelay", "write-mode", "service-time", "json"]
+texts = [
+    "workload",
+    "warmup",
+    "duration",
+    "timeout",
+    "nodelay",
+    "write-mode",
+    "service-time",
+    "json",
+    "connect-timeout",
+]
 numbers = {"size": 31, "seed": 1, "events-fd": -1}
 if IS_CLIENT:
     parser.add_argument("--as-client", action="store_true")

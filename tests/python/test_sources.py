@@ -1,0 +1,73 @@
+"""The five studies, as a closed world: every claim that they publish has a test, and each study its experiment."""
+
+from __future__ import annotations
+
+from typing import cast, get_args
+
+import msgspec
+import pytest
+
+from netdyno import experiment
+from netdyno.contestants import discover, select
+from netdyno.model import Budget, Contestant, Experiment
+from netdyno.paths import ROOT
+from netdyno.plan import estimate_seconds
+
+FOLDER = ROOT / "experiments"
+STUDIES = {
+    "asio-vs-qt": "A1 A2 A3 A4 A5 A6 A7",
+    "chatroom-backlog": "B1 B2 B3 B4 B5 B6",
+    "realtime-broadcast": "C1 C2 C3 C4 C5 C6 C7",
+    "asio-vs-folly": "D1 D2 D3 D4 D5",
+    "sync-vs-async": "E1 E2 E3 E4 E5 E6",
+}
+"""The claims of each source, as its authors number them in this project."""
+ABOUT_S = {"smoke": (60, 240), "normal": (500, 1100)}
+"""Around two minutes and fifteen: what a person who types --budget expects."""
+
+
+def at(name: str, budget: Budget = "normal") -> Experiment:
+    found = experiment.load(FOLDER / f"{name}.toml", budget)
+    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(discover(), patterns)])
+
+
+def clients() -> dict[str, Contestant]:
+    return {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in discover(kind="client")}
+
+
+@pytest.mark.parametrize(("name", "claims"), STUDIES.items())
+def test_each_study_asks_all_of_its_claims_and_no_other(name: str, claims: str) -> None:
+    assert [claim.id for claim in at(name).claims] == claims.split()
+
+
+def test_no_other_experiment_claims_to_be_a_study() -> None:
+    others = [name for name in experiment.names(FOLDER) if name not in STUDIES]
+    assert {name: at(name).claims for name in others if name != "sources"} == {
+        name: () for name in others if name != "sources"
+    }
+
+
+@pytest.mark.parametrize("budget", get_args(Budget))
+def test_sources_is_all_of_them(budget: str) -> None:
+    together = at("sources", cast(Budget, budget))
+    assert together.parts == tuple(STUDIES)
+    assert [claim.id for claim in together.claims] == " ".join(STUDIES.values()).split()
+    parts = [at(name, cast(Budget, budget)) for name in STUDIES]
+    assert [one.blocks for one in together.scenarios] == [one.blocks for part in parts for one in part.scenarios]
+
+
+@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("budget", ABOUT_S)
+def test_each_size_takes_about_its_time(name: str, budget: str) -> None:
+    least, most = ABOUT_S[budget]
+    servers = {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in discover()}
+    assert least <= estimate_seconds(at(name, cast(Budget, budget)), servers, clients()) <= most
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_the_published_grid_is_the_full_one(name: str) -> None:
+    normal, full = at(name), at(name, "full")
+    for one, other in zip(normal.scenarios, full.scenarios, strict=True):
+        assert other.duration_s >= one.duration_s
+        for factor, levels in one.factors.items():
+            assert len(other.factors[factor]) >= len(levels)
