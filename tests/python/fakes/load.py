@@ -21,13 +21,13 @@ HISTOGRAM = "HISTFAAAACN4nJNpmSzMwMDAzAABMJoRyHQz2LGAwf4DROA8Pw8AXh0FOA=="
 
 parser = argparse.ArgumentParser()
 parser.add_argument("url")
-texts = ["workload", "warmup", "duration", "timeout", "nodelay", "write-mode", "service-time", "json"]
+texts = ["workload", "warmup", "duration", "timeout", "linger", "nodelay", "write-mode", "service-time", "json"]
 numbers = {"size": 31, "seed": 1, "events-fd": -1}
 if IS_CLIENT:
     parser.add_argument("--as-client", action="store_true")
     parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None)
 else:
-    texts += ["arrivals", "connect-rate", "audience", "rate", "linger"]
+    texts += ["arrivals", "connect-rate", "audience", "rate"]
     numbers |= {"depth": 1, "threads": 1}
 for name in texts:
     parser.add_argument(f"--{name}")
