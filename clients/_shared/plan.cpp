@@ -22,7 +22,7 @@ ClientPlan parse_client_plan(int argc, const char* const* argv) {
       .description = "netdyno client contestant: a closed loop of requests (protocol/client.md)",
       .defaults = defaults(),
       .options = {"--workload", "--connections", "--size", "--duration", "--warmup", "--timeout", "--connect-timeout",
-                  "--service-time", "--nodelay", "--write-mode", "--seed", "--json", "--events-fd"},
+                  "--linger", "--service-time", "--nodelay", "--write-mode", "--seed", "--json", "--events-fd"},
       .workloads = {Workload::rpc},
       .add_own = [&](CLI::App& app) {
         add_duration(app, "--retry-delay", retry_delay, "from a failure to the next attempt (default 100ms)");

@@ -53,10 +53,12 @@ class Instance {
   void start() {
     if (connected_) request();
   }
-  /// Nobody sends any more; who waits for a response waits on.
+  /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
   void end() {
-    if (!waiting()) drop();
+    if (!waiting()) connected_ ? rest() : drop();
   }
+  /// Lets go of the connection, or of the attempt to get one.
+  void drop();
 
   bool waiting() const { return caller_.waiting(); }
   bool resolving() const { return resolving_; }
@@ -70,7 +72,7 @@ class Instance {
   void arm(Nanos timeout, Failure failure);
   void fail(Failure failure);
   void finish();
-  void drop();
+  void rest();
 
   static Failure stream_failure(const error_code& error) {
     return error == asio::error::eof ? Failure::closed : Failure::reset;
@@ -104,20 +106,24 @@ class Network {
 
   /// `started` is called on the network's thread.
   Network(const ClientPlan& plan, Journal& journal, Started started)
-      : plan_(plan), journal_(journal), started_(std::move(started)), io_(1), end_timer_(io_) {
+      : plan_(plan), journal_(journal), started_(std::move(started)), io_(1), timer_(io_), linger_(plan.load.linger) {
     for (std::uint32_t id = 0; id < plan.load.connections; ++id)
       instances_.push_back(std::make_unique<Instance>(*this, id));
   }
 
-  /// The body of the thread. Returns when the last answer is in, or not waited for any more.
+  /// The body of the thread. Returns when the last answer is in, or not waited for any more, and the connections are
+  /// closed.
   void run() {
     for (const auto& instance : instances_) instance->resolve();
     io_.run();
   }
 
-  /// Any thread: ends the load early.
+  /// Any thread: ends the load early, and then closes with the last answer; ends the linger where that has begun.
   void stop() {
-    asio::post(io_, [this] { end(); });
+    asio::post(io_, [this] {
+      linger_ = 0;
+      over_ ? linger() : end();
+    });
   }
 
   /// getaddrinfo(3) cannot be broken off; the io_context would wait for it when it is destroyed.
@@ -137,8 +143,8 @@ class Network {
   void attempt_ended() {
     if (journal_.begun() || !journal_.settled()) return;
     journal_.begin();
-    end_timer_.expires_at(moment(journal_.window().end));
-    end_timer_.async_wait([this](const error_code& error) {
+    timer_.expires_at(moment(journal_.window().end));
+    timer_.async_wait([this](const error_code& error) {
       if (!error) end();
     });
     started_(journal_.figures().connections.established, journal_.window());
@@ -147,7 +153,8 @@ class Network {
 
   /// After the end: an instance has its last answer, or has given up.
   void one_less_waits() {
-    if (--waiting_ == 0) io_.stop();
+    --waiting_;
+    linger();
   }
 
  private:
@@ -156,16 +163,31 @@ class Network {
     journal_.end();
     for (const auto& instance : instances_) waiting_ += instance->waiting();
     for (const auto& instance : instances_) instance->end();
-    if (waiting_ == 0) io_.stop();
+    linger();
+  }
+
+  /// With the last answer there is nothing left to do but to keep the connections for a while.
+  void linger() {
+    if (waiting_ > 0) return;
+    timer_.expires_after(std::chrono::nanoseconds{linger_});
+    timer_.async_wait([this](const error_code& error) {
+      if (!error) close();
+    });
+  }
+
+  void close() {
+    for (const auto& instance : instances_) instance->drop();
+    io_.stop();
   }
 
   const ClientPlan& plan_;
   Journal& journal_;
   Started started_;
   asio::io_context io_;
-  asio::steady_timer end_timer_;
+  asio::steady_timer timer_;  // of the end, then of the linger
   std::vector<std::unique_ptr<Instance>> instances_;
   std::uint32_t waiting_ = 0;
+  Nanos linger_;
   bool over_ = false;
 };
 
@@ -254,8 +276,8 @@ void Instance::arm(Nanos timeout, Failure failure) {
 /// Counts it, lets go of the connection and tries again a little later.
 void Instance::fail(Failure failure) {
   caller_.failed(failure);
-  if (network_.over()) return finish();
   drop();
+  if (network_.over()) return network_.one_less_waits();
   timer_.expires_after(std::chrono::nanoseconds{plan_.retry_delay});
   timer_.async_wait(of_this_attempt([this](const error_code& error) {
     if (!error) resolve();
@@ -263,10 +285,16 @@ void Instance::fail(Failure failure) {
   network_.attempt_ended();
 }
 
-/// After the end: this instance has waited for its last answer.
+/// After the end: this instance has its last answer.
 void Instance::finish() {
-  drop();
+  rest();
   network_.one_less_waits();
+}
+
+/// Nothing is under way on the connection any more, which stays open.
+void Instance::rest() {
+  ++attempt_;
+  timer_.cancel();
 }
 
 void Instance::drop() {

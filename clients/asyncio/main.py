@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from netdyno import wire
@@ -27,9 +28,10 @@ class Instance:
         self.resolving = False
         self._network = network
         self._plan = network.plan
+        self._open: asyncio.StreamWriter | None = None
 
     async def run(self) -> None:
-        """Until nobody sends any more and the last answer is in, or not waited for any more."""
+        """Until nobody sends any more and the last answer is in, or not waited for any more. Its connection stays."""
         while True:
             try:
                 return await self._attempt()
@@ -40,17 +42,25 @@ class Instance:
             self._network.attempt_ended()
             await asyncio.sleep(self._plan.retry_delay_ns / 1e9)
 
+    def close(self) -> None:
+        """Let go of the connection; what could not be sent by now is not waited for."""
+        if self._open is not None:
+            self._open.transport.abort()
+            self._open = None
+
     async def _attempt(self) -> None:
         """One connection, from the name to the last of its answers. Raises FailedError."""
         reader, writer = await self._connect(await self._resolve())
+        self._open = writer
         try:
             self.caller.connected()
             self._network.attempt_ended()
             await self._network.begun.wait()
             while self._network.journal.may_send():
                 await self._exchange(reader, writer)
-        finally:
-            writer.transport.abort()  # what could not be sent by now is not waited for
+        except BaseException:
+            self.close()
+            raise
 
     async def _resolve(self) -> list[Found]:
         """getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop must not."""
@@ -129,6 +139,7 @@ class Network:
         self.journal = Journal(plan)
         self.begun = asyncio.Event()
         self.is_over = False
+        self._told_to_end = asyncio.Event()
         self._application = Application(plan, self.journal)
         self._instances = [Instance(self, identity) for identity in range(plan.connections)]
         self._tasks: list[asyncio.Task[None]] = []
@@ -138,10 +149,11 @@ class Network:
         """The whole run; the program's exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, self.end)
+            loop.add_signal_handler(number, self._stop)
         self._wake()
         async with asyncio.TaskGroup() as group:  # an exception nobody foresaw ends everything, and is shown
             self._tasks = [group.create_task(instance.run()) for instance in self._instances]
+        await self._linger()
         self.journal.recorder.finish()
         return self._application.finish()
 
@@ -168,6 +180,19 @@ class Network:
         for instance, task in zip(self._instances, self._tasks, strict=True):
             if not instance.caller.waiting:
                 task.cancel()
+
+    def _stop(self) -> None:
+        """End the load early, and then close with the last answer; end the linger where that has begun."""
+        self._told_to_end.set()
+        self.end()
+
+    async def _linger(self) -> None:
+        """After the last answer: keep the connections for a while, and close them."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.plan.linger_ns / 1e9):
+                await self._told_to_end.wait()
+        for instance in self._instances:
+            instance.close()
 
     def _wake(self) -> None:
         """The application's turn, now and whenever something of it is due."""

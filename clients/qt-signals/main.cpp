@@ -79,16 +79,18 @@ class Instance : public QObject {
   void start() {
     if (stage_ == Stage::connected) request();
   }
-  /// Nobody sends any more; who waits for a response waits on.
+  /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
   void end() {
-    if (!waiting()) drop();
+    if (!waiting()) stage_ == Stage::connected ? rest() : drop();
   }
+  /// Lets go of the connection, or of the attempt to get one.
+  void drop();
 
   bool waiting() const { return caller_.waiting(); }
   bool resolving() const { return lookup_underway_; }
 
  private:
-  enum class Stage { none, resolving, connecting, connected };
+  enum class Stage { none, resolving, connecting, connected, resting };
 
   void on_resolved(const QHostInfo& found);
   void on_connected();
@@ -99,7 +101,7 @@ class Instance : public QObject {
   void write(std::string_view bytes);
   void fail(Failure failure);
   void finish();
-  void drop();
+  void rest();
 
   Network& network_;
   const ClientPlan& plan_;
@@ -115,23 +117,22 @@ class Instance : public QObject {
 /// All instances.
 class Network {
  public:
-  Network(const ClientPlan& plan, Journal& journal, Driver& driver) : plan_(plan), journal_(journal), driver_(driver) {
+  Network(const ClientPlan& plan, Journal& journal, Driver& driver)
+      : plan_(plan), journal_(journal), driver_(driver), linger_(plan.load.linger) {
     for (std::uint32_t id = 0; id < plan.load.connections; ++id)
       instances_.push_back(std::make_unique<Instance>(*this, id));
     QObject::connect(&end_timer_, &QTimer::timeout, &end_timer_, [this] { end(); });
+    QObject::connect(&linger_timer_, &QTimer::timeout, &linger_timer_, [this] { close(); });
   }
 
   void start() {
     for (const auto& instance : instances_) instance->resolve();
   }
 
-  /// Nobody sends any more. With the last answer the application quits.
-  void end() {
-    if (std::exchange(over_, true)) return;
-    journal_.end();
-    for (const auto& instance : instances_) waiting_ += instance->waiting();
-    for (const auto& instance : instances_) instance->end();
-    if (waiting_ == 0) QCoreApplication::quit();
+  /// Ends the load early, and then closes with the last answer; ends the linger where that has begun.
+  void stop() {
+    linger_ = 0;
+    over_ ? linger() : end();
   }
 
   /// getaddrinfo(3) cannot be broken off; Qt would wait for it at the end.
@@ -156,17 +157,40 @@ class Network {
 
   /// After the end: an instance has its last answer, or has given up.
   void one_less_waits() {
-    if (--waiting_ == 0) QCoreApplication::quit();
+    --waiting_;
+    linger();
   }
 
  private:
+  /// Nobody sends any more.
+  void end() {
+    if (std::exchange(over_, true)) return;
+    journal_.end();
+    for (const auto& instance : instances_) waiting_ += instance->waiting();
+    for (const auto& instance : instances_) instance->end();
+    linger();
+  }
+
+  /// With the last answer there is nothing left to do but to keep the connections for a while.
+  void linger() {
+    if (waiting_ == 0) linger_timer_.start_after(linger_);
+  }
+
+  /// The application quits.
+  void close() {
+    for (const auto& instance : instances_) instance->drop();
+    QCoreApplication::quit();
+  }
+
   const ClientPlan& plan_;
   Journal& journal_;
   Driver& driver_;
   Alarm end_timer_;
+  Alarm linger_timer_;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::array<char, 64 << 10> buffer_{};  // for whoever reads
   std::uint32_t waiting_ = 0;
+  Nanos linger_;
   bool over_ = false;
 };
 
@@ -266,16 +290,22 @@ void Instance::on_deadline() {
 /// Counts it, lets go of the connection and tries again a little later.
 void Instance::fail(Failure failure) {
   caller_.failed(failure);
-  if (network_.over()) return finish();
   drop();
+  if (network_.over()) return network_.one_less_waits();
   retry_.start_after(plan_.retry_delay);
   network_.attempt_ended();
 }
 
-/// After the end: this instance has waited for its last answer.
+/// After the end: this instance has its last answer.
 void Instance::finish() {
-  drop();
+  rest();
   network_.one_less_waits();
+}
+
+/// Nothing is under way on the connection any more, which stays open. What the server does to it is no failure.
+void Instance::rest() {
+  stage_ = Stage::resting;
+  deadline_.stop();
 }
 
 void Instance::drop() {
@@ -301,7 +331,7 @@ int main(int argc, char** argv) {
   QSocketNotifier signalled{told_to_end.get(), QSocketNotifier::Read};
   QObject::connect(&signalled, &QSocketNotifier::activated, &signalled, [&] {
     signalled.setEnabled(false);
-    network.end();
+    network.stop();
   });
 
   network.start();

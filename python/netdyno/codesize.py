@@ -1,12 +1,15 @@
 """How much code a contestant is: source lines and cyclomatic complexity (McCabe 1976), as lizard counts them.
 
-What stands in a contestant's folder is its model; what contestants share stands apart, folder by folder. lizard counts
-a lambda into the function that holds it, and takes `&&` for a decision in `auto&&` too."""
+What stands in a contestant's folder is its model; what contestants share stands apart, folder by folder. A folder that
+only some share is their family's, and counts with each of them where contestants are compared. lizard counts a lambda
+into the function that holds it, and takes `&&` for a decision in `auto&&` too."""
 
 from __future__ import annotations
 
 import ast
 import importlib
+import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +20,9 @@ from netdyno.contestants import Kind
 from netdyno.model import About, CodeSize, Contestant
 from netdyno.paths import ROOT
 
-SUFFIXES = (".cpp", ".hpp", ".js", ".mjs", ".cjs", ".py")
+CPP_SUFFIXES = (".cpp", ".hpp")
+SUFFIXES = (*CPP_SUFFIXES, ".js", ".mjs", ".cjs", ".py")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PACKAGE = "netdyno"
 
 
@@ -47,6 +52,26 @@ def measure(files: Iterable[Path]) -> CodeSize:
     )
 
 
+def parts(one: About, everyone: Sequence[About]) -> tuple[About, ...]:
+    """A contestant and the shared code of its family; `everyone` is what `describe` has returned."""
+    shared = {other.name: other for other in everyone if other.kind == "shared"}
+    return (one, *(shared[name] for name in one.family))
+
+
+def with_family(one: About, everyone: Sequence[About]) -> CodeSize | None:
+    """A contestant's own code and its family's as one; None where some of it could not be counted."""
+    sizes = [part.code for part in parts(one, everyone) if part.code is not None]
+    if len(sizes) <= len(one.family):
+        return None
+    return CodeSize(
+        files=sum(size.files for size in sizes),
+        lines=sum(size.lines for size in sizes),
+        functions=sum(size.functions for size in sizes),
+        complexity=sum(size.complexity for size in sizes),
+        complexity_max=max(size.complexity_max for size in sizes),
+    )
+
+
 def sources(folder: Path, *, deep: bool = True) -> list[Path]:
     """The source files of a folder, and of its sub-folders if `deep`; tests and hidden or installed things left out."""
     found = folder.rglob("*") if deep else folder.glob("*")
@@ -61,8 +86,7 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
     """Every contestant with its code, then what they share: that of clients only where there are some.
 
     Where the code cannot be counted, it says why: no run fails for that."""
-    contestants = [_contestant(one, "server", root) for one in servers]
-    contestants += [_contestant(one, "client", root) for one in clients]
+    contestants = [*_contestants(servers, "server", root), *_contestants(clients, "client", root)]
     shared = [*_folders(root / "common"), *_shared_folders(root / "servers")]
     modules: list[Path] = []
     for kind, members in (("servers", servers), ("clients", clients)):
@@ -74,6 +98,45 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
     if modules:
         rows.append(_shared(f"python/{PACKAGE}, as far as contestants import it", sorted(set(modules))))
     return (*contestants, *rows)
+
+
+def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
+    """The family of each C++ contestant of a folder such as servers/, by its name: the folders within common/ of which
+    it includes something, itself or through other headers. What all of them include is nobody's family."""
+    used = {
+        folder.name: included_folders(files, root)
+        for folder in sorted(home.glob("[!._]*"))
+        if (files := [path for path in sources(folder) if path.suffix in CPP_SUFFIXES])
+    }
+    by_all = set.intersection(*used.values()) if len(used) > 1 else set()
+    return {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
+
+
+def included_folders(files: Iterable[Path], root: Path) -> set[str]:
+    """The folders within common/ that C++ files include something of, relative to the root. Such a folder counts whole,
+    so what any of its files includes is included as well."""
+    found: set[str] = set()
+    seen: set[Path] = set()
+    waiting = list(files)
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        waiting += _includes(path, root)
+        folder = path.parent
+        if root / "common" in folder.parents:
+            found.add(str(folder.relative_to(root)))
+            waiting += sources(folder, deep=False)
+    return found
+
+
+def _includes(path: Path, root: Path) -> list[Path]:
+    """The files of the project that a C++ file includes: beside it, or from the root."""
+    names: list[str] = INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+    places = ([path.parent / name, root / name] for name in names)
+    found = (next((place for place in both if place.is_file()), None) for both in places)
+    return [Path(os.path.normpath(one)) for one in found if one is not None]
 
 
 def imported(files: Iterable[Path], package_root: Path) -> list[Path]:
@@ -117,10 +180,23 @@ def _shared_folders(home: Path) -> list[Path]:
     return [folder for top in sorted(home.glob("_*")) if top.is_dir() for folder in _folders(top)]
 
 
-def _contestant(one: Contestant, kind: Kind, root: Path) -> About:
+def _contestants(them: Sequence[Contestant], kind: Kind, root: Path) -> list[About]:
+    home = root / f"{kind}s"
+    family = families(home, root)
+    return [_contestant(one, kind, home, family.get(one.name, ())) for one in them]
+
+
+def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]) -> About:
     manifest = one.manifest
-    about = About(kind=kind, name=one.name, model=manifest.model, summary=manifest.summary, caveats=manifest.caveats)
-    return _with_code(about, sources(root / f"{kind}s" / one.name))
+    about = About(
+        kind=kind,
+        name=one.name,
+        model=manifest.model,
+        summary=manifest.summary,
+        caveats=manifest.caveats,
+        family=family,
+    )
+    return _with_code(about, sources(home / one.name))
 
 
 def _shared(name: str, files: Sequence[Path]) -> About:

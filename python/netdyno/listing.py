@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from netdyno import codesize, experiment, store
 from netdyno.contestants import Kind, discover
 from netdyno.errors import UserError
-from netdyno.model import Claim
+from netdyno.model import About, Claim
 from netdyno.paths import ROOT
 
 Row = dict[str, object]
@@ -47,10 +47,21 @@ def _contestants(kind: Kind) -> list[Row]:
 def code() -> list[Row]:
     """How much code each contestant is, and what they share."""
     rows: list[Row] = []
-    for about in codesize.describe(discover(), discover(kind="client")):
+    everyone = codesize.describe(discover(), discover(kind="client"))
+    for about in everyone:
         size = msgspec.structs.asdict(about.code) if about.code else {}
-        rows.append({"name": about.name, "kind": about.kind, **size, "why_not": about.why_no_code})
+        rows.append(
+            {"name": about.name, "kind": about.kind, **size, **_family(about, everyone), "why_not": about.why_no_code}
+        )
     return rows
+
+
+def _family(about: About, everyone: Sequence[About]) -> Row:
+    """What counts with it, and how much it is together."""
+    size = codesize.with_family(about, everyone)
+    if about.kind == "shared" or size is None:
+        return {}
+    return {"lines_with_family": size.lines, "complexity_with_family": size.complexity, "family": about.family}
 
 
 def workloads() -> list[Row]:

@@ -73,7 +73,8 @@ class CodeSize(Frozen):
 
 class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
-    counted, and `why_no_code` says why."""
+    counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
+    stored before it was recorded has none."""
 
     kind: Literal["server", "client", "shared"]
     name: str
@@ -82,6 +83,7 @@ class About(Frozen):
     caveats: tuple[str, ...] = ()
     code: CodeSize | None = None
     why_no_code: str = ""
+    family: tuple[str, ...] = ()
 
 
 # --- what netdyno-load prints (protocol/load-result.md) ----------------------------------------------------------

@@ -24,7 +24,7 @@ from netdyno.triallog import TrialLog
 from netdyno.watch import Watch
 
 LINGER = "50ms"
-"""How long the generator keeps its connections after the last answer: a server with a thread for each is then read
+"""How long the load keeps its connections after the last answer: a server with a thread for each is then read
 while they are all there."""
 
 
@@ -129,10 +129,11 @@ def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> t
     # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
     seed = (bench.seed * 1_000_003 + cell.block) % 2**63
     if wanted.client == GENERATOR:
-        command = load_command(bench.generator, ready.endpoint, wanted, seed)
-        return "generator", [*command, "--linger", LINGER]
-    client = bench.clients[wanted.client]
-    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
+        program, command = "generator", load_command(bench.generator, ready.endpoint, wanted, seed)
+    else:
+        client = bench.clients[wanted.client]
+        program, command = f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
+    return program, [*command, "--linger", LINGER]
 
 
 def await_closes(pid: int, descriptors: int) -> None:

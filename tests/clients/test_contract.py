@@ -27,6 +27,7 @@ BAD_VALUES = {
     "--timeout": ("", "0", "5", "-1s"),
     "--connect-timeout": ("", "0", "5", "-1s"),
     "--retry-delay": ("", "5", "-1s"),
+    "--linger": ("", "5", "-1s"),
     "--service-time": ("", "5", "11s"),
     "--nodelay": ("", "yes", "ON"),
     "--write-mode": ("", "both"),

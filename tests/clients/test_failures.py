@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from netdyno.model import Contestant
 from netdyno.namespace import Namespace
 from tests.golden import wire
 from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running_client import ENDLESS, Outcome, running
 from tests.support.server import launched, serving
 
@@ -210,6 +211,25 @@ def test_what_is_under_way_at_the_end_is_waited_for(client: Contestant) -> None:
     assert done.failures == {"response_timeout": 1}
     assert (done.result.messages.sent, done.result.messages.received, done.result.messages.lost) == (2, 1, 1)
     assert done.client.recovered == 0
+
+
+def test_a_server_that_closes_after_the_last_answer_is_no_failure(client: Contestant) -> None:
+    """While the connections linger."""
+    over = threading.Event()
+
+    def hold(peer: Peer, request: wire.WorkRequest) -> bool:
+        assert over.wait(PATIENCE_S), "the window never ends"
+        honest(peer, request)
+        return False
+
+    options = ("-c", str(INSTANCES), "--warmup", "0", "--duration", "200ms", "--timeout", "1m", "--linger", "300ms")
+    with fake_server(hold) as fake, running(client.command, fake.url, *options) as runs:
+        runs.wait_event("window_end")
+        over.set()
+        done = runs.wait()
+    assert (done.code, done.stderr, done.failures, done.client.recovered) == (0, "", {}, 0)
+    assert (done.result.messages.received, done.result.messages.lost) == (INSTANCES, 0)
+    assert done.result.errors == dict.fromkeys(done.result.errors, 0)
 
 
 # --- before the connection stands ---------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 from statistics import median
 
@@ -11,7 +12,7 @@ from netdyno.model import Contestant
 from tests.golden import wire
 from tests.support import kernel, proc
 from tests.support.fake_server import Peer, fake_server, honest
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running_client import ENDLESS, running
 
 REQUESTS = 20
@@ -88,6 +89,64 @@ def test_the_warm_up_is_no_part_of_the_window(client: Contestant) -> None:
         done = runs.wait()
         assert done.result.messages.sent == fake.requests.total()
     assert 0 < done.result.requests.sent < done.result.messages.sent
+
+
+def test_connections_stay_open_after_the_last_answer(client: Contestant) -> None:
+    """Also those that had theirs long before. A lower bound, which no busy machine can break."""
+    answered: list[float] = []
+
+    def late(peer: Peer, request: wire.WorkRequest) -> bool:
+        if peer.client == 0:
+            time.sleep(0.3)
+        answered.append(time.monotonic())
+        return honest(peer, request)
+
+    options = ("-c", "3", "--warmup", "0", "--duration", "200ms", "--linger", "1s")
+    with fake_server(late) as fake, running(client.command, fake.url, *options) as runs:
+        done = runs.wait()
+        eventually(lambda: fake.open == 0, "connections are open after the end")
+    assert min(fake.ended) - max(answered) >= 0.999
+    assert len(fake.ended) == 3
+    assert (done.code, done.stderr, done.failures, done.result.messages.lost) == (0, "", {}, 0)
+    assert done.client.tick_lag_ns.count >= 100, "the application's loop has its ticks to the end"
+
+
+def test_by_default_connections_close_with_the_last_answer(client: Contestant) -> None:
+    answered: list[float] = []
+
+    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+        answered.append(time.monotonic())
+        return honest(peer, request)
+
+    options = ("-c", "3", "--warmup", "0", "--duration", "200ms")
+    with fake_server(note) as fake, running(client.command, fake.url, *options) as runs:
+        done = runs.wait()
+        eventually(lambda: fake.open == 0, "connections are open after the end")
+    assert max(fake.ended) - max(answered) < PATIENCE_S
+    assert (done.code, done.failures) == (0, {})
+
+
+def test_a_signal_ends_the_linger_and_nothing_else_does(client: Contestant) -> None:
+    options = ("-c", "3", "--warmup", "0", "--duration", "200ms", "--linger", "10m")
+    with fake_server() as fake, running(client.command, fake.url, *options) as runs:
+        runs.wait_event("window_end")
+        before = proc.cpu_seconds(runs.pid)
+        time.sleep(0.5)  # long enough for the last answers to have come
+        used = proc.cpu_seconds(runs.pid) - before
+        assert fake.open == 3
+        done = runs.stop()
+        eventually(lambda: fake.open == 0, "connections are open after the end")
+    assert used < 0.25, "it waits and does not ask the clock over and over"
+    assert (done.code, done.stderr, done.failures) == (0, "", {})
+    assert "window" not in done.failed_audits
+
+
+def test_a_signal_within_the_window_leaves_no_linger(client: Contestant) -> None:
+    with fake_server() as fake, running(client.command, fake.url, "-c", "3", "--linger", "10m", *ENDLESS) as runs:
+        eventually(lambda: fake.requests.total() >= REQUESTS, "no requests")
+        done = runs.stop()
+    assert (done.code, done.failures) == (0, {})
+    assert "window" in done.failed_audits
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])

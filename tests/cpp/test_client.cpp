@@ -63,9 +63,12 @@ TEST(ClientPlan, HasTheDefaultsOfTheContract) {
   EXPECT_EQ(plan.load.timeout, 5 * load::one_second);
   EXPECT_EQ(plan.load.connect_timeout, 5 * load::one_second);
   EXPECT_EQ(plan.retry_delay, load::one_second / 10);
+  EXPECT_EQ(plan.load.linger, 0);
   EXPECT_EQ(plan.load.arrivals, load::Arrivals::closed);
   EXPECT_EQ(plan.load.depth, 1U);
 }
+
+TEST(ClientPlan, TakesALinger) { EXPECT_EQ(parse({"--linger", "50ms"}).load.linger, load::one_second / 20); }
 
 TEST(Journal, BeginsWhenTheFirstAttemptOfEachHasEnded) {
   Pair pair{parse({"-c", "2"})};

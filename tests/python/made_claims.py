@@ -77,7 +77,7 @@ def made(
                 figure *= math.exp(0.4 * math.sin(block) + own)
             trials.append(change(_trial(scenario, block, name, levels, metric, figure)))
     about = [
-        replace(ABOUT[0], name=name, code=replace(ABOUT[0].code, **{metric: int(truth(name, {}))}))
+        replace(ABOUT[0], name=name, code=replace(ABOUT[0].code, **{metric: int(truth(name, {}))}), family=())
         for name in scenario.contestants
         if metric in ("lines", "complexity") and ABOUT[0].code
     ]

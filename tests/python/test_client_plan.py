@@ -15,19 +15,20 @@ def test_defaults_are_those_of_the_contract() -> None:
     assert (plan.url, plan.connections, plan.size) == (TcpUrl("127.0.0.1", 9), 1, 31)
     assert (plan.duration_ns, plan.warmup_ns) == (10**10, 10**9)
     assert (plan.connect_timeout_ns, plan.timeout_ns, plan.retry_delay_ns) == (5 * 10**9, 5 * 10**9, 10**8)
-    assert (plan.service_us, plan.nodelay, plan.split, plan.seed) == (0, True, False, 1)
+    assert (plan.linger_ns, plan.service_us, plan.nodelay, plan.split, plan.seed) == (0, 0, True, False, 1)
     assert (plan.json_file, plan.events_fd) == ("", -1)
 
 
 def test_every_option_is_taken() -> None:
     words = (
         "--workload rpc -c 7 --size 1KiB --duration 250ms --warmup 0 --connect-timeout 2s --timeout 3s --seed 9 "
-        "--retry-delay 1us --service-time 4ms --nodelay off --write-mode split --json - --events-fd 1"
+        "--retry-delay 1us --linger 50ms --service-time 4ms --nodelay off --write-mode split --json - --events-fd 1"
     )
     plan = parse_client_plan("client", [*words.split(), URL])
     assert (plan.connections, plan.size, plan.duration_ns, plan.warmup_ns) == (7, 1024, 250_000_000, 0)
     assert (plan.connect_timeout_ns, plan.timeout_ns, plan.retry_delay_ns) == (2 * 10**9, 3 * 10**9, 1000)
-    assert (plan.service_us, plan.nodelay, plan.split, plan.seed) == (4000, False, True, 9)
+    assert (plan.linger_ns, plan.service_us) == (50_000_000, 4000)
+    assert (plan.nodelay, plan.split, plan.seed) == (False, True, 9)
     assert (plan.json_file, plan.events_fd) == ("-", 1)
     assert parse_client_plan("client", [URL, "--connections", "3"]).connections == 3
 

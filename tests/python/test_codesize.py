@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.codesize import CodeError, describe, imported, measure, sources
-from netdyno.model import CodeSize, Contestant, Manifest
+from netdyno.codesize import CodeError, describe, families, imported, measure, parts, sources, with_family
+from netdyno.contestants import discover
+from netdyno.model import About, CodeSize, Contestant, Manifest
+from netdyno.paths import ROOT
 
 CPP = """\
 // a comment is no line of code
@@ -141,3 +143,94 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
     units = write(package / "units.py", "from netdyno.client import plan\n")
     write(package / "unused.py", "")
     assert sorted(imported([main], tmp_path)) == sorted([plan, init, root, units])
+
+
+# --- families ----------------------------------------------------------------------------------------------------
+
+
+def tree(root: Path, **servers: str) -> Path:
+    """Servers that include the given headers, and a common/ to include from."""
+    for name, headers in servers.items():
+        write(
+            root / "servers" / name / "main.cpp", "".join(f'#include "{header}"\n' for header in headers.split()) + CPP
+        )
+    write(root / "common/socket.hpp", CPP)
+    write(root / "common/epoll/loop.hpp", f'#include "common/socket.hpp"\n{CPP}')
+    write(root / "common/epoll/loop.cpp", CPP)
+    write(root / "common/datagram/client.hpp", f'#  include "common/epoll/loop.hpp"\n{CPP}')
+    write(root / "common/zmq/router.hpp", CPP)
+    write(root / "common/zmq/router.cpp", f'#include "../datagram/client.hpp"\n{CPP}')
+    write(root / "common/multicast.hpp", f'#include "common/datagram/client.hpp"\n{CPP}')
+    write(
+        root / "common/qt/application.hpp",
+        f'// #include "common/epoll/loop.hpp"\n#include <common/zmq/router.hpp>\n{CPP}',
+    )
+    return root
+
+
+@pytest.mark.parametrize(
+    ("headers", "family"),
+    [
+        ("", ()),
+        ("common/socket.hpp common/missing.hpp", ()),
+        ("common/epoll/loop.hpp", ("common/epoll",)),
+        ("common/datagram/client.hpp", ("common/datagram", "common/epoll")),
+        ("common/multicast.hpp", ("common/datagram", "common/epoll")),  # through a header of the root
+        ("common/zmq/router.hpp", ("common/datagram", "common/epoll", "common/zmq")),  # the folder counts whole
+        ("common/qt/application.hpp", ("common/qt",)),
+    ],
+)
+def test_a_family_is_what_is_included_within_common_directly_or_not(
+    headers: str, family: tuple[str, ...], tmp_path: Path
+) -> None:
+    root = tree(tmp_path, a=headers, plain="common/socket.hpp")
+    assert families(root / "servers", root) == {"a": family, "plain": ()}
+
+
+def test_what_every_server_includes_is_nobodys_family(tmp_path: Path) -> None:
+    """In another language there is nothing to include, and what has no sources or is shared is no contestant."""
+    root = tree(tmp_path, a="common/epoll/loop.hpp common/qt/application.hpp", b="common/epoll/loop.hpp")
+    for path in ("node/main.js", "_shared/base.hpp", "empty/README.md"):
+        write(root / "servers" / path, "")
+    assert families(root / "servers", root) == {"a": ("common/qt",), "b": ()}
+
+
+def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
+    root = tree(tmp_path, a="common/datagram/client.hpp", b="common/socket.hpp")
+    everyone = describe([contestant("a"), contestant("b")], [], root)
+    a, b = everyone[:2]
+    assert (a.family, b.family) == (("common/datagram", "common/epoll"), ())
+    assert [part.name for part in parts(a, everyone)] == ["a", "common/datagram", "common/epoll"]
+    # main.cpp, client.hpp, loop.hpp with an include more than loop.cpp
+    assert with_family(a, everyone) == CodeSize(
+        files=4, lines=3 * (13 + 1) + 13, functions=8, complexity=20, complexity_max=4
+    )
+    assert with_family(b, everyone) == b.code
+
+
+def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
+    root = tree(tmp_path, a="common/qt/application.hpp", b="")
+    (root / "common/qt/broken.cpp").write_bytes(b"\xff")
+    everyone = describe([contestant("a"), contestant("b")], [], root)
+    assert everyone[0].code is not None
+    assert with_family(everyone[0], everyone) is None
+    assert with_family(everyone[1], everyone) is not None
+
+
+def test_the_families_of_the_tree_are_found() -> None:
+    servers, clients = discover(), discover(kind="client")
+    everyone = describe(servers, clients)
+    server = {one.name: one for one in everyone if one.kind == "server"}
+    assert server["qt-thread-pool"].family == server["qt-thread-per-client"].family == ("common/qt",)
+    assert server["epoll-coroutines"].family == server["epoll-reactor"].family == ("common/epoll",)
+    assert server["udp-coroutines"].family == ("common/datagram", "common/epoll")
+    assert "common/zmq" in server["zeromq-coroutines"].family
+    for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
+        assert server[name].family == ()
+        assert with_family(server[name], everyone) == server[name].code
+    assert {one.family for one in everyone if one.kind != "server"} == {()}
+    _expect_sum(server["qt-thread-pool"], everyone, "servers/qt-thread-pool", "common/qt")
+
+
+def _expect_sum(one: About, everyone: tuple[About, ...], *folders: str) -> None:
+    assert with_family(one, everyone) == measure(path for folder in folders for path in sources(ROOT / folder))

@@ -211,7 +211,8 @@ def test_a_client_contestant_takes_the_generators_place(
     assert trial.server is not None
     assert trial.server.totals["connections"] == 3
     log = (bench.folder / trial.log).read_text()
-    assert "== client fake-client: " in log
+    (command,) = [line for line in log.splitlines() if line.startswith("== client fake-client: ")]
+    assert "--linger 50ms" in command, "a server with a thread for each connection is read while they are all there"
     assert "== generator: " not in log
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -84,13 +85,15 @@ def honest(peer: Peer, request: wire.WorkRequest) -> bool:
 
 @dataclass
 class FakeServer:
-    """A listening server. `requests` counts what it was sent, by instance; it verifies every stamp."""
+    """A listening server. `requests` counts what it was sent, by instance; it verifies every stamp. `ended` has the
+    moments at which its connections came to their end."""
 
     behaviour: Behaviour
     listener: socket.socket
     port: int
     requests: Counter[int] = field(default_factory=Counter)
     attempts: Counter[int] = field(default_factory=Counter)
+    ended: list[float] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _connections: list[socket.socket] = field(default_factory=list)
@@ -100,6 +103,11 @@ class FakeServer:
     def url(self) -> str:
         """Where to find it."""
         return f"tcp://127.0.0.1:{self.port}"
+
+    @property
+    def open(self) -> int:
+        """How many connections it has."""
+        return len(self._connections) - len(self.ended)
 
     def serve(self) -> None:
         """Begin to listen; a port that was bound only is refused until then."""
@@ -138,6 +146,8 @@ class FakeServer:
                         return
         except Exception as error:  # noqa: BLE001  (raised again by close, in the thread that can report it)
             self.failures.append(error)
+        finally:
+            self.ended.append(time.monotonic())
 
     def _note(self, peer: Peer, request: wire.WorkRequest) -> None:
         client, _ = wire.read_stamp(request.stamp)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno import measured, stats, transports, words
+from netdyno import codesize, measured, stats, transports, words
 from netdyno.claims import speech
 from netdyno.claims.metrics import METRICS, Metric
 from netdyno.claims.needs import missing_levels, missing_need, missing_trials
@@ -203,11 +203,13 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
 
 
 def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
+    """Of a server's own code and what its family shares: a model whose loop stands in common/ has that code too."""
     assert metric.of_code is not None
     return {
-        (0, "" if CONTESTANT in dropped else about.name): float(metric.of_code(about.code))
+        (0, "" if CONTESTANT in dropped else about.name): float(metric.of_code(code))
         for about in run.about
-        if about.kind == "server" and about.code is not None and about.name in cells.at.get(CONTESTANT, (about.name,))
+        if about.kind == "server" and about.name in cells.at.get(CONTESTANT, (about.name,))
+        if (code := codesize.with_family(about, run.about)) is not None
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from netdyno import codesize
 from netdyno.claims.metrics import Metric
 from netdyno.claims.parse import CORES, SECONDS
 from netdyno.claims.steps import is_in, levels_along
@@ -60,6 +61,9 @@ def _missing_code(cells: Cells, run: Run) -> str:
     counted = {about.name: about for about in run.about if about.kind == "server"}
     for name in cells.at.get(CONTESTANT, ()):
         about = counted.get(str(name))
-        if about is None or about.code is None:
-            return f"the code of {name} was not counted{f': {about.why_no_code}' if about else ''}"
+        if about is None:
+            return f"the code of {name} was not counted"
+        for part in codesize.parts(about, run.about):
+            if part.code is None:
+                return f"the code of {part.name} was not counted: {part.why_no_code}"
     return ""

@@ -39,6 +39,7 @@ class ClientPlan:
     connect_timeout_ns: int
     timeout_ns: int
     retry_delay_ns: int
+    linger_ns: int
     service_us: int
     nodelay: bool
     split: bool
@@ -62,6 +63,7 @@ def parse_client_plan(program: str, arguments: Sequence[str]) -> ClientPlan:
         connect_timeout_ns=said.connect_timeout,
         timeout_ns=said.timeout,
         retry_delay_ns=said.retry_delay,
+        linger_ns=said.linger,
         service_us=said.service_time // 1000,
         nodelay=said.nodelay == "on",
         split=said.write_mode == "split",
@@ -97,6 +99,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add("--connect-timeout", _duration, "5s", "how long a connect may take, over all addresses of the name")
     add("--timeout", _duration, "5s", "how long a response may take")
     add("--retry-delay", _duration, "100ms", "from a failure to the next attempt")
+    add("--linger", _duration, "0", "how long connections stay open after the last answer")
     add("--service-time", _duration, "0", "service time that each request asks for")
     add("--nodelay", _one_of("on", "off"), "on", "TCP_NODELAY")
     add("--write-mode", _one_of("gathered", "split"), "gathered", "length and body in one write or two")

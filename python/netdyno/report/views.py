@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno import answers, loss_words, table, words
+from netdyno import answers, codesize, loss_words, table, words
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import Check, Judged
 from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
@@ -370,18 +370,24 @@ def _pairs(findings: ScenarioFindings) -> Table:
 
 
 def code(about: Sequence[About]) -> Table:
-    """How much code each contestant is, what is shared last."""
-    headings = ("contestant", "what", "model", "files", "lines", "functions", "complexity, sum", "complexity, largest")
-    return Table(headings, tuple(_code_row(one) for one in about))
+    """How much code each contestant is, by itself and with its family; what is shared last."""
+    headings = (
+        *("contestant", "what", "model", "family", "files", "lines", "lines with family", "functions"),
+        *("complexity, sum", "complexity with family", "complexity, largest"),
+    )
+    return Table(headings, tuple(_code_row(one, about) for one in about))
 
 
-def _code_row(one: About) -> tuple[str, ...]:
-    size = one.code
+def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
     kind = "shared code" if one.kind == "shared" else one.kind
+    who = (one.name, kind, one.model, ", ".join(one.family) or words.DASH)
+    size = one.code
     if size is None:
-        return (one.name, kind, one.model, *(words.DASH,) * 5)
-    figures = (size.files, size.lines, size.functions, size.complexity, size.complexity_max)
-    return (one.name, kind, one.model, *(f"{figure:,}" for figure in figures))
+        return (*who, *(words.DASH,) * 7)
+    whole = None if one.kind == "shared" else codesize.with_family(one, everyone)
+    lines, complexity = (whole.lines, whole.complexity) if whole else (None, None)
+    figures = (size.files, size.lines, lines, size.functions, size.complexity, complexity, size.complexity_max)
+    return (*who, *(words.DASH if figure is None else f"{figure:,}" for figure in figures))
 
 
 def _comparisons(family: Sequence[Comparison]) -> Table:

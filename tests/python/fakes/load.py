@@ -26,6 +26,7 @@ texts = [
     "warmup",
     "duration",
     "timeout",
+    "linger",
     "nodelay",
     "write-mode",
     "service-time",
@@ -37,7 +38,7 @@ if IS_CLIENT:
     parser.add_argument("--as-client", action="store_true")
     parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None)
 else:
-    texts += ["arrivals", "connect-rate", "audience", "rate", "linger"]
+    texts += ["arrivals", "connect-rate", "audience", "rate"]
     numbers |= {"depth": 1, "threads": 1}
 for name in texts:
     parser.add_argument(f"--{name}")
