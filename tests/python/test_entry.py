@@ -353,3 +353,15 @@ def test_a_preset_name_is_no_path(tree: Tree) -> None:
     done = tree.run("serve", NETDYNO_PRESET="../x")
     assert done.returncode == 2
     assert "which is no preset" in done.stderr
+
+
+def test_an_environment_behind_a_link_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "theirs"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    (tree.root / ".venv").symlink_to(elsewhere)
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert ".venv is a link" in done.stderr
+    assert f"rm {tree.root}/.venv" in done.stderr
+    assert [path.name for path in elsewhere.iterdir()] == ["precious"]
