@@ -85,6 +85,33 @@ CLI::Option* add_whole_number(CLI::App& app, const std::string& name, std::uint6
       ->type_name("N");
 }
 
+CLI::Option* add_share(CLI::App& app, const std::string& name, double& value, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const char* const end = text.data() + text.size();
+            const auto [stopped, error] = std::from_chars(text.data(), end, value);
+            if (error != std::errc{} || stopped != end || !(value >= 0 && value < 1))
+              throw CLI::ValidationError(name, "'" + text + "' is no share from 0 to below 1");
+          },
+          help)
+      ->type_name("SHARE");
+}
+
+CLI::Option* add_bit_rate(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [&value, name](const std::string& text) {
+            const auto parsed = parse_bit_rate(text);
+            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no rate; want e.g. 10mbit, 1gbit");
+            value = *parsed;
+          },
+          help)
+      ->type_name("RATE");
+}
+
 CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,
                      const std::string& help) {
   return app

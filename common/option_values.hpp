@@ -32,6 +32,10 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& value, ByteRange range,
                        const std::string& help);
 CLI::Option* add_whole_number(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help);
+/// A share from 0 to below 1.
+CLI::Option* add_share(CLI::App& app, const std::string& name, double& value, const std::string& help);
+/// Bits per second.
+CLI::Option* add_bit_rate(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help);
 CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,
                      const std::string& help);
 

@@ -45,4 +45,16 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return *value * unit;
 }
 
+std::optional<std::uint64_t> parse_bit_rate(std::string_view text) {
+  const auto value = take_number<std::uint64_t>(text);
+  if (!value || *value == 0) return std::nullopt;
+  std::uint64_t unit = 0;
+  if (text == "bit") unit = 1;
+  if (text == "kbit") unit = 1'000;
+  if (text == "mbit") unit = 1'000'000;
+  if (text == "gbit") unit = 1'000'000'000;
+  if (unit == 0 || *value > std::numeric_limits<std::uint64_t>::max() / unit) return std::nullopt;
+  return *value * unit;
+}
+
 }  // namespace netdyno

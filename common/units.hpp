@@ -14,4 +14,7 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text);
 /// "16384", "16KiB", "1MiB", "1GiB" (powers of 1024; "16k" and "16KB" are refused as ambiguous).
 std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
+/// Bits per second: "9600bit", "100kbit", "10mbit", "1gbit", in the decimal units of tc(8); above 0.
+std::optional<std::uint64_t> parse_bit_rate(std::string_view text);
+
 }  // namespace netdyno

@@ -42,6 +42,19 @@ TEST(Bytes, RefusesWhatHasNoClearMeaning) {
     EXPECT_EQ(parse_bytes(text), std::nullopt) << '\'' << text << '\'';
 }
 
+TEST(BitRate, TakesTheDecimalUnitsOfTc) {
+  EXPECT_EQ(parse_bit_rate("9600bit"), 9'600U);
+  EXPECT_EQ(parse_bit_rate("56kbit"), 56'000U);
+  EXPECT_EQ(parse_bit_rate("10mbit"), 10'000'000U);
+  EXPECT_EQ(parse_bit_rate("2gbit"), 2'000'000'000U);
+}
+
+TEST(BitRate, RefusesWhatHasNoClearMeaning) {
+  for (const char* text :
+       {"", "10", "0mbit", "-1mbit", "1.5mbit", "10mbps", "10Mbit", "10 mbit", "mbit", "99999999999gbit"})
+    EXPECT_EQ(parse_bit_rate(text), std::nullopt) << '\'' << text << '\'';
+}
+
 RC_GTEST_PROP(Duration, WholeNumbersOfEveryUnitAreExact, ()) {
   const auto count = *rc::gen::inRange<std::int64_t>(0, 1'000'000);
   const auto [unit, ns] = *rc::gen::elementOf(std::vector<std::pair<std::string, std::int64_t>>{

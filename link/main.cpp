@@ -1,0 +1,39 @@
+// netdyno-link: a TAP device in each of two network namespaces, and a line between them. README.md says what it is for.
+#include <unistd.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common/socket.hpp"
+#include "link/plan.hpp"
+#include "link/relay.hpp"
+#include "link/tap.hpp"
+
+namespace {
+
+void print_line(const nlohmann::ordered_json& json) {
+  std::printf("%s\n", json.dump().c_str());
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace netdyno;
+  using namespace netdyno::link;
+  const Plan plan = parse_plan(argc, argv);
+  const UniqueFd told_to_end = termination_signals();
+  // Both are opened before one is entered: the name of the second may mean something else in there.
+  const UniqueFd at_a = open_namespace(plan.namespaces[0]);
+  const UniqueFd at_b = open_namespace(plan.namespaces[1]);
+  enter(at_a, plan.namespaces[0]);
+  const Tap a{plan.interface, plan.terms.limit};
+  enter(at_b, plan.namespaces[1]);
+  const Tap b{plan.interface, plan.terms.limit};
+
+  Relay relay{plan.terms, a, b, told_to_end.get()};
+  print_line({{"ready", true}, {"interface", plan.interface}, {"pid", getpid()}});
+  relay.run();
+  print_line(relay.totals());
+  return 0;
+}

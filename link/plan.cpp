@@ -1,0 +1,57 @@
+#include "link/plan.hpp"
+
+#include <net/if.h>
+
+#include <CLI/CLI.hpp>
+
+#include "common/option_values.hpp"
+
+namespace netdyno::link {
+namespace {
+
+constexpr const char* description =
+    R"(netdyno-link: a link with delay, loss and a rate between two network namespaces, for kernels without netem.
+
+It makes a TAP device in each namespace and carries Ethernet frames between the two. The addresses are yours to give, and
+the interfaces yours to bring up. SIGTERM ends it with a line of totals.
+
+Example, as root:
+  ip netns add here; ip netns add there
+  netdyno-link /run/netns/here /run/netns/there --delay 20ms --loss 0.01 --rate 100mbit
+)";
+
+constexpr std::chrono::seconds most_delay{10};
+
+void check(const std::string& program, const Plan& plan) {
+  if (plan.terms.delay > most_delay) usage_error(program, "--delay: want at most 10s");
+  if (plan.interface.empty() || plan.interface.size() >= IFNAMSIZ)
+    usage_error(program, "--interface: '" + plan.interface + "' is no name of an interface; want 1 to 15 characters");
+}
+
+}  // namespace
+
+Plan parse_plan(int argc, const char* const* argv) {
+  Plan plan;
+  Terms& terms = plan.terms;
+  CLI::App app{description};
+  const std::string program = program_name(argv[0]);
+  app.name(program);
+  app.add_option("a", plan.namespaces[0], "network namespace of one end: /proc/PID/ns/net or /run/netns/NAME")
+      ->required()
+      ->type_name("FILE");
+  app.add_option("b", plan.namespaces[1], "network namespace of the other end")->required()->type_name("FILE");
+  app.add_option("--interface", plan.interface, "name of the device in each of them")->type_name("NAME");
+  add_duration(app, "--delay", terms.delay, "time from one end to the other (default 0, at most 10s)");
+  add_share(app, "--loss", terms.loss, "share of the frames that never arrive, each by itself (default 0)");
+  add_bit_rate(app, "--rate", terms.rate_hz, "bits per second in each direction, such as 10mbit (default: no limit)");
+  add_bytes(app, "--queue", terms.queue_bytes, {1, 1ULL << 40}, "what waits for the rate before more is dropped");
+  app.add_option("--limit", terms.limit, "frames on the link at a time, waiting or under way, each way")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20))
+      ->type_name("FRAMES");
+  add_whole_number(app, "--seed", terms.seed, "of the losses (default 1)");
+  parse_or_exit(app, program, argc, argv);
+  check(program, plan);
+  return plan;
+}
+
+}  // namespace netdyno::link

@@ -1,0 +1,128 @@
+#include "link/relay.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <string_view>
+
+namespace netdyno::link {
+namespace {
+
+/// How many frames are read, or written, before the other side has its turn: some 30 us' worth.
+constexpr int frames_at_once = 16;
+
+double seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+/// What the kernel says of this program: how long it ran, and how long it could have run and had no core (the second
+/// number of schedstat, Documentation/scheduler/sched-stats.rst), which delays frames before they are read.
+nlohmann::ordered_json own_cost() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  std::ifstream schedstat{"/proc/thread-self/schedstat"};
+  std::uint64_t ran_ns = 0;
+  std::uint64_t waited_ns = 0;
+  schedstat >> ran_ns >> waited_ns;
+  return {{"cpu_user_s", seconds(usage.ru_utime)},
+          {"cpu_system_s", seconds(usage.ru_stime)},
+          {"run_queue_wait_s", static_cast<double>(waited_ns) / 1e9}};
+}
+
+nlohmann::ordered_json summary(const Histogram& values) {
+  return {{"mean", values.mean()}, {"p50", values.at(50)},    {"p90", values.at(90)},
+          {"p99", values.at(99)},  {"p999", values.at(99.9)}, {"max", values.max()}};
+}
+
+}  // namespace
+
+Direction::Direction(const Terms& terms, std::uint64_t number, const Tap& from, const Tap& to)
+    : line_(terms, number), from_(from), to_(to) {}
+
+void Direction::on_events(std::uint32_t) { readable_ = true; }
+
+void Direction::read_some() {
+  for (int left = readable_ ? frames_at_once : 0; left > 0; --left) {
+    const auto space = line_.space();
+    const ssize_t got = read(from_.fd(), space.data(), space.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && errno == EAGAIN) {
+      readable_ = false;
+      return;
+    }
+    if (got < 0) die(fmt::format("the link's device cannot be read: {}", std::strerror(errno)));
+    const auto size = static_cast<std::size_t>(got);
+    if (size > Line::most_frame_bytes)
+      die(fmt::format("a frame of more than {} bytes: leave the MTU of the link at 1500", Line::most_frame_bytes));
+    ++counts_.frames_in;
+    counts_.bytes_in += size;
+    const Fate fate = line_.take(size, Clock::now());
+    counts_.lost += fate == Fate::lost;
+    counts_.queue_full += fate == Fate::queue_full;
+    counts_.overflowed += fate == Fate::overflowed;
+  }
+}
+
+void Direction::write_due(Histogram& late) {
+  for (int left = frames_at_once; left > 0; --left) {
+    const Clock::time_point now = Clock::now();
+    if (next_due() > now) return;
+    late.record((now - line_.due()).count());
+    const std::string_view frame = line_.frame();
+    if (write(to_.fd(), frame.data(), frame.size()) == static_cast<ssize_t>(frame.size())) {
+      ++counts_.frames_out;
+      counts_.bytes_out += frame.size();
+    } else if (errno == EIO || errno == EAGAIN || errno == ENOBUFS || errno == ENOMEM) {
+      ++counts_.refused;  // the interface is down, or the kernel has no memory for it: a network would lose it too
+    } else {
+      die(fmt::format("the link's device cannot be written: {}", std::strerror(errno)));
+    }
+    line_.pop();
+  }
+}
+
+nlohmann::ordered_json Direction::totals() const {
+  return {{"frames_in", counts_.frames_in}, {"bytes_in", counts_.bytes_in}, {"frames_out", counts_.frames_out},
+          {"bytes_out", counts_.bytes_out}, {"lost", counts_.lost},         {"overflowed", counts_.overflowed},
+          {"refused", counts_.refused},     {"under_way", line_.held()},    {"unread", from_.unread()}};
+}
+
+Relay::Relay(const Terms& terms, const Tap& a, const Tap& b, int told_to_end)
+    : there_(terms, 0, a, b), back_(terms, 1, b, a) {
+  // Edge-triggered: a device is read until it has no more, whatever epoll says meanwhile.
+  const bool watched = poller_.watch(a.fd(), EPOLLIN | EPOLLET, there_) &&
+                       poller_.watch(b.fd(), EPOLLIN | EPOLLET, back_) && poller_.watch(told_to_end, EPOLLIN, *this);
+  if (!watched) die(fmt::format("epoll_ctl: {}", std::strerror(errno)));
+}
+
+void Relay::run() {
+  while (!ended_) {
+    for (Direction* direction : {&there_, &back_}) {
+      direction->read_some();
+      direction->write_due(late_);
+    }
+    wait();
+  }
+}
+
+/// Until a frame comes or is due. Where there is more to do already, it only looks.
+void Relay::wait() {
+  const Clock::time_point due = std::min(there_.next_due(), back_.next_due());
+  const bool more = there_.readable() || back_.readable() || due <= Clock::now();
+  if (!more && due != Clock::time_point::max()) poller_.set_alarm(due);
+  poller_.wait(!more);
+}
+
+nlohmann::ordered_json Relay::totals() const {
+  nlohmann::ordered_json json{{"a_to_b", there_.totals()}, {"b_to_a", back_.totals()}, {"late_ns", summary(late_)}};
+  json["seconds"] = std::chrono::duration<double>(Clock::now() - started_).count();
+  json.update(own_cost());
+  return json;
+}
+
+}  // namespace netdyno::link

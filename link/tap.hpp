@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "common/socket.hpp"
+
+namespace netdyno::link {
+
+/// A TAP device (Documentation/networking/tuntap.rst) in some network namespace: what is sent through it there is read
+/// from `fd` here, a frame each time, and what is written is received there. It is gone when `fd` is closed.
+class Tap {
+ public:
+  /// Makes it in the namespace that this thread is in. Dies with a hint where it cannot be had. `queue` is how many
+  /// frames wait there to be read before the kernel drops more.
+  Tap(const std::string& interface, std::size_t queue);
+
+  int fd() const { return fd_.get(); }
+  /// Frames that the kernel has dropped because nobody had read those before them.
+  std::uint64_t unread() const;
+
+ private:
+  std::string interface_;
+  UniqueFd fd_;
+  UniqueFd counters_;  // of the namespace, from wherever this process is
+};
+
+/// Opens the file of a network namespace, and moves this thread into one (setns(2)). Both die with a hint.
+UniqueFd open_namespace(const std::string& file);
+void enter(const UniqueFd& namespace_fd, const std::string& file);
+
+}  // namespace netdyno::link
