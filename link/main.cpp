@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
   const UniqueFd at_a = open_namespace(plan.namespaces[0]);
   const UniqueFd at_b = open_namespace(plan.namespaces[1]);
   enter(at_a, plan.namespaces[0]);
-  const Tap a{plan.interface, plan.terms.limit};
+  const Tap a{plan.interface};
   enter(at_b, plan.namespaces[1]);
-  const Tap b{plan.interface, plan.terms.limit};
+  const Tap b{plan.interface};
 
   Relay relay{plan.terms, a, b, told_to_end.get()};
   print_line({{"ready", true}, {"interface", plan.interface}, {"pid", getpid()}});

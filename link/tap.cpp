@@ -49,18 +49,9 @@ UniqueFd open_device(const std::string& interface) {
   return fd;
 }
 
-void set_queue(const std::string& interface, std::size_t frames) {
-  const UniqueFd any_socket{socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)};
-  ifreq request = request_for(interface);
-  request.ifr_qlen = static_cast<int>(frames);
-  if (!any_socket || ioctl(any_socket.get(), SIOCSIFTXQLEN, &request) != 0)
-    die_of(fmt::format("cannot set the queue of {}", interface));
-}
-
 }  // namespace
 
-Tap::Tap(const std::string& interface, std::size_t queue) : interface_(interface), fd_(open_device(interface)) {
-  set_queue(interface, queue);
+Tap::Tap(const std::string& interface) : interface_(interface), fd_(open_device(interface)) {
   // What this file tells is decided when it is opened: the counters of the namespace that the thread is in now.
   counters_ = UniqueFd{open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC)};
   if (!counters_) die_of("/proc/thread-self/net/dev");

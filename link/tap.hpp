@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -12,9 +11,8 @@ namespace netdyno::link {
 /// from `fd` here, a frame each time, and what is written is received there. It is gone when `fd` is closed.
 class Tap {
  public:
-  /// Makes it in the namespace that this thread is in. Dies with a hint where it cannot be had. `queue` is how many
-  /// frames wait there to be read before the kernel drops more.
-  Tap(const std::string& interface, std::size_t queue);
+  /// Makes it in the namespace that this thread is in. Dies with a hint where it cannot be had.
+  explicit Tap(const std::string& interface);
 
   int fd() const { return fd_.get(); }
   /// Frames that the kernel has dropped because nobody had read those before them.

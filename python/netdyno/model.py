@@ -269,9 +269,47 @@ class Pinning(Frozen):
     realtime: bool = False
 
 
+class Relayed(Frozen):
+    """Frames and bytes of one direction of a relay, over its whole life (link/README.md)."""
+
+    frames_in: int
+    bytes_in: int
+    frames_out: int
+    bytes_out: int
+    lost: int
+    queue_full: int
+    overflowed: int
+    refused: int
+    under_way: int
+    unread: int
+
+
+class Lateness(Frozen):
+    """By how much frames left after they were due, in nanoseconds."""
+
+    mean: float
+    p50: int
+    p90: int
+    p99: int
+    p999: int
+    max: int
+
+
+class RelayTotals(Frozen):
+    """What the relay of the link wan says of itself at its end. The end `a` is the server's, `b` the load's."""
+
+    a_to_b: Relayed
+    b_to_a: Relayed
+    late_ns: Lateness
+    seconds: float
+    cpu_user_s: float
+    cpu_system_s: float
+    run_queue_wait_s: float
+
+
 Status = Literal["valid", "struck_out", "skipped", "failed"]
 
-Link = Literal["loopback", "lan"]
+Link = Literal["loopback", "lan", "wan"]
 """What lies between load and server (network.py)."""
 
 Budget = Literal["smoke", "normal", "full"]
@@ -280,7 +318,7 @@ Budget = Literal["smoke", "normal", "full"]
 
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
-    server options that the harness set beside those of the cell."""
+    server options that the harness set beside those of the cell; `relay` is there where one made the link."""
 
     block: int
     position: int
@@ -296,6 +334,7 @@ class Trial(Frozen):
     load: LoadResult | None = None
     server: ServerObservation | None = None
     kernel: dict[str, int] = {}
+    relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()
     log: str = ""
 
@@ -404,6 +443,8 @@ class Scenario(Frozen):
     loss_bound: float = 0.001
     link: Link = "loopback"
     link_rate: str | None = None
+    link_delay: str = "0s"
+    link_loss: float = 0.0
     factors: dict[str, tuple[type_level, ...]] = {}
     arrivals: Literal["closed", "constant", "poisson"] = "closed"
     metric: Literal["throughput", "p50", "p99", "mean"] = "throughput"

@@ -13,6 +13,11 @@ def build_dir() -> Path:
     return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / (os.environ.get("NETDYNO_PRESET") or "release"))
 
 
+def relay_path(build: Path) -> Path:
+    """The relay of the link wan inside a build directory (it need not exist)."""
+    return build / "link" / "netdyno-link"
+
+
 def generator_path(build: Path) -> Path:
     """The load generator inside a build directory (it need not exist)."""
     return build / "loadgen" / "netdyno-load"

@@ -17,6 +17,8 @@ _PR_SET_PDEATHSIG = 1
 
 REALTIME_PRIORITY = 2
 """Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
+RELAY_PRIORITY = REALTIME_PRIORITY + 1
+"""Of the relay of a link there: a frame that is due interrupts even the generator, as an interrupt would."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,10 +44,11 @@ class Process:
         name: str = "server",
         talks: bool = False,
         realtime: bool = False,
+        priority: int = REALTIME_PRIORITY,
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
-        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO, sched(7)).
+        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at `priority`, sched(7)).
         Raises TrialError when it cannot be started."""
         self.name = name
         self.output = output
@@ -60,7 +63,7 @@ class Process:
             if cores:
                 os.sched_setaffinity(0, cores)
             if realtime:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
         try:
             # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread whose
