@@ -87,9 +87,10 @@ void Direction::write_due(Histogram& late) {
 }
 
 nlohmann::ordered_json Direction::totals() const {
-  return {{"frames_in", counts_.frames_in}, {"bytes_in", counts_.bytes_in}, {"frames_out", counts_.frames_out},
-          {"bytes_out", counts_.bytes_out}, {"lost", counts_.lost},         {"overflowed", counts_.overflowed},
-          {"refused", counts_.refused},     {"under_way", line_.held()},    {"unread", from_.unread()}};
+  return {{"frames_in", counts_.frames_in},   {"bytes_in", counts_.bytes_in}, {"frames_out", counts_.frames_out},
+          {"bytes_out", counts_.bytes_out},   {"lost", counts_.lost},         {"queue_full", counts_.queue_full},
+          {"overflowed", counts_.overflowed}, {"refused", counts_.refused},   {"under_way", line_.held()},
+          {"unread", from_.unread()}};
 }
 
 Relay::Relay(const Terms& terms, const Tap& a, const Tap& b, int told_to_end)

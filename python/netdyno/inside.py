@@ -1,5 +1,5 @@
-"""What runs inside a private network namespace that unshare(1) has just made: it brings up the loopback interface, and
-then keeps the namespace for others, or becomes a program. `netdyno.namespace` starts it, as a script of its own, so it
+"""What runs inside a private network namespace: one that unshare(1) has just made gets its loopback interface up, and is
+then kept for others, or left to a program; from one that is there a socket is handed out. `netdyno.namespace` starts it, as a script of its own, so it
 imports nothing that is not Python's."""
 
 from __future__ import annotations
@@ -68,9 +68,19 @@ def keep(hosts: str, *settings: str) -> None:
     end_everybody_here()
 
 
+def hand_out(address: str) -> None:
+    """Bind a UDP socket to an address of the namespace, and send it through stdin, a socket of unix(7). It stays one of
+    this namespace, whoever holds it (network_namespaces(7))."""
+    with socket.socket(fileno=os.dup(0)) as asked, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind((address, 0))
+        socket.send_fds(asked, [b"made"], [made.fileno()])
+
+
 def main(arguments: list[str]) -> None:
-    """`keep HOSTS SETTING…` or `become COMMAND…`."""
+    """`keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
     what, *rest = arguments
+    if what == "hand-out":
+        return hand_out(*rest)
     bring_up("lo")
     if what == "keep":
         keep(*rest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,16 @@ class Namespace:
     def run(self, *command: str, given: str = "") -> str:
         """Run a command inside, with `given` as input, and return what it prints. CalledProcessError when it fails."""
         return subprocess.run([*self.enter, *command], input=given, check=True, capture_output=True, text=True).stdout
+
+    def datagram_socket(self, address: str) -> socket.socket:
+        """A UDP socket of the namespace, bound to a free port of an address that it has, for this process to use.
+        CalledProcessError when it cannot be had."""
+        here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with here, there:
+            command = [*self.enter, *_program("hand-out", address)]
+            subprocess.run(command, stdin=there.fileno(), check=True, capture_output=True, text=True)
+            _, (made,), _, _ = socket.recv_fds(here, 100, 1)
+        return socket.socket(fileno=made)
 
 
 @contextmanager

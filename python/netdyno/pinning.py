@@ -45,6 +45,12 @@ def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
     return msgspec.structs.replace(pinning, realtime=allowed, note=f"{pinning.note}; {how}")
 
 
+def relay_cores(pinning: Pinning) -> tuple[int, ...]:
+    """Where the relay of a link runs: on the last of the generator's cores. What it takes there shows in the send lag
+    and never makes the server slower, which is what is compared. Pure."""
+    return pinning.generator[-1:]
+
+
 def siblings(cpu: int) -> str:
     """The kernel's list of the hardware threads that share this CPU's physical core, itself included ("0,4")."""
     try:

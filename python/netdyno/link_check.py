@@ -1,0 +1,173 @@
+"""What a link really gives: the round trip of small datagrams and the share of them that is lost each way, measured
+before it is used, and held against what was asked of it."""
+
+from __future__ import annotations
+
+import math
+import select
+import socket
+import struct
+import subprocess
+import time
+from typing import NamedTuple
+
+from netdyno import words
+from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS
+from netdyno.namespace import NotAllowedError
+from netdyno.wan import Terms, Wan
+
+_NUMBER = struct.Struct("!I")
+_PAYLOAD = bytes(8)
+_FRAME_BITS = 8 * (14 + 20 + 8 + _NUMBER.size + len(_PAYLOAD))  # Ethernet, IP and UDP around it
+SENDING_S = 0.5
+"""How long datagrams are sent; the last of them has its round trip and some patience beside that."""
+_PATIENCE_S = 0.1
+_MOST_HZ = 8000
+_MOST_UNDER_WAY = 400
+"""Datagrams on the link at a time: they fit into a socket's buffer of the default size when they come all at once."""
+_LEAST_DATAGRAMS = 20
+_BUFFER_BYTES = 4 << 20
+
+DELAY_TOLERANCE = 0.1
+DELAY_TOLERANCE_S = 0.001
+"""How much longer than asked a round trip may take, whichever is more. It may never be shorter than the delays."""
+_LOSS_TOLERANCE = 0.001
+_DEVIATIONS = 4.0
+"""How far the loss may be off, in standard deviations of a share of so many datagrams, beside _LOSS_TOLERANCE."""
+
+
+class Measured(NamedTuple):
+    """Of `sent` datagrams, so many came to the server's end, and of these so many came back. A round trip is that of a
+    datagram that did; both are None where none did."""
+
+    sent: int
+    arrived: int
+    returned: int
+    round_trip_p50_s: float | None
+    round_trip_p99_s: float | None
+
+    @property
+    def lost_there(self) -> float:
+        return 1 - self.arrived / self.sent
+
+    @property
+    def lost_back(self) -> float:
+        return 1 - self.returned / self.arrived if self.arrived else 0.0
+
+
+def rate_hz(terms: Terms) -> float:
+    """How many datagrams a second a link is asked with: few enough for its rate and for the buffers at its ends."""
+    limits = [float(_MOST_HZ)]
+    if terms.delay_s:
+        limits.append(_MOST_UNDER_WAY / (2 * terms.delay_s))
+    if terms.rate_hz:
+        limits.append(terms.rate_hz / _FRAME_BITS / 2)
+    return min(limits)
+
+
+def round_trip_s(terms: Terms) -> float:
+    """What a datagram should need for its way there and back."""
+    return 2 * (terms.delay_s + (_FRAME_BITS / terms.rate_hz if terms.rate_hz else 0.0))
+
+
+def measure(link: Wan, terms: Terms) -> Measured:
+    """Takes SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be had at its ends."""
+    try:
+        at_server = link.server.datagram_socket(SERVER_ADDRESS)
+        with at_server, link.load.datagram_socket(LOAD_ADDRESS) as at_load:
+            at_load.connect(at_server.getsockname())
+            return _Exchange(at_server, at_load, terms).run()
+    except subprocess.CalledProcessError as error:
+        raise NotAllowedError(f"the link cannot be measured: {str(error.stderr).strip()}") from error
+
+
+class _Exchange:
+    """One program at both ends, so that one clock has it all: it sends at one, returns what comes at the other, and
+    notes what comes back."""
+
+    def __init__(self, at_server: socket.socket, at_load: socket.socket, terms: Terms) -> None:
+        self._server, self._load = at_server, at_load
+        for end in (at_server, at_load):
+            end.setblocking(False)
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER_BYTES)
+        self._gap_s = 1 / rate_hz(terms)
+        self._count = max(_LEAST_DATAGRAMS, int(SENDING_S / self._gap_s))
+        self._patience_s = round_trip_s(terms) * 1.5 + _PATIENCE_S
+        self._sent_at: list[float] = []
+        self._arrived = 0
+        self._round_trips: list[float] = []
+
+    def run(self) -> Measured:
+        poll = select.poll()
+        for end in (self._server, self._load):
+            poll.register(end, select.POLLIN)
+        start = time.monotonic()
+        while (wait_s := self._wait(start)) > 0 and len(self._round_trips) < self._count:
+            poll.poll(math.ceil(wait_s * 1000))
+            self._return()
+            self._note()
+            self._send_due(start)
+        return self._measured()
+
+    def _wait(self, start: float) -> float:
+        """Seconds until there is something to do whatever comes; none when all is over."""
+        now = time.monotonic()
+        sent = len(self._sent_at)
+        if sent < self._count:
+            return max(1e-9, start + sent * self._gap_s - now)
+        return self._sent_at[-1] + self._patience_s - now
+
+    def _send_due(self, start: float) -> None:
+        while (sent := len(self._sent_at)) < self._count and (now := time.monotonic()) >= start + sent * self._gap_s:
+            self._load.send(_NUMBER.pack(sent) + _PAYLOAD)
+            self._sent_at.append(now)
+
+    def _return(self) -> None:
+        try:
+            while True:
+                datagram, sender = self._server.recvfrom(100)
+                self._arrived += 1
+                self._server.sendto(datagram, sender)
+        except BlockingIOError:
+            return
+
+    def _note(self) -> None:
+        try:
+            while True:
+                (number,) = _NUMBER.unpack_from(self._load.recv(100))
+                self._round_trips.append(time.monotonic() - self._sent_at[number])
+        except BlockingIOError:
+            return
+
+    def _measured(self) -> Measured:
+        trips = sorted(self._round_trips)
+        p50, p99 = (trips[math.ceil(share * len(trips)) - 1] if trips else None for share in (0.5, 0.99))
+        return Measured(self._count, self._arrived, len(trips), p50, p99)
+
+
+def faults(asked: Terms, found: Measured) -> list[str]:
+    """In which ways a link is not what was asked for; none where it is. Pure."""
+    said: list[str] = []
+    expected = round_trip_s(asked)
+    tolerance = max(DELAY_TOLERANCE * expected, DELAY_TOLERANCE_S)
+    trip = found.round_trip_p50_s
+    # A token bucket lets a few frames go at once, so a rate sets no lower bound.
+    if trip is None or not 2 * asked.delay_s <= trip <= expected + tolerance:
+        took = "none came back" if trip is None else f"it took {words.duration(trip * 1e9)}"
+        said.append(f"a round trip should take {words.duration(expected * 1e9)} and {took}")
+    for where, share, of in (("there", found.lost_there, found.sent), ("back", found.lost_back, found.arrived)):
+        deviation = math.sqrt(asked.loss * (1 - asked.loss) / max(of, 1))
+        if abs(share - asked.loss) > _DEVIATIONS * deviation + _LOSS_TOLERANCE:
+            said.append(f"it should lose {words.share(asked.loss)} and lost {words.share(share)} on the way {where}")
+    return said
+
+
+def in_words(found: Measured) -> str:
+    """What was measured, for people."""
+    if found.round_trip_p50_s is None or found.round_trip_p99_s is None:
+        return f"measured no round trip, of {found.sent} datagrams"
+    return (
+        f"measured {words.duration(found.round_trip_p50_s * 1e9)} round trip "
+        f"(99% within {words.duration(found.round_trip_p99_s * 1e9)}), "
+        f"{words.share(found.lost_there)} lost there and {words.share(found.lost_back)} back, of {found.sent} datagrams"
+    )
