@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace netdyno::link {
 namespace {
@@ -26,6 +27,8 @@ Line::Line(const Terms& terms, std::uint64_t direction)
       next_(untouched_++) {
   free_.reserve(terms.limit + 1);
 }
+
+void Line::warm_up(std::size_t frames) { std::memset(slots_.get(), 0, std::min(frames, ring_.size()) * slot_bytes); }
 
 std::span<char> Line::space() { return {at(next_), slot_bytes}; }
 

@@ -34,6 +34,9 @@ class Line {
   /// `direction` gives each direction of a link losses of its own from the same seed.
   Line(const Terms& terms, std::uint64_t direction);
 
+  /// Touches the memory of the first `frames`, so that not even they wait for a page.
+  void warm_up(std::size_t frames);
+
   /// Where the next frame is to be put, before `take`.
   std::span<char> space();
   /// Takes the `size` bytes in space() as a frame that came at `now`. Moments must not go back.

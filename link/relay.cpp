@@ -16,6 +16,9 @@ namespace {
 /// How many frames are read, or written, before the other side has its turn: some 30 us' worth.
 constexpr int frames_at_once = 16;
 
+/// How many frames of each direction find their memory ready from the first: two megabytes' worth.
+constexpr std::size_t frames_warm = 1024;
+
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
 }
@@ -42,7 +45,9 @@ nlohmann::ordered_json summary(const Histogram& values) {
 }  // namespace
 
 Direction::Direction(const Terms& terms, std::uint64_t number, const Tap& from, const Tap& to)
-    : line_(terms, number), from_(from), to_(to) {}
+    : line_(terms, number), from_(from), to_(to) {
+  line_.warm_up(frames_warm);
+}
 
 void Direction::on_events(std::uint32_t) { readable_ = true; }
 

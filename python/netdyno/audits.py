@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from netdyno import transports
-from netdyno.model import Audit, LoadResult, ServerObservation, Status
+from netdyno import transports, words
+from netdyno.model import Audit, LoadResult, RelayTotals, ServerObservation, Status
 
 HARNESS_CORE_SHARE = 0.02
 HARNESS_FLOOR_S = 0.01
@@ -115,6 +115,32 @@ def observation(server: ServerObservation) -> Audit:
         else "every thread was read at both ends of the window"
     )
     return Audit(name="observation", passed=unread == 0, detail=detail)
+
+
+LINK_LATE_SHARE = 0.1
+LINK_LATE_S = 0.001
+"""How late the relay of a link may be with one frame in a thousand, as a share of the delay or a time, whichever is
+more: what a latency over it would owe to the link being no link."""
+
+
+def link(relay: RelayTotals, delay_s: float) -> Audit:
+    """The link kept its promise: its frames left when they were due, and none was dropped but by the loss or the rate
+    that was asked for."""
+    allowed_ns = max(LINK_LATE_SHARE * delay_s, LINK_LATE_S) * 1e9
+    late = relay.late_ns
+    there, back = relay.a_to_b, relay.b_to_a
+    dropped = {
+        "dropped by the full link": there.overflowed + back.overflowed,
+        "dropped before the relay had read them": there.unread + back.unread,
+        "refused at the other end": there.refused + back.refused,
+    }
+    problems = [f"{words.plural(count, 'frame')} {how}" for how, count in dropped.items() if count]
+    if late.p999 > allowed_ns:
+        problems.insert(0, f"one frame in a thousand left {words.duration(late.p999)} or more after it was due")
+    frames = there.frames_out + back.frames_out
+    kept = f"99.9% of {words.plural(frames, 'frame')} left within {words.duration(late.p999)} of their time"
+    detail = f"{'; '.join(problems)} (allowed: {words.duration(allowed_ns)}, none dropped)" if problems else kept
+    return Audit(name="link", passed=not problems, detail=detail)
 
 
 def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:

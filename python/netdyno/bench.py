@@ -11,15 +11,16 @@ from netdyno.model import Contestant, Pinning
 
 
 class Bench(NamedTuple):
-    """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `progress`
-    takes the completions of the window so far and its seconds so far. The times are what is waited for beyond what the
-    plan and the contracts foresee."""
+    """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `bad_links`
+    says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
+    far and its seconds so far. The times are what is waited for beyond what the plan and the contracts foresee."""
 
     seed: int
     generator: tuple[str, ...]
     pinning: Pinning
     folder: Path
     clients: Mapping[str, Contestant] = MappingProxyType({})
+    bad_links: Mapping[str, str] = MappingProxyType({})
     progress: Callable[[int, float], None] = lambda _completed, _seconds: None
     ready_timeout_s: float = 10.0
     shutdown_timeout_s: float = 5.0

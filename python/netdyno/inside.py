@@ -1,6 +1,6 @@
-"""What runs inside a private network namespace: one that unshare(1) has just made gets its loopback interface up, and is
-then kept for others, or left to a program; from one that is there a socket is handed out. `netdyno.namespace` starts it, as a script of its own, so it
-imports nothing that is not Python's."""
+"""What runs inside a private network namespace. One that unshare(1) has just made gets its loopback interface up, and
+is then kept for others, or left to a program; from one that is there, a socket is handed out. `netdyno.namespace`
+starts it, as a script of its own, so it imports nothing that is not Python's."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def main(arguments: list[str]) -> None:
     """`keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
     what, *rest = arguments
     if what == "hand-out":
-        return hand_out(*rest)
+        hand_out(*rest)
+        return
     bring_up("lo")
     if what == "keep":
         keep(*rest)

@@ -13,6 +13,8 @@ LEVEL_UNITS = {
     "rate-per-connection": "msg/s offered on each connection",
     "size": "B messages",
     "depth": "in flight",
+    "link-delay": "each way",
+    "link-loss": "of the frames lost",
 }
 
 

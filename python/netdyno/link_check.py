@@ -9,11 +9,20 @@ import socket
 import struct
 import subprocess
 import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from netdyno import words
+from netdyno import plan, wan, words
 from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS
+from netdyno.model import Experiment, Pinning
 from netdyno.namespace import NotAllowedError
+from netdyno.network import terms
+from netdyno.options import settings
+from netdyno.pinning import relay_note
+from netdyno.store import Environment
+from netdyno.triallog import TrialLog
 from netdyno.wan import Terms, Wan
 
 _NUMBER = struct.Struct("!I")
@@ -53,6 +62,45 @@ class Measured(NamedTuple):
     @property
     def lost_back(self) -> float:
         return 1 - self.returned / self.arrived if self.arrived else 0.0
+
+
+class Checked(NamedTuple):
+    """What a run's links give: `environment` is recorded with the run, `bad` says why nothing is measured over a link,
+    by its words."""
+
+    environment: Environment
+    bad: dict[str, str]
+
+
+ATTEMPTS = 3
+"""A machine that was held up for a moment gets another chance, and a link that is wrong stays so."""
+
+
+def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
+    """Make each different wan of an experiment, measure it and hold it against what was asked."""
+    asked = {
+        wanted.link_words: terms(wanted, experiment.seed)
+        for scenario in experiment.scenarios
+        for wanted in (settings(scenario, levels) for levels in plan.combinations(scenario))
+        if wanted.link == "wan"
+    }
+    lines: list[str] = []
+    bad: dict[str, str] = {}
+    for number, (name, of) in enumerate(asked.items(), 1):
+        log = TrialLog(folder / "logs" / f"link-{number}.log")
+        line, fault = judge(name, of, partial(probe, of, pinning, log))
+        lines.append(line)
+        if fault:
+            bad[name] = fault
+            log.note(fault)
+    recorded: Environment = {"link.wan": list(lines), "pinning.relay": relay_note(pinning)} if lines else {}
+    return Checked(recorded, bad)
+
+
+def probe(asked: Terms, pinning: Pinning, log: TrialLog) -> Measured:
+    """Make a link for the purpose and measure it. Raises NotAllowedError."""
+    with wan.joined(asked, log, pinning) as made:
+        return measure(made, asked)
 
 
 def rate_hz(terms: Terms) -> float:
@@ -143,6 +191,29 @@ class _Exchange:
         trips = sorted(self._round_trips)
         p50, p99 = (trips[math.ceil(share * len(trips)) - 1] if trips else None for share in (0.5, 0.99))
         return Measured(self._count, self._arrived, len(trips), p50, p99)
+
+
+def judge(name: str, asked: Terms, measured: Callable[[], Measured]) -> tuple[str, str]:
+    """What is said of a link, and why nothing is measured over it; that is empty where it is what was asked for."""
+    try:
+        found, wrong = _with_patience(asked, measured)
+        how = wan.way()
+    except NotAllowedError as error:
+        return f"{name}: cannot be had here", f"the link {name} cannot be had here: {error}"
+    by = "netem" if how.by == "netem" else f"the project's relay, for there is no netem ({how.why})"
+    line = f"{name}, by {by}: {in_words(found)}"
+    if not wrong:
+        return line, ""
+    return line, f"the link {name} is not what was asked for, {ATTEMPTS} times: {'; '.join(wrong)}; {in_words(found)}"
+
+
+def _with_patience(
+    asked: Terms, measured: Callable[[], Measured], attempts: int = ATTEMPTS
+) -> tuple[Measured, list[str]]:
+    """The first measurement in which nothing was wrong, or the last, and what was wrong in it."""
+    found = measured()
+    wrong = faults(asked, found)
+    return (found, wrong) if not wrong or attempts == 1 else _with_patience(asked, measured, attempts - 1)
 
 
 def faults(asked: Terms, found: Measured) -> list[str]:

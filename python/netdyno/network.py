@@ -7,11 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno import lan
+from netdyno import lan, wan
+from netdyno.model import Pinning
 from netdyno.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.options import Settings
+from netdyno.relay import Relay
 from netdyno.transports import LOOPBACK_ADDRESS, Transport
-from netdyno.units import parse_rate
+from netdyno.triallog import TrialLog
+from netdyno.units import parse_duration, parse_rate
 
 
 class NoNetworkError(Exception):
@@ -20,22 +23,35 @@ class NoNetworkError(Exception):
 
 class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
-    is where the kernel counts what the server sends and receives."""
+    is where the kernel counts what the server sends and receives. `relay` is the link itself, where one is."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
     counters: Path
     address: str = LOOPBACK_ADDRESS
+    relay: Relay | None = None
 
 
 MACHINE = Network((), (), Path("/proc/net"))
 
 
+class Place(NamedTuple):
+    """What a network of a trial may need: where its programs run, where they write, and the seed of what is random."""
+
+    pinning: Pinning
+    log: TrialLog
+    seed: int
+
+
 @contextmanager
-def network_for(transport: Transport, wanted: Settings) -> Iterator[Network]:
+def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if wanted.link == "lan":
-        with _over_lan(transport, wanted) as network:
+    if wanted.link != "loopback":
+        if transport.private:
+            raise NoNetworkError(
+                f"the link {wanted.link} does not carry {transport.name}; measure it over the loopback"
+            )
+        with _joined(wanted, place) as network:
             yield network
     elif transport.private:
         with _alone(transport) as network:
@@ -56,15 +72,30 @@ def _alone(transport: Transport) -> Iterator[Network]:
 
 
 @contextmanager
-def _over_lan(transport: Transport, wanted: Settings) -> Iterator[Network]:
-    if transport.private:
-        raise NoNetworkError(f"the link lan does not carry {transport.name}; measure it over the loopback")
-    rate_hz = parse_rate(wanted.link_rate) if wanted.link_rate else None
+def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
     try:
-        with lan.joined(rate_hz) as made:
-            yield Network(made.server.enter, made.load.enter, _counters(made.server), lan.SERVER_ADDRESS)
+        if wanted.link == "lan":
+            with lan.joined(rate_hz(wanted)) as ends:
+                yield _between(ends.server, ends.load)
+        else:
+            with wan.joined(terms(wanted, place.seed), place.log, place.pinning) as ends:
+                yield _between(ends.server, ends.load, ends.relay)
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {wanted.link_words} cannot be had here: {error}") from error
+
+
+def _between(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
+    return Network(server.enter, load.enter, _counters(server), lan.SERVER_ADDRESS, relay)
+
+
+def terms(wanted: Settings, seed: int = 1) -> wan.Terms:
+    """What a cell asks of the link wan. Pure."""
+    return wan.Terms(parse_duration(wanted.link_delay), wanted.link_loss, rate_hz(wanted), seed)
+
+
+def rate_hz(wanted: Settings) -> int | None:
+    """Bits per second of a cell's link; None where it is not limited. Pure."""
+    return parse_rate(wanted.link_rate) if wanted.link_rate else None
 
 
 def _counters(namespace: Namespace) -> Path:

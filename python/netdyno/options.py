@@ -73,7 +73,28 @@ def _bit_rate(value: object) -> type_level:
     return value
 
 
-LINK: Mapping[str, Check] = {"link": _word(*get_args(Link)), "link-rate": _bit_rate}
+def _delay(value: object) -> type_level:
+    if parse_duration(str(_duration(value))) > MOST_DELAY_S:
+        raise ValueError(f"{value} is above {MOST_DELAY_S} s")
+    return str(value)
+
+
+def share(value: object) -> float:
+    """A check for shares from 0 to below 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ValueError(f"{value!r} is not a share from 0 to below 1")
+    return float(value)
+
+
+MOST_DELAY_S = 10
+"""Each way, of the link wan (link/plan.cpp)."""
+
+LINK: Mapping[str, Check] = {
+    "link": _word(*get_args(Link)),
+    "link-rate": _bit_rate,
+    "link-delay": _delay,
+    "link-loss": share,
+}
 """Options of what lies between load and server."""
 
 LOAD: Mapping[str, Check] = {
@@ -158,6 +179,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     link: Link
     link_rate: str | None
+    link_delay: str
+    link_loss: float
     arrivals: Literal["closed", "constant", "poisson"]
     client: str
     connections: int
@@ -179,8 +202,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def link_words(self) -> str:
-        """The link as reports name it: "loopback", "lan", "lan at 1gbit"."""
-        return f"{self.link} at {self.link_rate}" if self.link_rate and self.link != "loopback" else self.link
+        """The link as reports name it: "loopback", "lan at 1gbit", "wan with 20ms each way, 1% lost"."""
+        rate = f" at {self.link_rate}" if self.link_rate and self.link != "loopback" else ""
+        if self.link != "wan":
+            return f"{self.link}{rate}"
+        delay = [f"{self.link_delay} each way"] if parse_duration(self.link_delay) > 0 else []
+        loss = [f"{self.link_loss * 100:.6g}% lost"] if self.link_loss > 0 else []
+        terms = ", ".join([*delay, *loss])
+        return f"wan{rate}{f' with {terms}' if terms else ''}"
 
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:

@@ -51,6 +51,15 @@ def relay_cores(pinning: Pinning) -> tuple[int, ...]:
     return pinning.generator[-1:]
 
 
+def relay_note(pinning: Pinning) -> str:
+    """Where the relay of a link runs, for people. Pure."""
+    cores = relay_cores(pinning)
+    if not cores:
+        return "not pinned"
+    how = "at real-time priority, above the generator's" if pinning.realtime else "at normal priority"
+    return f"core {cores[0]}, which is one of the generator's, {how}"
+
+
 def siblings(cpu: int) -> str:
     """The kernel's list of the hardware threads that share this CPU's physical core, itself included ("0,4")."""
     try:

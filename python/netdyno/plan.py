@@ -14,6 +14,7 @@ from netdyno import transports, words
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
 from netdyno.options import MOST_THREADS, Settings, check_connections, settings
 from netdyno.server_options import added_options
+from netdyno.units import parse_duration
 
 TRIAL_OVERHEAD_S = 0.15
 """What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
@@ -22,6 +23,11 @@ Measured: 0.06 s with 1 to 100 connections on an idle machine of two cores, 0.13
 LAN_OVERHEAD_S = 0.2
 """What the link lan adds to a trial: making two namespaces and their link, and ending them. Measured: 0.15 to 0.2 s on
 a busy machine of two cores."""
+
+
+WAN_TRIPS = 8
+"""How often a trial waits for something to come from the other end beside its window: connecting, the last answers, the
+closes and the closing check have a trip there and one back each."""
 
 
 class Cell(Frozen):
@@ -126,9 +132,10 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
 
 def trial_seconds(wanted: Settings) -> float:
     """The expected length of one trial, in seconds."""
-    link_s = LAN_OVERHEAD_S if wanted.link == "lan" else 0.0
+    link_s = 0.0 if wanted.link == "loopback" else LAN_OVERHEAD_S
+    delay_s = WAN_TRIPS * parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0
     connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
-    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s
+    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s + delay_s
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:

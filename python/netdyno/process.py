@@ -48,8 +48,8 @@ class Process:
         pass_fds: Sequence[int] = (),
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
-        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at `priority`, sched(7)).
-        Raises TrialError when it cannot be started."""
+        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at
+        `priority`, sched(7)). Raises TrialError when it cannot be started."""
         self.name = name
         self.output = output
         parent = os.getpid()

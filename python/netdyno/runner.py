@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import codesize, environment, pinning, plan, store, words
+from netdyno import codesize, environment, link_check, pinning, plan, store, words
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
@@ -64,7 +64,8 @@ def execute(
     cores = pinning.choose()
     run_id, folder = create_folder(results, experiment.name)
     cells = plan.plan(experiment)
-    found = environment.collect(experiment, cores, build)
+    links = link_check.check(experiment, cores, folder)
+    found = environment.collect(experiment, cores, build) | links.environment
     (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     run = Run(
         run_id=run_id,
@@ -81,6 +82,7 @@ def execute(
         pinning=cores,
         folder=folder,
         clients={client.name: client for client in clients},
+        bad_links=links.bad,
         progress=display.throughput,
     )
     with store.Store.create(folder, run, argv, cells) as stored:

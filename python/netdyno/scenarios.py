@@ -11,7 +11,7 @@ import msgspec
 
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.model import GENERATOR, Scenario, type_level
-from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, settings, whole
+from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, settings, share, whole
 from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
@@ -40,12 +40,6 @@ def _window(value: object) -> float:
     return seconds
 
 
-def _share(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
-        raise ValueError(f"{value!r} is not a share from 0 to below 1")
-    return float(value)
-
-
 def _names(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
         raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
@@ -61,7 +55,7 @@ SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "warmup-per-connection": ("warmup_per_connection_s", _seconds),
     "duration": ("duration_s", _window),
     "timeout": ("timeout_s", _seconds),
-    "loss-bound": ("loss_bound", _share),
+    "loss-bound": ("loss_bound", share),
     **{name: (name.replace("-", "_"), check) for name, check in LINK.items()},
 }
 """By its key: the field of a Scenario and what the key takes."""
@@ -107,7 +101,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
         _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
         _check_load(where, wanted)
         _check_client(where, wanted)
-        _check_link(where, wanted, chosen="link" in scenario.factors)
+        _check_link(where, wanted, scenario)
     return scenario
 
 
@@ -219,11 +213,30 @@ def _check_load(where: str, wanted: Settings) -> None:
         )
 
 
-def _check_link(where: str, wanted: Settings, *, chosen: bool) -> None:
-    """The loopback takes whatever the programs give it: a rate would not be kept there. Where the link is a factor, a
-    rate is that of the other one."""
-    if wanted.link == "loopback" and wanted.link_rate is not None and not chosen:
+def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
+    """What a link has not would not be kept there. Where the link is a factor, such a key is that of the links which
+    have it; one that varies would measure the others several times under several names."""
+    asked = {
+        "link-rate": wanted.link_rate is not None,
+        "link-delay": parse_duration(wanted.link_delay) > 0,
+        "link-loss": wanted.link_loss > 0,
+    }
+    chosen = scenario.factors.get("link", (wanted.link,))
+    for key in ("link-delay", "link-loss"):
+        varies = key in scenario.factors and wanted.link != "wan"
+        if varies or (asked[key] and "wan" not in chosen):
+            raise UserError(f'{where}: key {key!r}: {_the_link(wanted)} has none; write link = "wan" beside it')
+    if asked["link-rate"] and chosen == ("loopback",):
         raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
+    if wanted.link == "wan" and not any(asked.values()):
+        raise UserError(
+            f"{where}: key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate' is none; write them beside "
+            'it, or link = "lan"'
+        )
+
+
+def _the_link(wanted: Settings) -> str:
+    return "the loopback" if wanted.link == "loopback" else f"a {wanted.link}"
 
 
 def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:

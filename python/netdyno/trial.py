@@ -13,14 +13,15 @@ import msgspec
 from netdyno import audits, generate, observe, transports
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
-from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, Scenario, ServerObservation, Trial
-from netdyno.network import Network, NoNetworkError, network_for
+from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, RelayTotals, Scenario, ServerObservation, Trial
+from netdyno.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.server_options import added_options
 from netdyno.store import utc_now
 from netdyno.triallog import TrialLog
+from netdyno.units import parse_duration
 from netdyno.watch import Watch
 
 LINGER = "50ms"
@@ -36,6 +37,7 @@ class _Measured(NamedTuple):
     load: LoadResult
     server: ServerObservation
     kernel: dict[str, int]
+    relay: RelayTotals | None
     audits: tuple[Audit, ...]
 
 
@@ -68,7 +70,10 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
-        with network_for(transports.of(contestant), wanted) as network:
+        if reason := bench.bad_links.get(wanted.link_words):
+            raise NoNetworkError(reason)
+        place = Place(bench.pinning, log, _seed(cell, bench))
+        with network_for(transports.of(contestant), wanted, place) as network:
             measured = _measure(cell, wanted, contestant, bench, log, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
@@ -104,11 +109,12 @@ def _measure(
         watch = Watch(ready.pid, wanted, network.counters, datagrams=datagrams)
         program, command = _load_program(cell, wanted, ready, bench)
         load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
-        await_closes(ready.pid, descriptors)
+        await_closes(ready.pid, descriptors, _closing_s(wanted))
         closing = check_command(bench.generator, ready.endpoint, wanted)
         check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
+    relay = network.relay.end() if network.relay else None
     observed = watch.observation(totals)
     judged = [
         *_of_load(wanted, load),
@@ -121,13 +127,14 @@ def _measure(
         loads = [load, *([check] if check else [])]
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
-    return _Measured(load=load, server=observed, kernel=watch.kernel(), audits=tuple(judged))
+    if relay:
+        judged.append(audits.link(relay, parse_duration(wanted.link_delay)))
+    return _Measured(load=load, server=observed, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
 
 
 def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
     """The program that makes the load, as it is called in a sentence, and its command line."""
-    # The seed varies from block to block but not between contestants: within a block all get the same arrivals.
-    seed = (bench.seed * 1_000_003 + cell.block) % 2**63
+    seed = _seed(cell, bench)
     if wanted.client == GENERATOR:
         program, command = "generator", load_command(bench.generator, ready.endpoint, wanted, seed)
     else:
@@ -136,15 +143,28 @@ def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> t
     return program, [*command, "--linger", LINGER]
 
 
-def await_closes(pid: int, descriptors: int) -> None:
+def _seed(cell: Cell, bench: Bench) -> int:
+    """It varies from block to block but not between contestants: within a block all get the same arrivals."""
+    return (bench.seed * 1_000_003 + cell.block) % 2**63
+
+
+def _closing_s(wanted: Settings) -> float:
+    """CLOSING_S over a link: a goodbye that is lost comes again after a second, and each comes after the delay."""
+    if wanted.link != "wan":
+        return CLOSING_S
+    asked = terms(wanted)
+    return CLOSING_S + 2 * asked.delay_s + (1.0 if asked.loss else 0.0)
+
+
+def await_closes(pid: int, descriptors: int, patience_s: float = CLOSING_S) -> None:
     """Until the server has closed what the load has left, so that the closing check does not speak to its ghosts too.
-    Gives up after CLOSING_S without progress."""
-    seen, patience = observe.count_descriptors(pid), time.monotonic() + CLOSING_S
+    Gives up when that makes no progress for so long."""
+    seen, patience = observe.count_descriptors(pid), time.monotonic() + patience_s
     while seen > descriptors and time.monotonic() < patience:
         time.sleep(0.005)
         now = observe.count_descriptors(pid)
         if now < seen:
-            seen, patience = now, time.monotonic() + CLOSING_S
+            seen, patience = now, time.monotonic() + patience_s
 
 
 def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:

@@ -1,5 +1,5 @@
-"""The link `wan`: that of lan.py with delay, loss and a rate, by netem (tc-netem(8)) where the kernel has it, else by the
-project's own relay (link/). docs/adr/links.md says why, and what the two have in common."""
+"""The link `wan`: that of lan.py with delay, loss and a rate, by netem (tc-netem(8)) where the kernel has it, else by
+the project's own relay (link/). docs/adr/links.md says why, and what the two have in common."""
 
 from __future__ import annotations
 
@@ -123,10 +123,9 @@ def _join_by_netem(ends: Lan, terms: Terms) -> None:
 @contextmanager
 def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
     program = relay_path(build_dir())
-    without = f"netem cannot be had either: {how.why}"
-    if not program.is_file():
-        raise NotAllowedError(f"the relay is not built: {program} is missing (run ./netdyno, which builds it); {without}")
     try:
+        if not program.is_file():
+            raise NotAllowedError(f"the relay is not built: {program} is missing; run ./netdyno, which builds it")
         with relay.started(relay_command(program, ends, terms), log, pinning) as running:
             for end in ends:
                 # What the kernel keeps until the relay reads it: no less than what may be on the link.
@@ -135,7 +134,7 @@ def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pi
             _introduce(ends)
             yield running
     except NotAllowedError as error:
-        raise NotAllowedError(f"{error} ({without})") from error
+        raise NotAllowedError(f"{error} (netem cannot be had either: {how.why})") from error
 
 
 def _introduce(ends: Lan) -> None:

@@ -24,12 +24,13 @@ from netdyno.inside import network_of
 from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
 from netdyno.model import Contestant, LoadResult, Scenario, Trial
 from netdyno.namespace import Namespace, NotAllowedError
-from netdyno.network import network_for
+from netdyno.network import Place, network_for
 from netdyno.options import settings
 from netdyno.paths import ROOT, build_dir, generator_path
 from netdyno.plan import Cell
 from netdyno.transports import TRANSPORTS
 from netdyno.trial import run_trial
+from netdyno.triallog import TrialLog
 from netdyno.units import parse_rate
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
@@ -265,11 +266,11 @@ def test_a_trial_over_it_has_its_two_programs_at_the_two_ends(
     assert len(seen[0] | seen[1] | {here}) == 3
 
 
-def test_the_kernel_counts_at_the_servers_end() -> None:
+def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
     wanted = settings(msgspec.structs.replace(SCENARIO, link="lan"), {})
     with joined():
         pass  # it can be had
-    with network_for(TRANSPORTS["udp"], wanted) as network:
+    with network_for(TRANSPORTS["udp"], wanted, Place(bench.pinning, TrialLog(bench.folder / "log"), 1)) as network:
         knock = f"import socket; socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('{network.address}', 9))"
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]
