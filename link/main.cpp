@@ -17,9 +17,10 @@ void print_line(const nlohmann::ordered_json& json) {
   std::fflush(stdout);
 }
 
-/// Pages that are there stay there: a kernel that takes back what was not used for a moment (DAMON) makes a frame wait
-/// for milliseconds. Where it is not allowed (RLIMIT_MEMLOCK), the line of totals shows what that costs.
-void keep_memory() { [[maybe_unused]] const int refused = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT); }
+/// What the program has by now stays in memory: a kernel that takes back pages that were not used for a moment (DAMON)
+/// makes a frame wait for milliseconds. Where it is not allowed (RLIMIT_MEMLOCK), the line of totals shows what that
+/// costs. Not what comes later (MCL_FUTURE): beyond the limit that could not be had at all.
+void keep_memory() { [[maybe_unused]] const int refused = mlockall(MCL_CURRENT | MCL_ONFAULT); }
 
 }  // namespace
 
@@ -27,7 +28,6 @@ int main(int argc, char** argv) {
   using namespace netdyno;
   using namespace netdyno::link;
   const Plan plan = parse_plan(argc, argv);
-  keep_memory();
   const UniqueFd told_to_end = termination_signals();
   // Both are opened before one is entered: the name of the second may mean something else in there.
   const UniqueFd at_a = open_namespace(plan.namespaces[0]);
@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   const Tap b{plan.interface};
 
   Relay relay{plan.terms, a, b, told_to_end.get()};
+  keep_memory();
   print_line({{"ready", true}, {"interface", plan.interface}, {"pid", getpid()}});
   relay.run();
   print_line(relay.totals());
