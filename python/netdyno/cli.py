@@ -139,6 +139,18 @@ def load(
 
 
 @app.command()
+def link(
+    delay: Annotated[str, typer.Option(metavar="DUR", help="From one end to the other, such as 20ms.")] = "0s",
+    loss: Annotated[float, typer.Option(metavar="SHARE", help="Share of the packets lost each way, such as 0.01.")] = 0,
+    rate: Annotated[str | None, typer.Option(help="Bits per second each way, such as 10mbit.")] = None,
+) -> int:
+    """Join two private networks, and say how to run programs at either end, until Ctrl-C."""
+    from netdyno import link_command
+
+    return link_command.run(delay, loss, rate)
+
+
+@app.command()
 def chat(
     url: Annotated[str, typer.Argument(help="Where a server speaks the workload chat, such as tcp://127.0.0.1:7000.")],
     name: Annotated[

@@ -8,6 +8,7 @@ import pytest
 from netdyno.audits import (
     completed,
     harness_quiet,
+    link,
     observation,
     server_alive,
     server_totals,
@@ -22,9 +23,12 @@ from netdyno.model import (
     Distribution,
     Generator,
     Latency,
+    Lateness,
     LoadResult,
     Messages,
     Plan,
+    Relayed,
+    RelayTotals,
     Requests,
     ServerObservation,
     TimeSeries,
@@ -198,3 +202,48 @@ def test_a_window_without_an_answer_strikes_out() -> None:
     assert completed(LOAD).passed
     nothing = msgspec.structs.replace(LOAD, requests=Requests(sent=0, completed=0, per_second=0.0))
     assert not completed(nothing).passed
+
+
+RELAYED = Relayed(
+    frames_in=1000,
+    bytes_in=60_000,
+    frames_out=900,
+    bytes_out=54_000,
+    lost=90,
+    queue_full=8,
+    overflowed=0,
+    refused=0,
+    under_way=2,
+    unread=0,
+)
+
+
+def relay(p999_ns: int = 200_000, **of_one_way: int) -> RelayTotals:
+    late = Lateness(mean=50_000.0, p50=30_000, p90=60_000, p99=100_000, p999=p999_ns, max=90_000_000)
+    there = msgspec.structs.replace(RELAYED, **of_one_way)
+    return RelayTotals(
+        a_to_b=there, b_to_a=RELAYED, late_ns=late, seconds=1.0, cpu_user_s=0.1, cpu_system_s=0.1, run_queue_wait_s=0.0
+    )
+
+
+def test_a_link_that_kept_its_promise() -> None:
+    """What was lost and what a rate dropped was asked for; one stall of 90 ms is not held against so many frames."""
+    found = link(relay(), delay_s=0.02)
+    assert (found.passed, found.detail) == (True, "99.9% of 1800 frames left within 200 µs of their time")
+    assert link(relay(p999_ns=1_900_000), delay_s=0.02).passed  # a tenth of the delay
+    assert link(relay(p999_ns=900_000), delay_s=0.0).passed  # a millisecond
+
+
+@pytest.mark.parametrize(
+    ("totals", "detail"),
+    [
+        (relay(p999_ns=2_100_000), "one frame in a thousand left 2.10 ms or more after it was due"),
+        (relay(overflowed=3), "3 frames dropped by the full link"),
+        (relay(unread=1), "1 frame dropped before the relay had read them"),
+        (relay(refused=2), "2 frames refused at the other end"),
+    ],
+)
+def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals, detail: str) -> None:
+    found = link(totals, delay_s=0.02)
+    assert not found.passed
+    assert found.detail == f"{detail} (allowed: 2.00 ms, none dropped)"

@@ -63,6 +63,41 @@ def test_a_link_may_be_a_factor_and_its_rate_is_then_that_of_the_other() -> None
     assert links(parse(both.replace("blocks = 3", 'blocks = 3\nlink-rate = "1gbit"'))) == ("loopback", "lan at 1gbit")
 
 
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('link-delay = "20ms"', "wan with 20ms each way"),
+        ("link-loss = 0.01", "wan with 1% lost"),
+        ('link-delay = "20ms"\nlink-loss = 0.005', "wan with 20ms each way, 0.5% lost"),
+        ('link-rate = "10mbit"', "wan at 10mbit"),
+        ('link-delay = "1.5s"\nlink-rate = "10mbit"', "wan at 10mbit with 1.5s each way"),
+    ],
+)
+def test_a_wan_is_named_by_what_it_does(keys: str, words: str) -> None:
+    assert links(parse(GOOD.replace("blocks = 3", f'blocks = 3\nlink = "wan"\n{keys}'))) == (words,)
+
+
+def test_what_a_wan_does_may_be_factors() -> None:
+    levels = 'connections = [10]\nlink-delay = ["1ms", "20ms"]\nlink-loss = [0, 0.01]'
+    several = GOOD.replace("connections = [10, 100]", levels).replace("blocks = 3", 'blocks = 3\nlink = "wan"')
+    assert links(parse(several)) == (
+        "wan with 1ms each way",
+        "wan with 1ms each way, 1% lost",
+        "wan with 20ms each way",
+        "wan with 20ms each way, 1% lost",
+    )
+
+
+def test_where_the_link_is_a_factor_delay_and_loss_are_the_wans() -> None:
+    factor = GOOD.replace("connections = [10, 100]", 'connections = [10]\nlink = ["loopback", "lan", "wan"]')
+    given = 'blocks = 3\nlink-delay = "20ms"\nlink-loss = 0.01\nlink-rate = "1gbit"'
+    assert links(parse(factor.replace("blocks = 3", given))) == (
+        "loopback",
+        "lan at 1gbit",
+        "wan at 1gbit with 20ms each way, 1% lost",
+    )
+
+
 def test_it_is_frozen() -> None:
     with pytest.raises(AttributeError):
         parse(GOOD).blocks = 4  # type: ignore[misc]
@@ -102,6 +137,30 @@ def test_it_is_frozen() -> None:
         ('["*"]', "[]", "good.toml: key 'contestants': names nobody"),
         ("blocks = 3", 'blocks = 3\nlink = "lam"', "key 'link': 'lam' is not valid (did you mean 'lan'?)"),
         ("blocks = 3", 'blocks = 3\nlink-rate = "1gbit"', "key 'link-rate': the loopback has no rate; write link = "),
+        (
+            "blocks = 3",
+            'blocks = 3\nlink-delay = "1ms"',
+            "key 'link-delay': the loopback has none; write link = \"wan\"",
+        ),
+        ("blocks = 3", 'blocks = 3\nlink = "lan"\nlink-loss = 0.1', "key 'link-loss': a lan has none; write link = "),
+        (
+            "blocks = 3",
+            'blocks = 3\nlink = "wan"',
+            "key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate'",
+        ),
+        ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = "0s"', "key 'link': a wan without 'link-delay'"),
+        ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = 20', "key 'link-delay': 20 is not a duration"),
+        ("blocks = 3", 'blocks = 3\nlink = "wan"\nlink-delay = "11s"', "key 'link-delay': 11s is above 10 s"),
+        (
+            "blocks = 3",
+            'blocks = 3\nlink = "wan"\nlink-loss = 1',
+            "key 'link-loss': 1 is not a share from 0 to below 1",
+        ),
+        (
+            "connections = [10, 100]",
+            'connections = [10]\nlink = ["lan", "wan"]\nlink-delay = ["1ms", "2ms"]',
+            "key 'link-delay': a lan has none",
+        ),
         (
             "blocks = 3",
             'blocks = 3\nlink = "lan"\nlink-rate = "fast"',

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.pinning import choose, may_run_realtime, prioritise, split
-from netdyno.process import Process
+from netdyno.pinning import choose, may_run_realtime, prioritise, relay_cores, relay_note, split
+from netdyno.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
 
 def test_one_core_is_shared_and_that_is_said() -> None:
@@ -60,6 +60,17 @@ def test_a_generator_without_the_right_to_priority_says_so_and_how_to_get_it() -
     assert "ulimit -r" in pinning.note
 
 
+def test_a_relay_runs_on_one_of_the_generators_cores() -> None:
+    assert relay_cores(split({core: str(core) for core in range(6)})) == (5,)
+    assert relay_cores(split({0: "0"})) == ()
+    two = split({0: "0", 1: "1"})
+    assert relay_note(prioritise(two, allowed=True)) == (
+        "core 1, which is one of the generator's, at real-time priority, above the generator's"
+    )
+    assert relay_note(prioritise(two, allowed=False)) == "core 1, which is one of the generator's, at normal priority"
+    assert relay_note(split({0: "0"})) == "not pinned"
+
+
 def test_asking_for_real_time_leaves_this_process_as_it_was() -> None:
     before = os.sched_getscheduler(0)
     may_run_realtime()
@@ -71,3 +82,15 @@ def test_a_real_time_process_is_scheduled_so_with_all_its_threads(tmp_path: Path
     with (tmp_path / "log").open("wb") as log, Process(["chrt", "-p", "0"], (), log, realtime=True) as child:
         assert child.wait(time.monotonic() + 10)
     assert "SCHED_FIFO" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
+def test_a_relay_goes_before_the_generator(tmp_path: Path) -> None:
+    command = ["chrt", "-p", "0"]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        Process(command, (), log, realtime=True, priority=RELAY_PRIORITY) as child,
+    ):
+        assert child.wait(time.monotonic() + 10)
+    assert RELAY_PRIORITY > REALTIME_PRIORITY
+    assert f"priority: {RELAY_PRIORITY}" in (tmp_path / "log").read_text()

@@ -180,7 +180,9 @@ def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
 def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:
     one = experiment.with_each(contestants=("a",))
     servers = {"a": contestant("a")}
-    assert estimate_seconds(one.with_each(link="lan"), servers) > estimate_seconds(one, servers)
+    lan_s = estimate_seconds(one.with_each(link="lan"), servers)
+    assert lan_s > estimate_seconds(one, servers)
+    assert estimate_seconds(one.with_each(link="wan", link_delay="100ms"), servers) > lan_s + 0.1
 
 
 def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import runner, store
+from netdyno import link_check, runner, store
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Experiment, Trial
 from netdyno.paths import ROOT
@@ -93,6 +93,22 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
         (client.name, "valid", ""),
         ("absent", "skipped", "client absent: Qt not found"),
     }
+
+
+def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = {"wan with 5ms each way": "it takes 9 ms"}
+    checked = link_check.Checked({"link.wan": ["wan with 5ms each way: measured 18 ms"]}, bad)
+    monkeypatch.setattr(link_check, "check", lambda *_: checked)
+    factors = {"link": ("loopback", "wan")}
+    asked = experiment.with_each(factors=factors, link_delay="5ms", blocks=1)
+    outcome = execute(asked, [contestant], tmp_path, fake_build, Recorder())
+    stored = store.load(outcome.folder / store.FILE_NAME)
+    assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]
+    assert json.loads((outcome.folder / "environment.json").read_text())["link.wan"]
+    found = {trial.levels["link"]: (trial.status, trial.reason) for trial in stored.trials}
+    assert found == {"loopback": ("valid", ""), "wan": ("skipped", "it takes 9 ms")}
 
 
 def test_a_trial_that_fails_does_not_stop_the_run(

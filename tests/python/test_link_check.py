@@ -1,0 +1,155 @@
+"""What is measured of a link is held against what was asked of it, and a run says both."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netdyno import lan, link_check, wan
+from netdyno.link_check import ATTEMPTS, Measured, faults, in_words, judge, rate_hz, round_trip_s
+from netdyno.model import Experiment, Pinning
+from netdyno.namespace import NotAllowedError
+from netdyno.wan import Terms, Way
+
+FAR = Terms(delay_s=0.02, loss=0.01)
+UNPINNED = Pinning(server=(), generator=(), note="")
+
+
+def measured(trip_s: float | None = 0.0402, lost_there: float = 0.01, lost_back: float = 0.01) -> Measured:
+    arrived = round(4000 * (1 - lost_there))
+    return Measured(4000, arrived, round(arrived * (1 - lost_back)), trip_s, trip_s)
+
+
+def test_a_link_that_gives_what_was_asked_has_no_fault() -> None:
+    assert faults(FAR, measured()) == []
+    assert faults(FAR, measured(trip_s=0.0439)) == []  # a tenth more
+    assert faults(FAR, measured(lost_there=0.013, lost_back=0.006)) == []  # chance
+    assert faults(Terms(delay_s=0.001), measured(trip_s=0.0029, lost_there=0, lost_back=0)) == []  # a millisecond more
+
+
+@pytest.mark.parametrize(
+    ("found", "fault"),
+    [
+        (measured(trip_s=0.0399), "a round trip should take 40.0 ms and it took 39.9 ms"),
+        (measured(trip_s=0.0441), "a round trip should take 40.0 ms and it took 44.1 ms"),
+        (measured(trip_s=None), "a round trip should take 40.0 ms and none came back"),
+        (measured(lost_there=0.02), "it should lose 1% and lost 2% on the way there"),
+        (measured(lost_back=0.0), "it should lose 1% and lost 0% on the way back"),
+    ],
+)
+def test_each_way_to_be_wrong_is_told_with_its_figures(found: Measured, fault: str) -> None:
+    assert faults(FAR, found) == [fault]
+
+
+def test_where_nothing_is_to_be_lost_little_may_be() -> None:
+    still = Terms(delay_s=0.02)
+    assert faults(still, measured(lost_there=0.0005, lost_back=0)) == []
+    assert faults(still, measured(lost_there=0.002, lost_back=0)) == [
+        "it should lose 0% and lost 0.2% on the way there"
+    ]
+
+
+@given(st.floats(0, 10), st.one_of(st.none(), st.integers(1000, 10**10)))
+def test_a_link_is_asked_no_faster_than_it_and_its_ends_can_take(delay_s: float, limit_hz: int | None) -> None:
+    asked = Terms(delay_s=delay_s, rate_hz=limit_hz)
+    assert 0 < rate_hz(asked) <= 8000
+    assert rate_hz(asked) * 2 * delay_s <= 400.001
+    if limit_hz:
+        assert rate_hz(asked) * 54 * 8 <= limit_hz
+        assert round_trip_s(asked) > 2 * delay_s
+
+
+def test_a_link_gets_several_chances_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    attempts = iter([measured(trip_s=0.09), measured(lost_back=0.3), measured()])
+    line, fault = judge("wan", FAR, lambda: next(attempts))
+    assert fault == ""
+    assert "measured 40.2 ms round trip (99% within 40.2 ms), 1% lost there and 1.01% back, of 4000" in line
+    asked: list[int] = []
+
+    def slow() -> Measured:
+        asked.append(1)
+        return measured(trip_s=0.09)
+
+    line, fault = judge("wan with 20ms each way, 1% lost", FAR, slow)
+    assert len(asked) == ATTEMPTS
+    assert fault.startswith(
+        "the link wan with 20ms each way, 1% lost is not what was asked for, 3 times: a round trip should take 40.0 ms "
+        "and it took 90.0 ms; measured 90.0 ms round trip"
+    )
+    assert "measured 90.0 ms" in line
+
+
+def test_who_makes_the_link_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    assert judge("wan", FAR, measured)[0].startswith("wan, by netem: measured")
+    monkeypatch.setattr(wan, "way", lambda: Way("relay", "tc: no"))
+    assert judge("wan", FAR, measured)[0].startswith("wan, by the project's relay, for there is no netem (tc: no): ")
+
+
+def test_a_link_that_cannot_be_had_is_bad_with_its_reason() -> None:
+    def refuse() -> Measured:
+        raise NotAllowedError("no namespaces (run it as root)")
+
+    assert judge("wan", FAR, refuse) == (
+        "wan: cannot be had here",
+        "the link wan cannot be had here: no namespaces (run it as root)",
+    )
+
+
+def test_a_link_over_which_nothing_came_back_is_said_to_be_so() -> None:
+    assert in_words(Measured(20, 0, 0, None, None)) == "measured no round trip, of 20 datagrams"
+    assert len(faults(FAR, Measured(20, 0, 0, None, None))) == 2
+
+
+# --- of a whole experiment ------------------------------------------------------------------------------------------
+
+
+def test_without_a_wan_nothing_is_measured(experiment: Experiment, tmp_path: Path) -> None:
+    assert link_check.check(experiment.with_each(link="lan"), UNPINNED, tmp_path) == ({}, {})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_each_different_wan_is_measured_once(
+    experiment: Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Terms] = []
+
+    def probe(terms: Terms, *_: object) -> Measured:
+        asked.append(terms)
+        return measured(trip_s=2 * terms.delay_s, lost_there=terms.loss, lost_back=terms.loss)
+
+    monkeypatch.setattr(link_check, "probe", probe)
+    monkeypatch.setattr(wan, "way", lambda: Way("netem"))
+    factors = {"link": ("loopback", "wan"), "link-delay": ("20ms", "5ms"), "connections": (1, 2)}
+    found = link_check.check(experiment.with_each(factors=factors, link_loss=0.01), UNPINNED, tmp_path)
+    assert [(one.delay_s, one.loss) for one in asked] == [(0.02, 0.01), (0.005, 0.01)]
+    assert found.bad == {}
+    lines = found.environment["link.wan"]
+    assert isinstance(lines, list)
+    assert [line.partition(", by netem: measured ")[0] for line in lines] == [
+        "wan with 20ms each way, 1% lost",
+        "wan with 5ms each way, 1% lost",
+    ]
+    assert found.environment["pinning.relay"] == "not pinned"
+
+
+@pytest.mark.needs_build
+def test_a_real_link_is_measured_and_its_log_kept(experiment: Experiment, tmp_path: Path) -> None:
+    try:
+        with lan.two_networks():
+            pass
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    found = link_check.check(experiment.with_each(link="wan", link_delay="5ms"), UNPINNED, tmp_path)
+    if "/dev/net/tun" in json.dumps(found.bad):
+        pytest.skip(json.dumps(found.bad))
+    (line,) = json.loads(json.dumps(found.environment["link.wan"]))
+    # On a busy machine it may be slower than it should; that is then said.
+    assert line.startswith("wan with 5ms each way, by ")
+    assert " ms round trip " in line
+    assert (tmp_path / "logs" / "link-1.log").is_file()

@@ -1,0 +1,113 @@
+"""`netdyno link` by hand: both ends can be entered as it says, and nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import pytest
+
+from netdyno import cli, lan
+from netdyno.namespace import NotAllowedError
+from netdyno.paths import ROOT, build_dir
+
+SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
+
+
+@contextmanager
+def link(options: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
+    try:
+        with lan.two_networks():
+            pass
+    except NotAllowedError as error:
+        pytest.skip(str(error))
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "NETDYNO_BUILD": str(build_dir())}
+    command = [sys.executable, "-m", "netdyno", "link", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as made:
+        try:
+            yield made
+        finally:
+            made.kill()
+
+
+def lines(made: subprocess.Popen[str], count: int) -> list[str]:
+    """The first of what it prints; a skip where the device of the relay cannot be opened."""
+    assert made.stdout is not None
+    assert made.stderr is not None
+    said = [made.stdout.readline() for _ in range(count)]
+    if not said[0] and "cannot open /dev/net/tun" in (why := made.stderr.read()):
+        pytest.skip(why)
+    return said
+
+
+def entering(line: str) -> list[str]:
+    """What stands before the command of the example."""
+    words = shlex.split(line)
+    return words[: words.index("./netdyno")]
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(number: signal.Signals) -> None:
+    with link(["--delay", "5ms", "--loss", "0.01"]) as made:
+        measured, server, serve, load, loads, until = lines(made, 6)
+        assert measured.startswith("wan with 5ms each way, 1% lost, by ")
+        assert "ms round trip" in measured
+        assert server.startswith(f"the server's end is {lan.SERVER_ADDRESS}")
+        assert load.startswith(f"the load's end is {lan.LOAD_ADDRESS}")
+        assert until.startswith("It is there until you press Ctrl-C")
+        for line, address in ((serve, lan.SERVER_ADDRESS), (loads, lan.LOAD_ADDRESS)):
+            shown = subprocess.run([*entering(line), "ip", "address"], check=True, capture_output=True, text=True)
+            assert f"inet {address}/30" in shown.stdout
+        left = subprocess.Popen([*entering(serve), "sleep", "1000"])
+        made.send_signal(number)
+        said, _ = made.communicate(timeout=SOON_S)
+        assert made.returncode == 0
+        assert "netem" in measured or said.startswith("carried ")
+        assert left.wait(SOON_S) == -signal.SIGKILL  # who is still there ends with it
+
+
+@pytest.mark.needs_build
+def test_kill_9_ends_whoever_is_there() -> None:
+    with link(["--delay", "1ms"]) as made:
+        serve = lines(made, 3)[-1]
+        left = subprocess.Popen([*entering(serve), "sleep", "1000"])
+        watched = os.pidfd_open(left.pid)
+        made.kill()
+        assert select.select([watched], [], [], SOON_S)[0]
+        os.close(watched)
+        left.wait(SOON_S)
+
+
+def test_without_delay_and_loss_it_is_a_lan() -> None:
+    with link(["--rate", "100mbit"]) as made:
+        (measured,) = lines(made, 1)
+        assert measured.startswith("lan at 100mbit: measured ")
+        made.send_signal(signal.SIGINT)
+        made.communicate(timeout=SOON_S)
+        assert made.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--delay", "20"], "netdyno: --delay: '20' is not a duration: write a number and a unit"),
+        (["--delay", "11s"], "netdyno: --delay: 11s is above 10 s"),
+        (["--loss", "1"], "netdyno: --loss: 1.0 is not a share from 0 to below 1"),
+        (["--rate", "fast"], "netdyno: --rate: 'fast' is not a rate"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(
+    options: Sequence[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["link", *options]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(said)
+    assert error.count("\n") == 1
