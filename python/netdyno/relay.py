@@ -37,6 +37,8 @@ class Relay:
         line = self._lines.wait_line(deadline)
         if line is None or not self._process.wait(deadline):
             raise TrialError(f"the link's relay did not end within {_END_TIMEOUT_S:g} s{self._process.last_words()}")
+        if (code := self._process.exit_code()) != 0:
+            raise TrialError(f"the link's relay ended with {describe_exit(code)}{self._process.last_words()}")
         try:
             return msgspec.json.decode(line, type=RelayTotals)
         except msgspec.DecodeError as error:

@@ -169,7 +169,8 @@ def conversation(link: Wan) -> Iterator[tuple[socket.socket, socket.socket]]:
 
 @pytest.mark.needs_build
 def test_a_rate_drops_what_does_not_fit_into_its_queue_and_says_so(log: TrialLog) -> None:
-    """Frames of more than 30 seconds come at once into a link whose queue holds 12 seconds."""
+    """Frames of more than 30 seconds come at once into a link whose queue holds 12 seconds. (A TAP device counts a
+    frame as transmitted when it has been read.)"""
     with joined(Terms(rate_hz=1_000_000), log) as made:
         with inside(made.load) as at_load:
             sender = at_load.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -177,6 +178,9 @@ def test_a_rate_drops_what_does_not_fit_into_its_queue_and_says_so(log: TrialLog
             sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8 << 20)
             for _ in range(3000):
                 sender.sendto(bytes(1400), (SERVER_ADDRESS, 9))
+        deadline = time.monotonic() + SOON_S
+        while counts(made.load)[9] < 3000 and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert made.relay is not None
         totals = made.relay.end().b_to_a
     assert totals.queue_full > 0
@@ -304,9 +308,13 @@ def test_with_netem_the_kernel_is_the_link(
 
 def mean_frame_bytes(end: Namespace) -> float:
     """Of what came in at one end."""
+    return counts(end)[0] / counts(end)[1]
+
+
+def counts(end: Namespace) -> list[int]:
+    """The columns of /proc/net/dev (proc(5)) of one end's interface: received first, transmitted from the ninth on."""
     (row,) = [line for line in Path(f"/proc/{end.pid}/net/dev").read_text().splitlines() if f"{INTERFACE}:" in line]
-    counts = row.partition(":")[2].split()
-    return int(counts[0]) / int(counts[1])
+    return [int(column) for column in row.partition(":")[2].split()]
 
 
 # --- trials over it -------------------------------------------------------------------------------------------------
