@@ -23,13 +23,14 @@ from tests.support.inside import inside
 from netdyno import contestants, lan, link_check, wan
 from netdyno.bench import Bench
 from netdyno.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.levels import level_words
 from netdyno.model import Contestant, Relayed, Scenario, Trial
 from netdyno.namespace import Namespace, NotAllowedError
 from netdyno.options import settings
 from netdyno.paths import ROOT, build_dir, generator_path, relay_path
 from netdyno.plan import Cell
 from netdyno.process import TrialError
-from netdyno.trial import run_trial
+from netdyno.trial import CLOSING_S, _closing_s, run_trial
 from netdyno.triallog import TrialLog
 from netdyno.wan import Terms, Wan, Way
 
@@ -372,6 +373,18 @@ def test_a_link_that_is_not_what_was_asked_for_is_a_stated_skip(contestant: Cont
     assert asked == "wan with 5ms each way"
     trial = run_trial(CELL, SCENARIO, contestant, bench._replace(bad_links={asked: "it takes 9 ms"}))
     assert (trial.status, trial.reason, trial.load) == ("skipped", "it takes 9 ms", None)
+
+
+def test_goodbyes_over_it_are_waited_for_as_long_as_they_need() -> None:
+    near = settings(msgspec.structs.replace(SCENARIO, link="loopback", link_loss=0.1), {})
+    far, lossy = settings(SCENARIO, {}), settings(msgspec.structs.replace(SCENARIO, link_loss=0.1), {})
+    assert _closing_s(near) == CLOSING_S
+    assert CLOSING_S < _closing_s(far) < _closing_s(lossy)
+
+
+def test_its_levels_are_said_as_what_they_do() -> None:
+    assert level_words("link-delay", "20ms") == "20ms each way"
+    assert level_words("link-loss", 0.01) == "0.01 of the frames lost"
 
 
 # --- what is missing ------------------------------------------------------------------------------------------------
