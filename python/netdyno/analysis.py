@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, measured, plan, stats, words
+from netdyno import answers, cells, loss_words, losses, measured, plan, stats, unsafe, words
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.findings import (
@@ -41,6 +41,7 @@ from netdyno.transports import LOOPBACK_ADDRESS
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
+    safe = unsafe.without(run)
     scenarios = run.experiment.scenarios
     return Analysis(
         run_id=run.run_id,
@@ -50,10 +51,10 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=run.experiment.blocks,
-        blocks_measured=len({trial.block for trial in run.trials if trial.status == "valid"}),
+        blocks_measured=len({trial.block for trial in safe.trials if trial.status == "valid"}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
-        contestants=contestants(run),
-        scenarios=tuple(_scenario(run, one, level) for one in scenarios),
+        contestants=contestants(safe),
+        scenarios=tuple(_with_unsafe(_scenario(safe, one, level), run) for one in scenarios),
         claims=judge(run, level),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
@@ -160,6 +161,20 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         drift=_drift(samples),
         pairs=_pairs(run, scenario, names),
         loss_bound=bound,
+        unsafe=(),
+    )
+
+
+def _with_unsafe(findings: ScenarioFindings, run: Run) -> ScenarioFindings:
+    """What verification found of the unsafe stands beside the answer and changes nothing in it."""
+    found = unsafe.of_scenario(run, findings.scenario.name, findings.levels)
+    if not found:
+        return findings
+    return replace(
+        findings,
+        sentence=findings.sentence + unsafe.left_out(found),
+        unsafe=found,
+        caveats=(*unsafe.caveats(found), *findings.caveats),
     )
 
 

@@ -99,6 +99,8 @@ def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
+    if chosen.manifest.unsafe:
+        print(f"netdyno: {chosen.name} is UNSAFE: {chosen.manifest.unsafe}", file=sys.stderr, flush=True)
     command = [*chosen.command, *words[1:]]
     wants_none = {"--help", "-h", "--multicast-anywhere"}.intersection(words)
     if transports.of(chosen).private and not wants_none:

@@ -194,6 +194,7 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         model=manifest.model,
         summary=manifest.summary,
         caveats=manifest.caveats,
+        unsafe=manifest.unsafe,
         family=family,
     )
     return _with_code(about, sources(home / one.name))

@@ -203,6 +203,27 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Unsafe:
+    """What verification found of an unsafe contestant at one level, over all its trials with figures, whatever their
+    status: none of them enters anything else (docs/adr/unsafe.md)."""
+
+    contestant: str
+    why: str
+    level: str
+    """The level's label."""
+    trials: int
+    wrong: int
+    """Trials in which verification failed."""
+    expected: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupt: int
+    streams: int
+    """Connections that ended because nothing on them could be read any more."""
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -222,6 +243,8 @@ class ScenarioFindings:
     pairs: tuple[Pair, ...]
     """Every server with every client, server by server; empty where the client is no factor."""
     loss_bound: float
+    unsafe: tuple[Unsafe, ...]
+    """Of contestants that are in nothing else of this."""
 
     @property
     def may_lose(self) -> bool:

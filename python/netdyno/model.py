@@ -32,6 +32,7 @@ class Manifest(Frozen):
 
     `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
     `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
+    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md).
     """
 
     kind: Literal["cmake", "command"]
@@ -47,6 +48,7 @@ class Manifest(Frozen):
     # What becomes of a new connection while a server has no descriptor for it.
     out_of_descriptors: Literal["waits", "closes"] = "waits"
     caveats: tuple[str, ...] = ()
+    unsafe: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
 
@@ -74,13 +76,14 @@ class CodeSize(Frozen):
 class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
-    stored before it was recorded has none."""
+    stored before it was recorded has none. `unsafe` is the manifest's."""
 
     kind: Literal["server", "client", "shared"]
     name: str
     model: str = ""
     summary: str = ""
     caveats: tuple[str, ...] = ()
+    unsafe: str = ""
     code: CodeSize | None = None
     why_no_code: str = ""
     family: tuple[str, ...] = ()

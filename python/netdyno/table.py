@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno import answers, loss_words, words
+from netdyno import answers, loss_words, unsafe, words
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import ClaimVerdict, Judged
 from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
@@ -70,6 +70,9 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
+    if one.unsafe:
+        parts += [Text(), *(Text(text, style="bold red") for text in unsafe.caveats(one.unsafe))]
+        parts += [_unsafe(one), Text(unsafe.explained(one.unsafe), style="dim")]
     return parts
 
 
@@ -83,6 +86,20 @@ def _pairs(one: ScenarioFindings) -> Table:
     for server in dict.fromkeys(pair.contestant for pair in one.pairs):
         row = [answers.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
         table.add_row(server, *row)
+    return table
+
+
+def _unsafe(one: ScenarioFindings) -> Table:
+    """What was lost or corrupt; the report has the rest as well."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    table.add_column("contestant", overflow="fold", min_width=12)
+    table.add_column("load", overflow="fold", min_width=12)
+    for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for found in one.unsafe:
+        wrong = f"{found.wrong} of {found.trials}"
+        told = (unsafe.lost(found), f"{found.corrupt:,}", f"{found.streams:,}")
+        table.add_row(found.contestant, found.level, wrong, *told)
     return table
 
 

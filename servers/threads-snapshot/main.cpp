@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +16,13 @@
 
 namespace netdyno {
 namespace {
+
+/// Keeps the frames whole that several threads send to one socket. servers/threads-snapshot-unlocked puts another here.
+#ifdef NETDYNO_WRITE_LOCK
+using WriteLock = NETDYNO_WRITE_LOCK;
+#else
+using WriteLock = std::mutex;
+#endif
 
 /// A client's socket. Its descriptor stays open, and so is not given to another client, for as long as a snapshot holds
 /// the connection.
@@ -61,8 +69,8 @@ class Connection {
 
   const UniqueFd fd_;
   Counters& counters_;
-  std::mutex write_lock_;
-  bool broken_ = false;  // guarded by write_lock_: nothing can be sent any more
+  WriteLock write_lock_;
+  std::atomic<bool> broken_ = false;  // nothing can be sent any more
 };
 
 class Server {

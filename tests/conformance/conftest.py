@@ -4,7 +4,8 @@ servers/<name>/server.json. Those of other transports have a suite of their own 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
 Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
-models that never block, or only the others, and with `clients(...)` when it concerns only models that serve so many.
+models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and with
+`unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
     config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
     config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
+    config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -57,7 +59,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
-    said = {"asynchronous": contestant.manifest.asynchronous, "clients": contestant.manifest.clients}
+    manifest = contestant.manifest
+    said = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
     marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in said.items())
     return all(mark is None or mark.args[0] == value for mark, value in marks)
 

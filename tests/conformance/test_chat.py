@@ -84,6 +84,7 @@ def _send(member: Member, selector: selectors.BaseSelector) -> None:
         selector.modify(member.client.socket, selectors.EVENT_READ, member)
 
 
+@pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", ["gathered", "split"])
 def test_everybody_talks_to_the_others(contestant: Contestant, workload: str, mode: str) -> None:
@@ -94,6 +95,7 @@ def test_everybody_talks_to_the_others(contestant: Contestant, workload: str, mo
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", ["gathered", "split"])
 def test_everybody_talks_to_all(contestant: Contestant, workload: str, mode: str) -> None:
@@ -104,6 +106,7 @@ def test_everybody_talks_to_all(contestant: Contestant, workload: str, mode: str
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
 def test_messages_larger_than_the_socket_buffers(contestant: Contestant, workload: str) -> None:
     """No send takes a whole frame here, so frames would mix where a write is not guarded to its end."""

@@ -32,6 +32,7 @@ connections = [1, 2]
 """
 
 SERVER = discover()[0].name
+UNSAFE = next(one for one in discover() if one.manifest.unsafe)
 
 
 @pytest.fixture
@@ -232,6 +233,43 @@ def test_a_contestant_says_what_it_speaks_and_why_it_is_missing(
     assert row["transports"] == ["tcp"]
     assert row["available"] is False
     assert "not built" in row["why_not"]
+
+
+def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["list", "servers", "--json"])
+    said = {row["name"]: row["unsafe"] for row in json.loads(capsys.readouterr().out)}
+    assert said[UNSAFE.name] == UNSAFE.manifest.unsafe
+    assert said[SERVER] == ""
+    cli.main(["list", "servers"])
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split()[-1] == "unsafe"
+    assert [line.split()[0] for line in lines if UNSAFE.manifest.unsafe in line] == [UNSAFE.name]
+
+
+def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path) -> None:
+    everybody = netdyno("run", toml, "--results", str(tmp_path / "all"))
+    assert f"connections=1 {SERVER}" in everybody.stdout, everybody.stderr
+    assert UNSAFE.name not in everybody.stdout
+    named = netdyno("run", toml, "--contestant", UNSAFE.name, "--results", str(tmp_path / "named"))
+    assert f"connections=1 {UNSAFE.name}" in named.stdout, named.stderr
+    assert f"{UNSAFE.name} is UNSAFE and in no ranking" in re.sub(r"\s+", " ", named.stdout)
+
+
+def test_to_serve_what_is_unsafe_is_warned_of(fake_build: Path) -> None:
+    said = {name: said_by_serve(name) for name in (SERVER, UNSAFE.name)}
+    assert said == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
+
+
+def said_by_serve(name: str) -> str:
+    """What stands on stderr of a server that was started by hand, and ended."""
+    command = [sys.executable, "-m", "netdyno", "serve", name, "--workload", "echo"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True) as server:
+        assert server.stdout is not None
+        assert json.loads(server.stdout.readline())["ready"] is True
+        server.send_signal(signal.SIGTERM)
+        return server.communicate()[1]
 
 
 def test_serve_becomes_the_server(fake_build: Path) -> None:

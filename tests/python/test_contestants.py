@@ -152,6 +152,24 @@ def test_globs_choose_in_name_order_and_once(tmp_path: Path) -> None:
         by_name(everyone, "asio-calbacks")
 
 
+def test_who_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
+    add(tmp_path, "safe")
+    add(tmp_path, "safe-not", GOOD | {"unsafe": "answers wrong"})
+    everyone = discover(tmp_path, tmp_path)
+    assert [one.manifest.unsafe for one in everyone] == ["", "answers wrong"]
+    assert [one.name for one in select(everyone, ["*"])] == ["safe"]
+    assert [one.name for one in select(everyone, ["safe*"])] == ["safe"]
+    assert [one.name for one in select(everyone, ["*", "safe-not"])] == ["safe", "safe-not"]
+    with pytest.raises(UserError, match=r"'\*-not' matches only what is unsafe; name it in full: safe-not"):
+        select(everyone, ["*-not"])
+
+
+def test_no_client_can_be_unsafe(tmp_path: Path) -> None:
+    add(tmp_path, "wrong", GOOD | {"unsafe": "asks wrong"}, "client")
+    with pytest.raises(UserError, match=r"wrong/client.json: key 'unsafe': only a server can be unsafe"):
+        discover(tmp_path, tmp_path, "client")
+
+
 def test_a_build_step_runs_in_its_folder_and_its_failure_is_the_reason(tmp_path: Path) -> None:
     folder = add(tmp_path, "good", COMMAND | {"build": ["sh", "-c", "touch made"]})
     add(tmp_path, "bad", COMMAND | {"build": ["sh", "-c", "echo no compiler >&2; exit 4"]})

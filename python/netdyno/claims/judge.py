@@ -9,12 +9,12 @@ them make that easier, so there Holm's correction spans all comparisons of the c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno import codesize, measured, stats, transports, words
+from netdyno import codesize, measured, stats, transports, unsafe, words
 from netdyno.claims import speech
 from netdyno.claims.metrics import METRICS, Metric
 from netdyno.claims.needs import missing_levels, missing_need, missing_trials
@@ -31,15 +31,16 @@ MOST_SIDES = 6
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
-    """The verdict on every claim of the run's experiment, in their order."""
-    return tuple(_judge(claim, run, level) for claim in run.experiment.claims)
+    """The verdict on every claim of the run's experiment, in their order. Who is unsafe enters none."""
+    safe, refused = unsafe.without(run), unsafe.names(run)
+    return tuple(_judge(claim, safe, refused, level) for claim in run.experiment.claims)
 
 
-def _judge(claim: Claim, run: Run, level: float) -> Judged:
-    lacking = missing_need(claim.needs, run)
+def _judge(claim: Claim, run: Run, refused: Collection[str], level: float) -> Judged:
+    planned = [step for test in claim.tests for step in steps(test, run)]
+    lacking = missing_need(claim.needs, run) or _names_unsafe(planned, refused)
     if lacking:
         return Judged(claim, "not_testable", lacking, (), "", ())
-    planned = [step for test in claim.tests for step in steps(test, run)]
     gaps = [missing_levels(test, run) for test in claim.tests]
     gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
@@ -52,6 +53,12 @@ def _judge(claim: Claim, run: Run, level: float) -> Judged:
         why=_why(claim, run) if verdict != "not_testable" else "",
         notes=_losses(planned, run),
     )
+
+
+def _names_unsafe(planned: Sequence[Step], refused: Collection[str]) -> str:
+    named = {str(name) for step in planned for cells in step.cells for name in cells.at.get(CONTESTANT, ())}
+    found = sorted(named.intersection(refused))
+    return f"{words.listed(found)} {'is' if len(found) == 1 else 'are'} unsafe and in no claim" if found else ""
 
 
 def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerdict, str]:

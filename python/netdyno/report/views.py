@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno import answers, codesize, loss_words, table, words
+from netdyno import answers, codesize, loss_words, table, unsafe, words
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import Check, Judged
 from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
@@ -91,6 +91,8 @@ class ScenarioView:
     """The first of those that are ranked apart, where others are ranked before them; else nothing."""
     marked: bool
     trials: Table | None
+    unsafe: Table | None
+    unsafe_explained: str
 
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
@@ -121,6 +123,8 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         first_apart=_first_apart(findings.standings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_trials(findings) if findings.may_lose else None,
+        unsafe=Table(unsafe.HEADINGS, tuple(map(unsafe.row, findings.unsafe))) if findings.unsafe else None,
+        unsafe_explained=unsafe.explained(findings.unsafe),
     )
 
 
@@ -379,7 +383,7 @@ def code(about: Sequence[About]) -> Table:
 
 
 def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
-    kind = "shared code" if one.kind == "shared" else one.kind
+    kind = "shared code" if one.kind == "shared" else f"{one.kind}, UNSAFE" if one.unsafe else one.kind
     who = (one.name, kind, one.model, ", ".join(one.family) or words.DASH)
     size = one.code
     if size is None:

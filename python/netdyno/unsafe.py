@@ -1,0 +1,108 @@
+"""What is said of contestants that give wrong answers on purpose: they are in no ranking, figure or claim, and stand
+apart with what verification found (docs/adr/unsafe.md). Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from netdyno import words
+from netdyno.findings import LevelInfo, Unsafe
+from netdyno.levels import level_key
+from netdyno.model import LoadResult, Run
+
+HEADINGS = (
+    "contestant",
+    "load",
+    "trials",
+    "of them wrong",
+    "lost",
+    "duplicated",
+    "reordered",
+    "corrupt",
+    "streams broken",
+)
+
+
+def names(run: Run) -> Mapping[str, str]:
+    """The unsafe contestants of a run, each with what is wrong with it."""
+    return {about.name: about.unsafe for about in run.about if about.kind == "server" and about.unsafe}
+
+
+def without(run: Run) -> Run:
+    """The run as if they had not taken part."""
+    absent = names(run)
+    return msgspec.structs.replace(
+        run,
+        trials=tuple(trial for trial in run.trials if trial.contestant not in absent),
+        about=tuple(about for about in run.about if not about.unsafe),
+    )
+
+
+def of_scenario(run: Run, scenario: str, levels: Sequence[LevelInfo]) -> tuple[Unsafe, ...]:
+    """What verification found of each at each level, in the order of names and of levels."""
+    wrong = names(run)
+    cells: dict[tuple[str, str], list[LoadResult]] = {}
+    for trial in run.trials:
+        if trial.contestant in wrong and trial.scenario == scenario and trial.load is not None:
+            cells.setdefault((trial.contestant, level_key(trial.levels)), []).append(trial.load)
+    return tuple(
+        _cell(name, wrong[name], level.label, cells[name, level.key])
+        for name in sorted(wrong)
+        for level in levels
+        if (name, level.key) in cells
+    )
+
+
+def _cell(name: str, why: str, level: str, loads: Sequence[LoadResult]) -> Unsafe:
+    messages = [load.messages for load in loads]
+    return Unsafe(
+        contestant=name,
+        why=why,
+        level=level,
+        trials=len(loads),
+        wrong=sum(_is_wrong(load) for load in loads),
+        expected=sum(one.expected for one in messages),
+        lost=sum(one.lost for one in messages),
+        duplicated=sum(one.duplicated for one in messages),
+        reordered=sum(one.reordered for one in messages),
+        corrupt=sum(one.corrupt for one in messages),
+        streams=sum(load.errors.get("protocol", 0) for load in loads),
+    )
+
+
+def _is_wrong(load: LoadResult) -> bool:
+    return any(audit.name == "verification" and not audit.passed for audit in load.audits)
+
+
+def row(one: Unsafe) -> tuple[str, ...]:
+    """A line under HEADINGS."""
+    counts = (one.duplicated, one.reordered, one.corrupt, one.streams)
+    return (one.contestant, one.level, str(one.trials), str(one.wrong), lost(one), *(f"{count:,}" for count in counts))
+
+
+def lost(one: Unsafe) -> str:
+    """How many messages, and which share of those that should have come."""
+    return f"{one.lost:,} ({words.share(one.lost / one.expected)})" if one.lost else "0"
+
+
+def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
+    """What a reader must know of each."""
+    why = {one.contestant: one.why for one in found}
+    return tuple(f"{name} is UNSAFE and in no ranking, figure or claim: {text}." for name, text in why.items())
+
+
+def explained(found: Sequence[Unsafe]) -> str:
+    """What stands below the lines of HEADINGS."""
+    counted = "Lost: of the messages that should have come; streams broken: connections on which nothing could be read any more"
+    right = sum(one.trials - one.wrong for one in found)
+    if not right:
+        return f"{counted}."
+    trials = f"{words.plural(right, 'trial')} without a fault {'proves' if right == 1 else 'prove'}"
+    return f"{counted}. {trials} no safety, only that this load does not show the fault."
+
+
+def left_out(found: Sequence[Unsafe]) -> str:
+    """The sentence that goes with every answer beside which somebody unsafe was run, with a space before it."""
+    return f" Left out as unsafe: {words.listed(list(dict.fromkeys(one.contestant for one in found)))}."
