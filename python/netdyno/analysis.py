@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, measured, plan, stats, unsafe, words
+from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, unsafe, words
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.findings import (
@@ -141,6 +141,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     standings = _standings(run, scenario, samples, groups, family, figures)
     needed = stats.pairs_needed(len(family), level)
     answer = answers.answer(scenario, standings, family, len(levels), needed, bound)
+    constant = timers.notes(standings, figures, levels, scenario)
     return ScenarioFindings(
         scenario=scenario,
         verdict=answer.verdict,
@@ -148,6 +149,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
+            *constant,
             *answers.caveats(scenario, standings, figures, levels, names),
             *loss_words.caveats(figures, bound),
             *answers.added_options(scenario, trials),
@@ -162,6 +164,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         pairs=_pairs(run, scenario, names),
         loss_bound=bound,
         unsafe=(),
+        timers=constant,
     )
 
 

@@ -245,6 +245,8 @@ class ScenarioFindings:
     loss_bound: float
     unsafe: tuple[Unsafe, ...]
     """Of contestants that are in nothing else of this."""
+    timers: tuple[str, ...]
+    """Sentences on response times that no load changed (timers.py); they are among the caveats, too."""
 
     @property
     def may_lose(self) -> bool:

@@ -68,6 +68,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts: list[RenderableType] = [title, Text(one.sentence)]
     if one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
+    parts += [Text(text, style="yellow") for text in one.timers]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
     if one.unsafe:

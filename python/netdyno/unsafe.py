@@ -95,7 +95,7 @@ def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
 
 def explained(found: Sequence[Unsafe]) -> str:
     """What stands below the lines of HEADINGS."""
-    counted = "Lost: of the messages that should have come; streams broken: connections on which nothing could be read any more"
+    counted = "Lost: of the messages that should have come; streams broken: connections that could not be read any more"
     right = sum(one.trials - one.wrong for one in found)
     if not right:
         return f"{counted}."

@@ -4,8 +4,8 @@ servers/<name>/server.json. Those of other transports have a suite of their own 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
 Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
-models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and with
-`unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
+models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and
+with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
 """
 
 from __future__ import annotations

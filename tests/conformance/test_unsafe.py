@@ -11,9 +11,9 @@ from netdyno.model import Contestant
 from netdyno.paths import build_dir, generator_path
 from tests.support.server import run, serving
 
-# All clients send at the same moment. `gathered`: 15 megabytes and more for every reader, beyond what the kernel buffers
-# of a connection hold (tcp_wmem and tcp_rmem: 4 and 6 MiB), so that send(2) sleeps in the middle of a frame and lets go
-# of the socket. `split`: a length and a body are two writes, with room for another's between.
+# All clients send at the same moment. `gathered`: 15 megabytes and more for every reader, beyond what the buffers of a
+# connection hold in the kernel (tcp_wmem and tcp_rmem: 4 and 6 MiB), so that send(2) sleeps in the middle of a frame
+# and lets go of the socket. `split`: a length and a body are two writes, with room for another's between.
 LOADS = {
     "gathered": ("--size", "1000000", "--round", "500ms", "--duration", "1500ms"),
     "split": ("--size", "31", "--duration", "500ms"),

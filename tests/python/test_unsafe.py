@@ -11,7 +11,7 @@ from made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, made_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import report, unsafe
+from netdyno import report, unsafe, words
 from netdyno.analysis import analyse
 from netdyno.findings import Analysis
 from netdyno.model import About, Audit, Run, Trial
@@ -86,7 +86,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> No
 def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     text, lines = flat(found)
     assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY}." in text
-    assert not [line for line in lines if re.match(rf" ?(\d+=?|–) +{EPOLL}", line)]
+    assert not [line for line in lines if re.match(rf" ?(\d+=?|{words.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80
 
