@@ -16,7 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, unsafe, words
+from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, transports, unsafe, words
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.findings import (
@@ -208,6 +208,7 @@ def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Tri
         trials=len(trials),
         figure=math.exp(sum(map(math.log, figures)) / len(figures)) if figures else None,
         statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status != "valid")),
+        lost=max((lost for load in valid if (lost := transports.share_lost(load)) is not None), default=None),
     )
 
 

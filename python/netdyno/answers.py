@@ -47,6 +47,8 @@ def pair(scenario: Scenario, one: Pair) -> str:
     if one.figure is None:
         return ", ".join(STATUS_WORDS[status] for status in one.statuses)
     figure = value(scenario, one.figure)
+    if one.lost is not None:
+        figure += f", {words.share(one.lost)} lost"
     return figure if one.valid == one.trials else f"{figure} ({one.valid}/{one.trials})"
 
 

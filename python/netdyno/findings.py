@@ -200,6 +200,8 @@ class Pair:
     trials: int
     figure: float | None
     statuses: tuple[Status, ...]
+    lost: float | None
+    """The largest share of its messages that a valid trial lost; None over a stream."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,12 @@ def named(standing: Standing) -> str:
     """A contestant as sentences name it: over a transport that may lose messages never without its loss."""
     if standing.loss is None:
         return standing.contestant
-    return f"{standing.contestant} ({words.share(standing.loss) if standing.loss else 'none'} lost)"
+    return f"{standing.contestant} ({of_messages(standing.loss)})"
+
+
+def of_messages(lost: float) -> str:
+    """A share of lost messages, beside a name or a latency."""
+    return f"{words.share(lost) if lost else 'none'} lost"
 
 
 def largest(standing: Standing) -> str:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno import codesize, measured, stats, transports, unsafe, words
+from netdyno import codesize, loss_words, measured, stats, transports, unsafe, words
 from netdyno.claims import speech
 from netdyno.claims.metrics import METRICS, Metric
 from netdyno.claims.needs import missing_levels, missing_need, missing_trials
@@ -137,15 +137,17 @@ def _measured(
     exact = metric.of_code is not None
     found = None if exact else stats.mean_interval(pairs, run.experiment.seed)
     interval = found and Interval(scale.effect(found.low), scale.effect(found.high))
+    beside = [_loss_beside(cells, metric, run) for cells in step.cells]
     p = 0.0 if exact else stats.block_flip_p(stats.pairs_of({cell: one - threshold for cell, one in contrasts.items()}))
     check = replace(
         blank,
         effect=scale.effect(mean),
         interval=interval,
         p=p,
-        shown=speech.shown(step, scale.effect(mean), interval),
+        shown=speech.shown(step, scale.effect(mean), interval) + (beside[0] if step.b is None else ""),
         figures=tuple(
-            metric.speak(_middle(scale, [pair[side] for pair in figures.values()])) for side in range(len(step.cells))
+            metric.speak(_middle(scale, [pair[side] for pair in figures.values()])) + lost
+            for side, lost in enumerate(beside)
         ),
     )
     lies = _side(mean, found, threshold, exact=exact)
@@ -245,16 +247,30 @@ def _whole(test: Test) -> Test:
     return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
 
 
+def _loss_beside(cells: Cells, metric: Metric, run: Run) -> str:
+    """The largest loss of a trial that a latency is from, with a space before it; nothing where none can be lost."""
+    most = _largest_losses([cells], run) if metric.latency else {}
+    return f" ({loss_words.of_messages(max(most.values()))})" if most else ""
+
+
 def _losses(planned: Sequence[Step], run: Run) -> tuple[str, ...]:
-    """Latencies leave lost messages out: who lost more than the bound in some trial that a latency here is from."""
-    most: dict[str, float] = {}
-    bounds = {scenario.name: scenario.loss_bound for scenario in run.experiment.scenarios}
-    for cells in (cells for step in planned if METRICS[step.metric].latency for cells in step.cells):
-        for trial, load in measured.first(run, cells.scenario, measured.VALID):
-            lost = transports.share_lost(load) or 0.0
-            if is_in(cells, trial) and lost > bounds[cells.scenario]:
-                most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
+    """Latencies leave lost messages out: how many each contestant lost in the trials that a latency here is from, over
+    a transport that may lose some. None at all is said, too: the reader must not have to guess."""
+    most = _largest_losses([cells for step in planned if METRICS[step.metric].latency for cells in step.cells], run)
     return tuple(
         f"{name} lost up to {words.share(lost)} of its messages in a trial, and latencies leave those out"
+        if lost
+        else f"{name} lost none of its messages"
         for name, lost in sorted(most.items())
     )
+
+
+def _largest_losses(selections: Sequence[Cells], run: Run) -> Mapping[str, float]:
+    """By contestant the largest share of messages lost in a trial, of those whose transport may lose some."""
+    most: dict[str, float] = {}
+    for cells in selections:
+        for trial, load in measured.first(run, cells.scenario, measured.VALID):
+            lost = transports.share_lost(load)
+            if is_in(cells, trial) and lost is not None:
+                most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
+    return most
