@@ -136,3 +136,14 @@ def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
     run = made(below, "throughput", lambda name, _: 300 if name == COROUTINES else 100)
     assert judged(run).verdict != "confirmed"
     assert judged(replace(run, about=(About(kind="server", name=COROUTINES, unsafe=WHY),))).verdict == "confirmed"
+
+
+def test_a_claim_on_code_leaves_its_code_out() -> None:
+    run = made(
+        '[claim.test]\nkind = "bound"\nmetric = "lines"\nbelow = 200\nevery = true',
+        "lines",
+        lambda name, _: 300 if name == COROUTINES else 100,
+    )
+    assert judged(run).verdict == "refuted"
+    unsafe_one = tuple(replace(one, unsafe=WHY if one.name == COROUTINES else "") for one in run.about)
+    assert judged(replace(run, about=unsafe_one)).verdict == "confirmed"
