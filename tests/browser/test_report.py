@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from made_claims import claims_run
-from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run
+from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run, unsafe_run
 from msgspec.structs import replace
 from playwright.sync_api import Browser, Page
 
@@ -129,6 +129,25 @@ def test_set_aside_trials_stand_there_with_reason_and_log_as_text(light: Watched
         assert expected in text
     light.page.locator("#set-aside summary").first.click()
     assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
+
+
+def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    report.write(unsafe_run(), file)
+    for size in (WIDE, PHONE):
+        for watched in opened(browser, file, size, "light"):
+            page = watched.page
+            assert watched.complaints == []
+            section = page.locator("#s1")
+            assert section.get_by_role("heading", name="Unsafe, and in no ranking, figure or claim").is_visible()
+            apart = page.get_by_role("region", name="Unsafe contestants in echo")
+            assert "3,000 (25%)" in apart.inner_text()
+            assert EPOLL in apart.inner_text()
+            told = [figure.get_attribute("aria-label") or "" for figure in page.locator("figure svg").all()]
+            places = [*told, *page.locator(".ranking, .brief, .legend").all_inner_texts()]
+            assert not [text for text in places if EPOLL in text]
+            widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+            assert widths[0] <= widths[1]
 
 
 def test_commands_and_environment_are_there(light: Watched) -> None:

@@ -428,3 +428,29 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
         trials=tuple(trials),
         about=ABOUT,
     )
+
+
+WHY_UNSAFE = "frames mix <b>"
+
+
+@lru_cache
+def unsafe_run() -> Run:
+    """The made run with a leader who is unsafe. In `echo`, verification found it out at 1000 connections."""
+    run = made_run()
+    trials = tuple(
+        _found_out(one)
+        if (one.scenario, one.contestant, one.levels.get("connections")) == ("echo", EPOLL, 1000)
+        else one
+        for one in run.trials
+    )
+    about = (About(kind="server", name=EPOLL, unsafe=WHY_UNSAFE), *ABOUT[1:])
+    return msgspec.structs.replace(run, trials=trials, about=about)
+
+
+def _found_out(trial: Trial) -> Trial:
+    replace, load = msgspec.structs.replace, trial.load
+    assert load is not None
+    messages = replace(load.messages, expected=2000, received=1500, lost=500, corrupt=7)
+    audit = Audit(name="verification", passed=False, detail="lost 500, corrupt 7")
+    load = replace(load, messages=messages, audits=(audit,), errors=load.errors | {"protocol": 3})
+    return replace(trial, status="struck_out", reason="verification: corrupt 7", load=load, audits=(audit,))

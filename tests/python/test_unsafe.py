@@ -7,42 +7,20 @@ import re
 
 import pytest
 from made_claims import RATIO, judged, made
-from made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, made_run
+from made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_run, unsafe_run
 from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno import report, unsafe, words
 from netdyno.analysis import analyse
 from netdyno.findings import Analysis
-from netdyno.model import About, Audit, Run, Trial
+from netdyno.model import About
 from netdyno.table import render
-
-WHY = "frames mix <b>"
-LEADER = About(kind="server", name=EPOLL, unsafe=WHY)
-
-
-def with_an_unsafe_leader() -> Run:
-    """Who leads, by far in some scenarios, is unsafe. In `echo` verification found it out at the largest load."""
-    run = made_run()
-    trials = tuple(broken(one) if is_broken(one) else one for one in run.trials)
-    return replace(run, trials=trials, about=(LEADER, *ABOUT[1:]))
-
-
-def is_broken(trial: Trial) -> bool:
-    return (trial.scenario, trial.contestant, trial.levels.get("connections")) == ("echo", EPOLL, 1000)
-
-
-def broken(trial: Trial) -> Trial:
-    assert trial.load is not None
-    messages = replace(trial.load.messages, expected=2000, received=1500, lost=500, corrupt=7)
-    found = Audit(name="verification", passed=False, detail="lost 500, corrupt 7")
-    load = replace(trial.load, messages=messages, audits=(found,), errors=trial.load.errors | {"protocol": 3})
-    return replace(trial, status="struck_out", reason="verification: corrupt 7", load=load, audits=(found,))
 
 
 @pytest.fixture(scope="module")
 def found() -> Analysis:
-    return analyse(with_an_unsafe_leader())
+    return analyse(unsafe_run())
 
 
 def flat(analysis: Analysis) -> tuple[str, list[str]]:
@@ -62,7 +40,7 @@ def test_every_answer_is_that_of_a_run_without_it(found: Analysis) -> None:
         assert one.cells == other.cells
         assert one.headline == other.headline
         assert one.sentence == f"{other.sentence} Left out as unsafe: {EPOLL}."
-        assert one.caveats[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY}."
+        assert one.caveats[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}."
         assert one.caveats[1:] == other.caveats
 
 
@@ -85,7 +63,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> No
 
 def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     text, lines = flat(found)
-    assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY}." in text
+    assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}." in text
     assert not [line for line in lines if re.match(rf" ?(\d+=?|{words.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80
@@ -111,7 +89,7 @@ def test_where_nobody_is_unsafe_nothing_is_said() -> None:
 
 
 def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
-    everybody = tuple(About(kind="server", name=name, unsafe=WHY) for name in MEASURED)
+    everybody = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
     run = made_run()
     run = replace(run, trials=tuple(one for one in run.trials if one.contestant in MEASURED), about=everybody)
     analysis = analyse(run)
@@ -127,7 +105,7 @@ def test_no_claim_stands_on_it() -> None:
 
     run = made(f"[claim.test]{RATIO}above = 2", "throughput", fast)
     assert judged(run).verdict == "confirmed"
-    one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY),)))
+    one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
     assert (one.verdict, one.reason) == ("not_testable", f"{LOCK} is unsafe and in no claim")
 
 
@@ -135,7 +113,9 @@ def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
     below = '[claim.test]\nkind = "bound"\nmetric = "throughput"\nbelow = 200\nevery = true'
     run = made(below, "throughput", lambda name, _: 300 if name == COROUTINES else 100)
     assert judged(run).verdict != "confirmed"
-    assert judged(replace(run, about=(About(kind="server", name=COROUTINES, unsafe=WHY),))).verdict == "confirmed"
+    assert (
+        judged(replace(run, about=(About(kind="server", name=COROUTINES, unsafe=WHY_UNSAFE),))).verdict == "confirmed"
+    )
 
 
 def test_a_claim_on_code_leaves_its_code_out() -> None:
@@ -145,5 +125,5 @@ def test_a_claim_on_code_leaves_its_code_out() -> None:
         lambda name, _: 300 if name == COROUTINES else 100,
     )
     assert judged(run).verdict == "refuted"
-    unsafe_one = tuple(replace(one, unsafe=WHY if one.name == COROUTINES else "") for one in run.about)
+    unsafe_one = tuple(replace(one, unsafe=WHY_UNSAFE if one.name == COROUTINES else "") for one in run.about)
     assert judged(replace(run, about=unsafe_one)).verdict == "confirmed"
