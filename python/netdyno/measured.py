@@ -8,6 +8,7 @@ from netdyno.levels import level_key
 from netdyno.model import LoadResult, Run, Scenario, Status, Trial
 
 VALID: tuple[Status, ...] = ("valid",)
+MEASURED: tuple[Status, ...] = ("valid", "struck_out")
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
