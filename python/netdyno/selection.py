@@ -74,12 +74,18 @@ class CellReader:
             fail(where, key, "names a value twice")
         return tuple(values)
 
-    def _check_value(self, where: str, key: str, scenario: str, coordinate: str, value: object) -> None:
+    def has(self, scenario: str, coordinate: str, value: object) -> bool:
+        """Whether a scenario has this value of a coordinate, or a pattern that it matches."""
         known = self.known(scenario, coordinate)
+        if coordinate in PATTERNS:
+            return any(fnmatch.fnmatchcase(str(value), str(one)) for one in known)
+        return value in known
+
+    def _check_value(self, where: str, key: str, scenario: str, coordinate: str, value: object) -> None:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             fail(where, key, f"{value!r} is no level and no name")
-        patterns = coordinate in PATTERNS
-        if not any(fnmatch.fnmatchcase(str(value), str(one)) if patterns else value == one for one in known):
+        if not self.has(scenario, coordinate, value):
+            known = self.known(scenario, coordinate)
             of = "a contestant" if coordinate == CONTESTANT else f"a level of {coordinate!r}"
             fail(where, key, f"{value!r} is not {of} in this experiment{did_you_mean(str(value), map(str, known))}")
 
