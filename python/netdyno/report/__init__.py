@@ -16,7 +16,7 @@ from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
-from netdyno.report import theme, timeline, views
+from netdyno.report import panels, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -60,6 +60,7 @@ def html(analysis: Analysis) -> str:
         script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("page.js"),
         data=_data(analysis, looks),
         uplot_licence=_file("vendor/uPlot.LICENSE"),
+        most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
     )
