@@ -19,6 +19,7 @@ import numpy as np
 from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, transports, unsafe, words
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
+from netdyno.figures.fill import charts
 from netdyno.findings import (
     Analysis,
     AuditTally,
@@ -56,6 +57,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         contestants=contestants(safe),
         scenarios=tuple(_with_unsafe(_scenario(safe, one, level), run) for one in scenarios),
         claims=judge(run, level),
+        charts=charts(run),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
         set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
@@ -303,8 +305,6 @@ def _count(run: Run, status: str) -> int:
 
 def _note(run: Run, trial: Trial) -> TrialNote:
     scenario = next((one for one in run.experiment.scenarios if one.name == trial.scenario), None)
-    reason = trial.reason or "no reason was stored"
-    failed_audits = [audit.name for audit in trial.audits if not audit.passed]
     return TrialNote(
         block=trial.block,
         scenario=trial.scenario,
@@ -312,8 +312,8 @@ def _note(run: Run, trial: Trial) -> TrialNote:
         client=_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
-        kind=", ".join(failed_audits) or reason,
-        reason=reason,
+        kind=measured.cause(trial),
+        reason=trial.reason or measured.NO_REASON,
         log=trial.log,
     )
 

@@ -15,7 +15,8 @@ import msgspec
 from netdyno import budgets
 from netdyno.claims.parse import parse as parse_claims
 from netdyno.errors import UserError, check_keys, did_you_mean
-from netdyno.model import GENERATOR, Budget, Cells, Experiment, Scenario, type_level
+from netdyno.figures.parse import parse as parse_figures
+from netdyno.model import GENERATOR, SCENARIO, Budget, Cells, Experiment, Figure, Published, Scenario, type_level
 from netdyno.options import settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
@@ -23,7 +24,7 @@ from netdyno.scenarios import SHARED, convert, read_shared
 from netdyno.scenarios import parse as parse_scenario
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
-TOP_KEYS = ("question", *SHARED, "seed", "scenario", "claim", "budget")
+TOP_KEYS = ("question", *SHARED, "seed", "scenario", "claim", "figure", "budget")
 INCLUDE_KEYS = ("question", "include", "seed")
 """Of an experiment that is made of others."""
 
@@ -120,9 +121,11 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     )
     if experiment.seed < 0:
         raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
-    # A claim may name what only a larger size has: what this one has not is then said with the verdict.
-    claims = parse_claims(raw.get("claim", []), budgets.widest(sizes.values()), where)
-    return msgspec.structs.replace(experiment, claims=claims)
+    # A claim and a figure may name what only a larger size has: what this one has not is said, or not drawn.
+    widest = budgets.widest(sizes.values())
+    claims = parse_claims(raw.get("claim", []), widest, where)
+    figures = parse_figures(raw.get("figure", []), widest, where)
+    return msgspec.structs.replace(experiment, claims=claims, figures=figures)
 
 
 def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
@@ -141,7 +144,8 @@ def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
 
 
 def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
-    """All studies as one experiment: each scenario is named after its study as well, and so are the cells of claims."""
+    """All studies as one experiment: each scenario is named after its study as well, and so are the cells of claims and
+    figures."""
     parts = [_within(study, study.name) for study in studies]
     claims = tuple(claim for part in parts for claim in part.claims)
     for number, claim in enumerate(claims):
@@ -152,13 +156,14 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "budget": budget,
         "scenarios": tuple(scenario for part in parts for scenario in part.scenarios),
         "claims": claims,
+        "figures": tuple(figure for part in parts for figure in part.figures),
         "parts": tuple(study.name for study in studies),
     }
     return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
 
 
 def _within(value: T, study: str) -> T:
-    """The same with every scenario, and every selection of cells, named after its study as well."""
+    """The same with every scenario, selection of cells and figure named after its study as well."""
     if isinstance(value, tuple):
         return cast(T, tuple(_within(one, study) for one in value))
     if not isinstance(value, msgspec.Struct):
@@ -166,6 +171,10 @@ def _within(value: T, study: str) -> T:
     fields = {name: _within(getattr(value, name), study) for name in value.__struct_fields__}
     if isinstance(value, Cells):
         fields["scenario"] = f"{study}: {value.scenario}"
+    if isinstance(value, Figure):
+        fields["title"] = f"{study}: {value.title}"
+    if isinstance(value, Published):
+        fields["at"] = {name: f"{study}: {one}" if name == SCENARIO else one for name, one in value.at.items()}
     if isinstance(value, Scenario):
         fields["name"] = f"{study}: {value.name}"
     return cast(T, msgspec.structs.replace(value, **fields))

@@ -6,12 +6,12 @@ Units are in the names; an `Estimate` carries the unit of the field that holds i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from netdyno.claims.verdicts import Judged
-from netdyno.model import About, Scenario, Status, type_level
+from netdyno.model import About, Figure, Published, Scenario, Status, type_level
 from netdyno.stats import Better, Comparison, Interval
 
 Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
@@ -266,6 +266,61 @@ class ScenarioFindings:
 
 
 @dataclass(frozen=True)
+class Spot:
+    """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
+    there is none; `missing` says why the first has none. `lost` is None over a stream."""
+
+    at: Mapping[str, type_level]
+    contestant: str
+    estimates: tuple[Estimate | None, ...]
+    missing: str
+    trials: int
+    """That the estimate is from, of `planned`."""
+    planned: int
+    struck_out: int
+    """Of these trials, for a metric that counts what strikes a trial out."""
+    lost: float | None
+    above: bool
+    """Some trial lost more than the bound."""
+
+    @property
+    def value(self) -> Estimate | None:
+        return self.estimates[0]
+
+
+@dataclass(frozen=True)
+class ChartPanel:
+    """The part of a figure at one combination of its panels' coordinates, empty where it has a single one."""
+
+    title: str
+    spots: tuple[Spot, ...]
+    published: tuple[Published, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure that the experiment asks for, filled from the run. `along` and `across` are the values that were run,
+    in their order; `across` is (None,) where the figure has no such coordinate."""
+
+    figure: Figure
+    along: tuple[type_level, ...]
+    across: tuple[type_level | None, ...]
+    panels: tuple[ChartPanel, ...]
+    gaps: tuple[str, ...]
+    """Who has no figure where, and why."""
+    blocks: int
+    """The least that any estimate is from."""
+    loss_bounds: tuple[float, ...]
+    """Of its scenarios, each once."""
+    elsewhere: int
+    """How many published figures are of panels that were not run."""
+
+    @property
+    def spots(self) -> tuple[Spot, ...]:
+        return tuple(spot for panel in self.panels for spot in panel.spots)
+
+
+@dataclass(frozen=True)
 class TrialNote:
     """A trial that enters no figure, and why."""
 
@@ -325,6 +380,8 @@ class Analysis:
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[Judged, ...]
     """Of the experiment; empty where it makes none."""
+    charts: tuple[Chart, ...]
+    """The figures that the experiment asks for."""
     level: float
     """The chance, per scenario, that its ranking claims any difference that is not there (at most)."""
     counts: Counts

@@ -8,6 +8,8 @@ from netdyno.levels import level_key
 from netdyno.model import LoadResult, Run, Scenario, Status, Trial
 
 VALID: tuple[Status, ...] = ("valid",)
+MEASURED: tuple[Status, ...] = ("valid", "struck_out")
+NO_REASON = "no reason was stored"
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
@@ -24,3 +26,9 @@ def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tup
         if trial.scenario == scenario and trial.status in statuses and trial.load is not None and key not in seen:
             seen.add(key)
             yield trial, trial.load
+
+
+def cause(trial: Trial) -> str:
+    """What trials set aside for the same cause have in common: the failed audits, or the reason itself."""
+    failed = [audit.name for audit in trial.audits if not audit.passed]
+    return ", ".join(failed) or trial.reason or NO_REASON

@@ -18,8 +18,8 @@ from netdyno.errors import UserError, did_you_mean
 from netdyno.model import About, Experiment, Run, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 6
-# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays
+SCHEMA_VERSION = 7
+# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database

@@ -5,44 +5,27 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from made_claims import claims_run
 from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run, unsafe_run
 from msgspec.structs import replace
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser
+from watched import (
+    LEAST_CONTRAST_OF_SHAPES,
+    LEAST_CONTRAST_OF_TEXT,
+    PHONE,
+    WIDE,
+    Watched,
+    colour_of,
+    contrast,
+    open_all_details,
+    opened,
+)
 
 from netdyno import report, words
 from netdyno.analysis import analyse
-
-WIDE = (1280, 800)
-PHONE = (360, 740)
-LEAST_CONTRAST_OF_TEXT = 4.5
-LEAST_CONTRAST_OF_SHAPES = 3.0
-
-
-@dataclass
-class Watched:
-    """A page with everything it complained about or asked for."""
-
-    page: Page
-    complaints: list[str] = field(default_factory=list)
-    requests: list[str] = field(default_factory=list)
-
-
-def opened(browser: Browser, file: Path, size: tuple[int, int], scheme: str) -> Iterator[Watched]:
-    context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme="dark" if scheme == "dark" else "light"
-    )
-    watched = Watched(context.new_page())
-    watched.page.on("console", lambda message: watched.complaints.append(message.text))
-    watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-    watched.page.on("request", lambda request: watched.requests.append(request.url))
-    watched.page.goto(file.as_uri())
-    yield watched
-    context.close()
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -58,10 +41,6 @@ def light(browser: Browser, page_file: Path) -> Iterator[Watched]:
 @pytest.fixture
 def phone(browser: Browser, page_file: Path) -> Iterator[Watched]:
     yield from opened(browser, page_file, PHONE, "light")
-
-
-def open_all_details(page: Page) -> None:
-    page.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true; })")
 
 
 # --- complete and alone ------------------------------------------------------------------------------------------
@@ -393,25 +372,6 @@ def test_without_claims_there_is_no_section_of_them(light: Watched) -> None:
 
 
 # --- themes ------------------------------------------------------------------------------------------------------
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance of "rgb(r, g, b)" (WCAG 2.2)."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    dark, bright = sorted((luminance(one), luminance(other)))
-    return (bright + 0.05) / (dark + 0.05)
-
-
-def colour_of(page: Page, variable: str) -> str:
-    """The value of a CSS variable as rgb()."""
-    script = """name => { const e = document.createElement('i'); e.style.color = `var(${name})`;
-                document.body.append(e); const c = getComputedStyle(e).color; e.remove(); return c; }"""
-    return str(page.evaluate(script, variable))
 
 
 def test_text_and_shapes_stand_out_from_the_paper(wide: Watched) -> None:

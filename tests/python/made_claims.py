@@ -75,7 +75,7 @@ def made(
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
                 figure *= math.exp(0.4 * math.sin(block) + own)
-            trials.append(change(_trial(scenario, block, name, levels, metric, figure)))
+            trials.append(change(made_trial(scenario, block, name, levels, {metric: figure})))
     about = [
         replace(ABOUT[0], name=name, code=replace(ABOUT[0].code, **{metric: int(truth(name, {}))}), family=())
         for name in scenario.contestants
@@ -131,8 +131,12 @@ def _template() -> tuple[LoadResult, ServerObservation]:
     return load, observation(COROUTINES, load.requests.completed, 100, random)
 
 
-def _trial(scenario: Scenario, block: int, name: str, levels: Levels, metric: str, figure: float) -> Trial:
+def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figures: Mapping[str, float]) -> Trial:
+    """A valid trial in which each of these metrics is what they say."""
     load, server = _template()
+    for metric, figure in figures.items():
+        load = _load(load, metric, figure)
+        server = _server(server, load.requests.completed, metric, figure)
     return Trial(
         block=block,
         position=0,
@@ -143,8 +147,8 @@ def _trial(scenario: Scenario, block: int, name: str, levels: Levels, metric: st
         reason="",
         started_at="2025-01-01T12:00:00Z",
         seconds=2.6,
-        load=_load(load, metric, figure),
-        server=_server(server, load.requests.completed, metric, figure),
+        load=load,
+        server=server,
         kernel={"DelayedACKs": 40, "ListenOverflows": 1, "setup.ListenOverflows": 2, "RetransSegs": 0},
     )
 

@@ -10,6 +10,7 @@ from netdyno import budgets, experiment, scenarios
 from netdyno.claims import parse
 from netdyno.claims.metrics import METRICS
 from netdyno.claims.why import EXPLANATIONS
+from netdyno.figures import parse as figures
 from netdyno.model import Scenario
 from netdyno.options import LOAD, SERVER, SIDES
 from netdyno.paths import ROOT
@@ -23,6 +24,11 @@ KEYS = {
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
     "A claim": parse.CLAIM_KEYS,
+    "A figure": (
+        {key for keys in figures.FIGURE_KEYS.values() for key in keys}
+        | figures.FIGURE_KEYS.keys()
+        | set(figures.PUBLISHED_KEYS)
+    ),
     "A claim's test": ({key for keys in parse.TEST_KEYS.values() for key in keys} | METRICS.keys()),
 }
 
@@ -50,6 +56,13 @@ def test_the_example_of_a_claim_is_one() -> None:
     (claim,) = re.findall(r"^```toml claim\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = experiment.parse(f"{example}\n{claim}", "example", "docs/experiments.md").claims
     assert (found.id, found.why) == ("A1", "delayed-acks")
+
+
+def test_the_example_of_a_figure_is_one() -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (figure,) = re.findall(r"^```toml figure\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (found,) = experiment.parse(f"{example}\n{figure}", "example", "docs/experiments.md").figures
+    assert (found.drawn, len(found.published)) == (("contestant", "both.nodelay"), 2)
 
 
 def test_the_example_of_a_size_is_one() -> None:

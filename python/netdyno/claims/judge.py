@@ -22,10 +22,9 @@ from netdyno.claims.steps import Step, apart, coordinates, is_in, neutral, steps
 from netdyno.claims.verdicts import Check, ClaimVerdict, Judged, Outcome
 from netdyno.claims.why import Counted, sentence
 from netdyno.levels import level_key
-from netdyno.model import CONTESTANT, Bound, Cells, Claim, Ratio, Run, Status, Test
+from netdyno.model import CONTESTANT, Bound, Cells, Claim, Ratio, Run, Test
 from netdyno.stats import Interval, Samples
 
-MEASURED: tuple[Status, ...] = ("valid", "struck_out")
 MOST_SIDES = 6
 """Sides of a claim that its sentence of why tells one by one."""
 
@@ -202,8 +201,7 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
     if metric.of_code is not None:
         return _of_code(run, metric, cells, dropped)
     found: dict[stats.Cell, float] = {}
-    statuses = MEASURED if metric.struck_out_too else measured.VALID
-    for trial, load in measured.first(run, cells.scenario, statuses):
+    for trial, load in measured.first(run, cells.scenario, metric.statuses):
         figure = metric.of(trial, load) if metric.of and is_in(cells, trial) else None
         if figure is not None:
             kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
@@ -239,7 +237,7 @@ def _why(claim: Claim, run: Run) -> str:
 
 
 def _counted(cells: Cells, run: Run) -> list[Counted]:
-    return [one for one in measured.first(run, cells.scenario, MEASURED) if is_in(cells, one[0])]
+    return [one for one in measured.first(run, cells.scenario, measured.MEASURED) if is_in(cells, one[0])]
 
 
 def _whole(test: Test) -> Test:

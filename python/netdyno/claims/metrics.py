@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno import transports, words
-from netdyno.model import CodeSize, LoadResult, ServerObservation, Trial
+from netdyno import measured, transports, words
+from netdyno.model import CodeSize, LoadResult, ServerObservation, Status, Trial
 
 Scale = Literal["ratio", "share"]
 """How two figures are compared: by their ratio, which needs values above 0, or by their difference."""
@@ -28,6 +28,11 @@ class Metric:
     """Of the messages that came back: what was lost does not enter it."""
     struck_out_too: bool = False
     """It counts what audits strike a trial out for, so that such a trial has the figure as well."""
+
+    @property
+    def statuses(self) -> tuple[Status, ...]:
+        """Of the trials that it is read from."""
+        return measured.MEASURED if self.struck_out_too else measured.VALID
 
 
 def _server(figure: Callable[[ServerObservation], float]) -> Callable[[Trial, LoadResult], float | None]:

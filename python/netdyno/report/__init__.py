@@ -16,7 +16,7 @@ from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
-from netdyno.report import theme, timeline, views
+from netdyno.report import charts, panels, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -53,13 +53,17 @@ def html(analysis: Analysis) -> str:
         code=views.code(analysis.about),
         shapes=theme.SHAPES,
         ring_path=theme.RING,
+        heat_steps=theme.HEAT_STEPS,
+        published_path=theme.PUBLISHED,
+        charts=[charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
         mark_sign=loss_words.MARK,
-        light=Markup(theme.style_variables(theme.LIGHT)),
-        dark=Markup(theme.style_variables(theme.DARK)),
+        light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
+        dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
         style=_file("vendor/uPlot.min.css") + _file("page.css"),
         script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("page.js"),
         data=_data(analysis, looks),
         uplot_licence=_file("vendor/uPlot.LICENSE"),
+        most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
     )

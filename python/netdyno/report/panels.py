@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from matplotlib.axes import Axes
 
@@ -13,6 +15,7 @@ from netdyno.levels import level_words
 from netdyno.report import theme
 from netdyno.report.drawing import (
     Panel,
+    dots,
     duration_axis,
     finish,
     level_axis,
@@ -27,6 +30,9 @@ from netdyno.report.theme import Look
 
 MOST_CURVES = 3
 """Percentile panels are drawn for this many levels; the others stand in the table."""
+MOST_SWEEPS = 6
+"""Levels of the factors beside the axis that have panels of their own, from the first to the last; the others stand in
+the table, for a page of a hundred panels is read by nobody and is too large."""
 FACTOR_AXES = {
     "connections": "connections",
     "rate": "offered rate, messages per second",
@@ -71,6 +77,19 @@ def sweeps(findings: ScenarioFindings) -> list[Sweep]:
     ]
 
 
+def measured_sweeps(findings: ScenarioFindings) -> list[Sweep]:
+    """Those with anything to draw."""
+    measured = {cell.level for cell in findings.cells}
+    return [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
+
+
+def _spread(found: Sequence[Sweep], most: int) -> list[Sweep]:
+    """At most so many, from the first to the last."""
+    if len(found) <= most:
+        return list(found)
+    return [found[round(number * (len(found) - 1) / (most - 1))] for number in range(most)]
+
+
 def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
     """Throughput, median and 99th percentile over the levels; the mean where it is what is ranked, and the loss where
     messages may be lost."""
@@ -98,9 +117,7 @@ def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Pan
     if findings.may_lose:
         wanted.append(("Messages lost", _lost, loss, words.share))
     panels = []
-    measured = {cell.level for cell in findings.cells}
-    drawn = [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
-    for number, sweep in enumerate(drawn):
+    for number, sweep in enumerate(_spread(measured_sweeps(findings), MOST_SWEEPS)):
         for kind, (title, figure, ready, speak) in enumerate(wanted):
             full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
             alt = _spoken(full_title, findings, sweep.levels[-1], figure, speak)
@@ -155,7 +172,8 @@ def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure,
         logarithmic = axes.get_xscale() == "log"
         span = max(values) - min(values)
         xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
-        _estimates(axes, xs, [figure(cell) for _, cell in cells], look, joined=True)
+        drawn = [figure(cell) for _, cell in cells]
+        estimates(axes, xs, [one.value for one in drawn], drawn, look, line="-")
         for x, (_, cell) in zip(xs, cells, strict=True):
             _mark_loss(axes, x, figure(cell), cell)
     ready(axes)
@@ -165,7 +183,7 @@ def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, 
     """One level: the contestants side by side, named below by their markers' legend."""
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
-            _estimates(axes, [number], [figure(cell)], look, joined=False)
+            estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
             _mark_loss(axes, number, figure(cell), cell)
     axes.set_xlim(-0.6, len(looks) - 0.4)
     axes.set_xticks([])
@@ -173,14 +191,31 @@ def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, 
     ready(axes)
 
 
-def _estimates(axes: Axes, xs: Sequence[float], estimates: Sequence[Estimate], look: Look, *, joined: bool) -> None:
-    """Estimates with their intervals, and behind them what each block measured."""
+def estimates(
+    axes: Axes,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    found: Sequence[Estimate],
+    look: Look,
+    *,
+    line: object = "",
+    along: Literal["x", "y"] = "y",
+) -> None:
+    """Estimates with their intervals, and behind them what each block measured. `along` is the axis of their values."""
     colour, marker = look.stand_in, theme.SHAPES[look.shape].matplotlib
-    for x, estimate in zip(xs, estimates, strict=True):
-        axes.plot([x] * len(estimate.points), estimate.points, ".", color=colour, alpha=0.3, markersize=3, zorder=2)
-        if estimate.interval is not None:
-            axes.plot([x, x], [estimate.interval.low, estimate.interval.high], color=colour, linewidth=2.2, alpha=0.75)
-    axes.plot(xs, [one.value for one in estimates], "-" if joined else "", marker=marker, color=colour, zorder=3)
+    places = list(zip(ys if along == "x" else xs, found, strict=True))
+    points = [(place, point) for place, one in places for point in one.points]
+    spans = [(place, one.interval) for place, one in places if one.interval]
+    ends = [(place, end) for place, span in spans for end in (span.low, span.high, None)]
+    dots(axes, *_columns(points, turned=along == "x"), colour, 0.3, 2.4)
+    axes.plot(*_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
+    axes.plot(xs, ys, linestyle=line, marker=marker, color=colour, zorder=3)
+
+
+def _columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> tuple[list[float], list[float]]:
+    """x and y of points; what is None ends a line."""
+    first, second = [one for one, _ in points], [math.nan if one is None else one for _, one in points]
+    return (second, first) if turned else (first, second)
 
 
 def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures) -> None:

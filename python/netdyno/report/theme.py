@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from matplotlib import colormaps
+from matplotlib.colors import to_hex, to_rgb
+
 INK, MUTED, RULE, PAPER, LOSS = "#010203", "#010204", "#010205", "#010206", "#010207"
 """Stand-ins that matplotlib draws with and that become variables of the style sheet in the finished SVG."""
 VARIABLES = {
@@ -20,6 +23,10 @@ VARIABLES = {
 }
 RING = "M-7.2,0a7.2,7.2 0 1,0 14.4,0a7.2,7.2 0 1,0 -14.4,0z"
 """Drawn around whatever lost more messages than the bound: no marker of a contestant is an open ring."""
+
+
+PUBLISHED = "M0,-6L6,0L0,6L-6,0z"
+"""What the source published, from its own machine: the only hollow mark."""
 
 
 class Shape(NamedTuple):
@@ -74,6 +81,34 @@ def themed(svg: str) -> str:
     return svg
 
 
-def style_variables(colours: Sequence[str]) -> str:
-    """CSS declarations of the contestants' colours."""
-    return " ".join(f"--c{index}: {colour};" for index, colour in enumerate(colours))
+def style_variables(colours: Sequence[str], heat: Sequence[str]) -> str:
+    """CSS declarations of the contestants' colours, and of the steps of a surface with the ink on each."""
+    return " ".join(
+        [
+            *(f"--c{index}: {colour};" for index, colour in enumerate(colours)),
+            *(f"--h{index}: {colour}; --t{index}: {ink_on(colour)};" for index, colour in enumerate(heat)),
+        ]
+    )
+
+
+# --- surfaces ----------------------------------------------------------------------------------------------------
+
+HEAT_STEPS = 24
+
+
+def _heat(start: float, end: float) -> tuple[str, ...]:
+    """Steps of ColorBrewer's YlGnBu, whose lightness only falls, so that it is read without colour vision too."""
+    ramp = colormaps["YlGnBu"]
+    return tuple(to_hex(ramp(start + (end - start) * step / (HEAT_STEPS - 1))) for step in range(HEAT_STEPS))
+
+
+HEAT_LIGHT = _heat(0.04, 0.98)
+HEAT_DARK = _heat(0.98, 0.1)
+"""The least is nearest to the paper, in light and in dark."""
+
+
+def ink_on(colour: str) -> str:
+    """Black or white, whichever has the greater contrast; one of them always has 4.5:1 (WCAG 2.2, 1.4.3)."""
+    parts = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+    luminance = 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+    return "#000000" if (luminance + 0.05) ** 2 > 1.05 * 0.05 else "#ffffff"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from netdyno.findings import Analysis, CellFigures, ScenarioFindings
 
-MOST_POINTS = 60_000
-"""Of a whole page, about half a megabyte; beyond it neighbours are averaged, and the step says so."""
+MOST_POINTS = 40_000
+"""Of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""
 
 
 @dataclass(frozen=True)

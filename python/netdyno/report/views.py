@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from netdyno import answers, codesize, loss_words, table, unsafe, words
@@ -86,6 +86,7 @@ class ScenarioView:
     pairs: Table | None
     lag: str
     undrawn_curves: int
+    undrawn_sweeps: int
     loss_bound: str
     first_apart: str
     """The first of those that are ranked apart, where others are ranked before them; else nothing."""
@@ -118,6 +119,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         comparisons=_comparisons(findings.comparisons),
         pairs=_pairs(findings) if findings.pairs else None,
         lag=words.duration(lag) if lag is not None else "",
+        undrawn_sweeps=max(0, len(panels.measured_sweeps(findings)) - panels.MOST_SWEEPS),
         undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
         loss_bound=words.share(findings.loss_bound),
         first_apart=_first_apart(findings.standings),
@@ -254,10 +256,9 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def _with_interval(estimate: Estimate, speak: object) -> str:
-    assert callable(speak)
+def with_interval(estimate: Estimate, speak: Callable[[float], str]) -> str:
     if estimate.interval is None:
-        return str(speak(estimate.value))
+        return speak(estimate.value)
     return f"{speak(estimate.value)} [{speak(estimate.interval.low)}, {speak(estimate.interval.high)}]"
 
 
@@ -303,9 +304,9 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
     row = [label, cell.contestant, str(cell.trials)]
     if findings.may_lose:
         row += _loss_columns(cell)
-    row += [_with_interval(cell.throughput, words.rate), _with_interval(cell.mean_ns, words.duration)]
-    row += [_with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
-    row += [_with_interval(one, words.duration) for one in (service.p50, service.p99)]
+    row += [with_interval(cell.throughput, words.rate), with_interval(cell.mean_ns, words.duration)]
+    row += [with_interval(one, words.duration) for one in (response.p50, response.p90, response.p99, response.p999)]
+    row += [with_interval(one, words.duration) for one in (service.p50, service.p99)]
     if scheduled:
         row += [words.duration(one) for one in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
     if cost is None:
@@ -326,7 +327,7 @@ def _loss_columns(cell: CellFigures) -> list[str]:
     loss = cell.loss
     if loss is None:
         return [words.share(0.0)] * 4
-    lost = f"{_with_interval(loss.lost, words.share)}{f' {loss_words.MARK}' if loss.above else ''}"
+    lost = f"{with_interval(loss.lost, words.share)}{f' {loss_words.MARK}' if loss.above else ''}"
     return [lost, *(words.share(one) for one in (loss.late, loss.duplicated, loss.reordered))]
 
 
