@@ -102,14 +102,13 @@ def _note(chart: Chart) -> str:
     told = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
     if metric.latency and any(spot.lost for spot in chart.spots):
         told.append("Of the messages that came back: what was lost has no response time.")
-    if chart.figure.kind == "surface":
-        told.append("Intervals stand in the table.")
-    elif any(spot.value and spot.value.interval for spot in chart.spots):
-        told.append("Whiskers: 95% intervals over blocks. Faint dots: the single blocks.")
+    if any(spot.value and spot.value.interval for spot in chart.spots):
+        drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
+        told.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
     if 0 < chart.blocks < stats.FEWEST_BLOCKS_FOR_INTERVAL:
         few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
         told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
-    if chart.figure.kind in ("ladder",):
+    if chart.figure.kind == "ladder":
         told.append("The least stands first.")
     if chart.elsewhere:
         told.append(f"{words.plural(chart.elsewhere, 'published figure')} of what was not run here: not drawn.")
