@@ -151,14 +151,11 @@ def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = Ma
 
 def most_descriptors(experiment: Experiment, servers: Named) -> int:
     """The most file descriptors that the connections of any cell take in one program, generator or server."""
-    each = max((one.manifest.descriptors_per_client for one in servers.values()), default=1)
-    return most_connections(experiment) * each
-
-
-def most_connections(experiment: Experiment) -> int:
-    """The largest number of connections that any cell opens."""
     return max(
-        settings(scenario, levels).connections for scenario in experiment.scenarios for levels in combinations(scenario)
+        settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client
+        for scenario in experiment.scenarios
+        for levels in combinations(scenario)
+        for contestant in scenario.contestants
     )
 
 

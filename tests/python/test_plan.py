@@ -13,7 +13,7 @@ from netdyno.contestants import discover, select
 from netdyno.model import Contestant, Experiment, Manifest, Scenario, type_level
 from netdyno.options import settings
 from netdyno.paths import ROOT
-from netdyno.plan import combinations, estimate_seconds, most_connections, most_descriptors, plan, why_skip
+from netdyno.plan import combinations, estimate_seconds, most_descriptors, plan, why_skip
 from netdyno.server_options import added_options
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
@@ -185,14 +185,15 @@ def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -
     assert estimate_seconds(one.with_each(link="wan", link_delay="100ms"), servers) > lan_s + 0.1
 
 
-def test_the_most_connections_are_those_of_any_cell(experiment: Experiment) -> None:
-    assert most_connections(experiment) == 2
-
-
-def test_descriptors_are_those_of_the_contestant_that_takes_most(experiment: Experiment) -> None:
-    assert most_descriptors(experiment, {}) == 2
+def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experiment) -> None:
+    """Of two with 10 connections, and of one with three descriptors a client in a scenario with 4."""
+    few = experiment.scenarios[0]
+    many = msgspec.structs.replace(few, name="many", factors={"connections": (5, 10)}, contestants=("a",))
+    both = msgspec.structs.replace(experiment.with_each(contestants=("a", "b"), factors={}, connections=4))
+    both = msgspec.structs.replace(both, scenarios=(*both.scenarios, many))
     servers = {"a": contestant("a"), "b": contestant("b", descriptors_per_client=3)}
-    assert most_descriptors(experiment, servers) == 6
+    assert most_descriptors(both, servers) == 12
+    assert most_descriptors(both, {**servers, "b": contestant("b", descriptors_per_client=2)}) == 10
 
 
 def test_quick_fits_its_time_and_its_test() -> None:
