@@ -103,9 +103,18 @@ def harness_quiet(server: ServerObservation) -> Audit:
     return Audit(name="harness_quiet", passed=server.harness_cpu_s < limit_s, detail=detail)
 
 
-def observation(server: ServerObservation) -> Audit:
-    """Every thread that served was read at the end of the window. A machine that holds the harness up for longer than
-    a thread lives leaves counters that nobody has read."""
+WINDOW_SHARE = 0.1
+WINDOW_FLOOR_S = 0.03
+"""How far the time between the two readings may be off the window: a reading is late when the harness gets no core."""
+
+
+def observation(server: ServerObservation, duration_s: float) -> Audit:
+    """The server was read at both ends of the window, and every thread that served at its end. A machine that holds
+    the harness up makes both readings come late; what they differ by is then not the window's, or, where a thread
+    lives shorter than that, nobody's."""
+    if abs(server.window_s - duration_s) > max(WINDOW_SHARE * duration_s, WINDOW_FLOOR_S):
+        detail = f"the harness read the server {server.window_s:.3f} s apart, and the window is {duration_s:g} s long"
+        return Audit(name="observation", passed=False, detail=detail)
     unread = server.threads_unread
     detail = (
         f"{unread} of the server's threads had ended before the harness could read them: their switches are unknown"

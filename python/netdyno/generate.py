@@ -15,6 +15,7 @@ import msgspec
 from netdyno.bench import Bench
 from netdyno.model import LoadResult
 from netdyno.options import Settings
+from netdyno.pinning import punctual
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.triallog import TrialLog
 from netdyno.units import parse_duration
@@ -55,7 +56,7 @@ def measure(
             )
         finally:
             os.close(writing)
-        with generator:
+        with generator, punctual(bench.pinning):
             _follow(generator, server, LineReader(reading), watch, bench, limit_s)
             load = _read_result(generator, result)
         watch.generator_ended()

@@ -121,7 +121,7 @@ def _measure(
         audits.completed(load),
         audits.server_alive(ended, check, check_error),
         audits.harness_quiet(observed),
-        audits.observation(observed),
+        audits.observation(observed, wanted.duration_s),
     ]
     if not ended:
         loads = [load, *([check] if check else [])]

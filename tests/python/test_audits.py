@@ -192,10 +192,20 @@ def test_the_verdict_gives_every_reason() -> None:
 
 
 def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
-    assert observation(observed(0.0, 1.0)).passed
-    judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2))
+    assert observation(observed(0.0, 1.0), 1.0).passed
+    judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
     assert not judged.passed
     assert "2 of the server's threads" in judged.detail
+
+
+@pytest.mark.parametrize(
+    ("read_s", "asked_s", "passed"),
+    [(1.09, 1.0, True), (0.91, 1.0, True), (1.11, 1.0, False), (0.001, 0.25, False), (0.218, 0.2, True)],
+)
+def test_a_server_that_was_not_read_over_the_window_strikes_out(read_s: float, asked_s: float, passed: bool) -> None:
+    judged = observation(observed(0.0, read_s), asked_s)
+    assert judged.passed is passed
+    assert passed or f"{read_s:.3f} s apart, and the window is {asked_s:g} s" in judged.detail
 
 
 def test_a_window_without_an_answer_strikes_out() -> None:

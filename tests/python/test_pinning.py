@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from netdyno.pinning import choose, may_run_realtime, prioritise, relay_cores, relay_note, split
+from netdyno.pinning import choose, may_run_realtime, prioritise, punctual, relay_cores, relay_note, split
 from netdyno.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
 
@@ -82,6 +83,18 @@ def test_a_real_time_process_is_scheduled_so_with_all_its_threads(tmp_path: Path
     with (tmp_path / "log").open("wb") as log, Process(["chrt", "-p", "0"], (), log, realtime=True) as child:
         assert child.wait(time.monotonic() + 10)
     assert "SCHED_FIFO" in (tmp_path / "log").read_text()
+
+
+@pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
+def test_the_harness_is_punctual_for_a_while_and_its_children_are_not() -> None:
+    before = os.sched_getscheduler(0)
+    with punctual(prioritise(split({0: "0", 1: "1"}), allowed=True)):
+        assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
+        child = subprocess.run(["chrt", "-p", "0"], capture_output=True, text=True, check=True).stdout
+        assert "SCHED_FIFO" not in child
+    assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
+    with punctual(prioritise(split({0: "0", 1: "1"}), allowed=False)):
+        assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
 
 
 @pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")

@@ -37,13 +37,14 @@ def _levels(name: str, values: tuple[type_level, ...]) -> str:
 
 def what(step: Step, run: Run) -> str:
     """The comparison without its outcome."""
-    metric = METRICS[step.metric].title
+    title = METRICS[step.metric].title
+    metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of whomever
     if step.b is None:
-        return f"{metric} of {cells(step.a, run)}"
+        return f"{metric} {cells(step.a, run)}"
     shared = {name for name in step.a.at if name not in apart(step.a, step.b, run)}
     if step.a.scenario != step.b.scenario or not shared:
-        return f"{metric} of {cells(step.a, run)} against {cells(step.b, run)}"
-    return f"{metric} of {cells(step.a, run)} against {_difference(step.b, shared)}"
+        return f"{metric} {cells(step.a, run)} against {cells(step.b, run)}"
+    return f"{metric} {cells(step.a, run)} against {_difference(step.b, shared)}"
 
 
 def _difference(one: Cells, shared: Collection[str]) -> str:
