@@ -227,13 +227,13 @@ def _why(claim: Claim, run: Run) -> str:
     """What was counted on each side of the claim: where a test goes along something, at its ends."""
     if not claim.why:
         return ""
-    sides: dict[str, Cells] = {}
+    told: list[Cells] = []
     for test in claim.tests:
         for step in steps(_whole(test), run):
-            if step.needed:
-                sides |= {speech.cells(cells, run): cells for cells in step.cells}
-    told = list(sides.items())[:MOST_SIDES]
-    return sentence(claim.why, [(f"({name})", _counted(cells, run)) for name, cells in told])
+            told += [cells for cells in step.cells if step.needed and cells not in told]
+    told = told[:MOST_SIDES]
+    same = speech.shared(told) if told else set()
+    return sentence(claim.why, [(f"({speech.cells(cells, run, same)})", _counted(cells, run)) for cells in told])
 
 
 def _counted(cells: Cells, run: Run) -> list[Counted]:

@@ -14,16 +14,35 @@ from netdyno.stats import Interval
 Speak = Callable[[float], str]
 
 
+SCENARIO = "scenario"
+"""What may be left out like a coordinate."""
+
+
 def cells(selection: Cells, run: Run, leave_out: Collection[str] = ()) -> str:
     """The cells as people say them: "folly-async at threads 1, 100 connections"."""
     names = words.listed([str(name) for name in selection.at.get(CONTESTANT, ())])
     factors = {name: values for name, values in selection.at.items() if name not in {CONTESTANT, *leave_out}}
     where = [_levels(name, values) for name, values in factors.items()]
-    if len(run.experiment.scenarios) > 1:
-        where.insert(0, f"in {selection.scenario}")
+    if len(run.experiment.scenarios) > 1 and SCENARIO not in leave_out:
+        where.insert(0, f"in {_short(selection.scenario, run)}")
     if CONTESTANT not in selection.at or CONTESTANT in leave_out:
         return ", ".join(where) or "all cells"
     return f"{names}, {', '.join(where)}" if where else names
+
+
+def _short(scenario: str, run: Run) -> str:
+    """A scenario without the name of its study, which the claim is one of."""
+    study, found, name = scenario.partition(": ")
+    return name if found and study in run.experiment.parts else scenario
+
+
+def shared(selections: Collection[Cells]) -> set[str]:
+    """What all of these selections have in common, and need not be said of each; of one alone, nothing."""
+    first, *others = selections
+    if not others:
+        return set()
+    same = {name for name, values in first.at.items() if all(one.at.get(name) == values for one in others)}
+    return same | ({SCENARIO} if all(one.scenario == first.scenario for one in others) else set())
 
 
 def _levels(name: str, values: tuple[type_level, ...]) -> str:
