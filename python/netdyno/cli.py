@@ -13,7 +13,7 @@ import typer
 
 from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Budget
+from netdyno.model import Budget, ForeignLoad
 from netdyno.paths import ROOT, build_dir, generator_path
 
 app = typer.Typer(
@@ -48,12 +48,18 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
     results: Results = RESULTS,
+    foreign_load: Annotated[
+        ForeignLoad,
+        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+    ] = "strike-out",
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno import run_command
 
-    wishes = run_command.Wishes(experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json)
+    wishes = run_command.Wishes(
+        experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json, foreign_load
+    )
     return run_command.run(wishes, sys.argv)
 
 
