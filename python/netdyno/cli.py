@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -189,6 +190,21 @@ def report(
     from netdyno import run_command
 
     print(run_command.write_report(run_id, results))
+    return 0
+
+
+@app.command()
+def doctor(as_json: Json = False) -> int:
+    """Say what this machine does to figures, and what would make them better."""
+    import msgspec
+
+    from netdyno.doctor import examine
+    from netdyno.doctor.system import System
+    from netdyno.doctor.text import as_text
+
+    findings = examine(System())
+    columns = shutil.get_terminal_size(fallback=(120, 24)).columns
+    print(msgspec.json.encode(findings).decode() if as_json else as_text(findings, columns))
     return 0
 
 
