@@ -133,7 +133,7 @@ def _measure(
         audits.server_alive(ended, check, check_error),
         audits.harness_quiet(observed),
         audits.observation(observed),
-        *audits.foreign_load(machine, bench.foreign_load),
+        *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if not ended:
         loads = [load, *([check] if check else [])]

@@ -283,6 +283,14 @@ def test_what_the_kernel_does_at_context_switches_is_not_held_against_anybody() 
     assert failed(machine(foreign_s=0.21, switches=50_000)) == ["foreign_load"]
 
 
+def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
+    steal, foreign = foreign_load(machine(foreign_s=0.6, steal_s=0.1), "strike-out", paced=True)
+    assert (steal.passed, foreign.passed) == (False, True)
+    assert foreign.detail.startswith(
+        "not judged, for the kernel's work on a link that it paces is among it: what netdyno"
+    )
+
+
 def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> None:
     assert failed(machine(foreign_s=1.0, cores=64)) == ["foreign_load"]
     assert failed(machine(foreign_s=0.4, cores=64)) == []
