@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import shlex
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -28,6 +29,7 @@ from netdyno.findings import (
     Counts,
     Estimate,
     LevelInfo,
+    MachineUse,
     Pair,
     ScenarioFindings,
     Standing,
@@ -62,6 +64,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
         set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
         audits=_audits(run.trials),
+        machine=_machine(run.trials),
         pinning=_pinning(run.trials),
         about=run.about,
         environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
@@ -323,6 +326,21 @@ def _audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
     passed = Counter(audit.name for audit in checks if audit.passed)
     failed = Counter(audit.name for audit in checks if not audit.passed)
     return tuple(AuditTally(name, passed[name], failed[name]) for name in sorted(passed | failed))
+
+
+def _machine(trials: Sequence[Trial]) -> MachineUse | None:
+    told = [trial.machine for trial in trials if trial.status == "valid" and trial.machine is not None]
+    if not told:
+        return None
+    steal = [one.steal_s / (one.cores * one.window_s) for one in told]
+    foreign = [one.foreign_s / (one.cores * one.window_s) for one in told]
+    return MachineUse(
+        trials=len(told),
+        steal_median=statistics.median(steal),
+        steal_most=max(steal),
+        foreign_median=statistics.median(foreign),
+        foreign_most=max(foreign),
+    )
 
 
 def _pinning(trials: Sequence[Trial]) -> tuple[str, ...]:

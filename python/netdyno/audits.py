@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netdyno import transports, words
-from netdyno.model import Audit, LoadResult, RelayTotals, ServerObservation, Status
+from netdyno.model import (
+    Audit,
+    ForeignLoad,
+    LoadResult,
+    MachineObservation,
+    RelayTotals,
+    ServerObservation,
+    Status,
+)
 
 HARNESS_CORE_SHARE = 0.02
 HARNESS_FLOOR_S = 0.01
 """What two readings and a redraw may cost in all, however short the window: the 2% of half a second."""
+
+STEAL_SHARE = 0.02
+"""Of the time of all cores that the harness may use."""
+STEAL_FLOOR_S = 0.02
+"""Two ticks of /proc/stat, which stand for less: nothing shorter can be told from nothing."""
+FOREIGN_SHARE = 0.05
+FOREIGN_MOST_CORES = 0.5
+"""The share of a machine with many cores would hide a process that never rests. docs/adr/foreign-load.md has the
+measurements behind these bounds."""
+FOREIGN_FLOOR_S = 0.03
+"""Idle time is counted in ticks of 10 ms for each core, so that a short window says little of a little load."""
+FOREIGN_SWITCH_S = 2e-6
+"""What the kernel may use for itself at each context switch on its way into idleness and out of it (1.3 us here)."""
 
 
 def server_alive(ended: str, check: LoadResult | None, check_error: str) -> Audit:
@@ -150,6 +171,39 @@ def link(relay: RelayTotals, delay_s: float) -> Audit:
     kept = f"99.9% of {words.plural(frames, 'frame')} left within {words.duration(late.p999)} of their time"
     detail = f"{'; '.join(problems)} (allowed: {words.duration(allowed_ns)}, none dropped)" if problems else kept
     return Audit(name="link", passed=not problems, detail=detail)
+
+
+def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
+    """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, and others used no more
+    than 5%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
+    With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
+    that is no process's and looks foreign."""
+    if machine is None:
+        return ()
+    all_s = machine.cores * machine.window_s
+    foreign_limit_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * machine.window_s), FOREIGN_FLOOR_S)
+    foreign_limit_s += FOREIGN_SWITCH_S * machine.switches
+    stolen = _of_the_machine(machine, "steal", machine.steal_s, max(STEAL_SHARE * all_s, STEAL_FLOOR_S))
+    foreign = _of_the_machine(machine, "foreign_load", machine.foreign_s, foreign_limit_s)
+    if wanted == "count":
+        return _not_judged(stolen, "it is only counted"), _not_judged(foreign, "it is only counted")
+    return stolen, _not_judged(foreign, "the kernel's work on a link that it paces is among it") if paced else foreign
+
+
+def _not_judged(audit: Audit, why: str) -> Audit:
+    return Audit(name=audit.name, passed=True, detail=f"not judged, for {why}: {audit.detail}")
+
+
+_WHO_HAD_IT = {"steal": "the hypervisor gave others", "foreign_load": "what netdyno had not started used"}
+
+
+def _of_the_machine(machine: MachineObservation, name: str, used_s: float, limit_s: float) -> Audit:
+    cores = f"{machine.cores} cores" if machine.cores > 1 else "the only core"
+    detail = (
+        f"{_WHO_HAD_IT[name]} {used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "
+        f"(limit {limit_s * 1e3:.0f} ms)"
+    )
+    return Audit(name=name, passed=used_s <= limit_s, detail=detail)
 
 
 def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from netdyno.model import Contestant, Pinning
+from netdyno.model import Contestant, ForeignLoad, Pinning
 
 
 class Bench(NamedTuple):
     """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `bad_links`
     says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
-    far and its seconds so far. The times are what is waited for beyond what the plan and the contracts foresee."""
+    far and its seconds so far; `foreign_load` says whether steal and foreign load strike a trial out. The times are
+    what is waited for beyond what the plan and the contracts foresee."""
 
     seed: int
     generator: tuple[str, ...]
@@ -22,6 +23,7 @@ class Bench(NamedTuple):
     clients: Mapping[str, Contestant] = MappingProxyType({})
     bad_links: Mapping[str, str] = MappingProxyType({})
     progress: Callable[[int, float], None] = lambda _completed, _seconds: None
+    foreign_load: ForeignLoad = "strike-out"
     ready_timeout_s: float = 10.0
     shutdown_timeout_s: float = 5.0
     slack_s: float = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import typer
 
 from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Budget
+from netdyno.model import Budget, ForeignLoad
 from netdyno.paths import ROOT, build_dir, generator_path
 
 app = typer.Typer(
@@ -48,12 +49,18 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
     results: Results = RESULTS,
+    foreign_load: Annotated[
+        ForeignLoad,
+        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+    ] = "strike-out",
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno import run_command
 
-    wishes = run_command.Wishes(experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json)
+    wishes = run_command.Wishes(
+        experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json, foreign_load
+    )
     return run_command.run(wishes, sys.argv)
 
 
@@ -183,6 +190,21 @@ def report(
     from netdyno import run_command
 
     print(run_command.write_report(run_id, results))
+    return 0
+
+
+@app.command()
+def doctor(as_json: Json = False) -> int:
+    """Say what this machine does to figures, and what would make them better."""
+    import msgspec
+
+    from netdyno.doctor import examine
+    from netdyno.doctor.system import System
+    from netdyno.doctor.text import as_text
+
+    findings = examine(System())
+    columns = shutil.get_terminal_size(fallback=(120, 24)).columns
+    print(msgspec.json.encode(findings).decode() if as_json else as_text(findings, columns))
     return 0
 
 

@@ -355,6 +355,18 @@ class AuditTally:
 
 
 @dataclass(frozen=True)
+class MachineUse:
+    """How far the machine was not the run's own, over the windows of the valid trials that tell: shares of the time of
+    all cores that the harness may use."""
+
+    trials: int
+    steal_median: float
+    steal_most: float
+    foreign_median: float
+    foreign_most: float
+
+
+@dataclass(frozen=True)
 class Command:
     """A command line to repeat something, and what it repeats."""
 
@@ -387,6 +399,8 @@ class Analysis:
     counts: Counts
     set_aside: tuple[TrialNote, ...]
     audits: tuple[AuditTally, ...]
+    machine: MachineUse | None
+    """None where no valid trial tells."""
     pinning: tuple[str, ...]
     about: tuple[About, ...]
     """Who took part, with its code and caveats; empty for a run stored before that was recorded."""

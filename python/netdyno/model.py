@@ -262,6 +262,24 @@ class ServerObservation(Frozen):
     threads_sampled: int = 0
 
 
+class MachineObservation(Frozen):
+    """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
+    what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
+    `foreign_s`: everything else, the kernel's own work included (machine.py). `switches`: context switches, on all
+    cores of the machine."""
+
+    cores: int
+    window_s: float
+    steal_s: float
+    own_s: float
+    foreign_s: float
+    switches: int
+
+
+ForeignLoad = Literal["strike-out", "count"]
+"""What becomes of a trial that had not the machine for itself."""
+
+
 class Pinning(Frozen):
     """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
     generator runs before everything else on its cores (docs/adr/realtime-generator.md)."""
@@ -336,6 +354,7 @@ class Trial(Frozen):
     pinning: Pinning | None = None
     load: LoadResult | None = None
     server: ServerObservation | None = None
+    machine: MachineObservation | None = None
     kernel: dict[str, int] = {}
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()

@@ -23,13 +23,15 @@ class NoNetworkError(Exception):
 
 class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
-    is where the kernel counts what the server sends and receives. `relay` is the link itself, where one is."""
+    is where the kernel counts what the server sends and receives. `relay` is the link itself, where one is.
+    `paced`: the kernel is the link, and lets frames go by timers of its own, in time that is no process's."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
     counters: Path
     address: str = LOOPBACK_ADDRESS
     relay: Relay | None = None
+    paced: bool = False
 
 
 MACHINE = Network((), (), Path("/proc/net"))
@@ -76,10 +78,10 @@ def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
     try:
         if wanted.link == "lan":
             with lan.joined(rate_hz(wanted)) as ends:
-                yield _between(ends.server, ends.load)
+                yield _between(ends.server, ends.load)._replace(paced=rate_hz(wanted) is not None)
         else:
             with wan.joined(terms(wanted, place.seed), place.log, place.pinning) as ends:
-                yield _between(ends.server, ends.load, ends.relay)
+                yield _between(ends.server, ends.load, ends.relay)._replace(paced=ends.relay is None)
     except NotAllowedError as error:
         raise NoNetworkError(f"the link {wanted.link_words} cannot be had here: {error}") from error
 

@@ -106,12 +106,12 @@ def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
     """Read a process now, with all of its threads or with the chosen ones. Raises OSError when it is gone."""
     harness_cpu_s = time.process_time()
     proc = f"{_PROC}/{pid}"
-    stat = _read_file(f"{proc}/stat")
+    stat = read_file(f"{proc}/stat")
     return Snapshot(
         at_s=time.monotonic(),
         cpu_s=time.clock_gettime(cpu_clock(pid)),
         stat=stat,
-        status=_read_file(f"{proc}/status"),
+        status=read_file(f"{proc}/status"),
         tasks=_take_tasks(f"{proc}/task", chosen),
         harness_cpu_s=harness_cpu_s,
     )
@@ -158,7 +158,7 @@ def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, by
     tasks: dict[str, tuple[bytes, bytes]] = {}
     for name in chosen or _threads(folder):
         try:
-            tasks[name] = (_read_file(f"{folder}/{name}/status"), _read_file(f"{folder}/{name}/schedstat"))
+            tasks[name] = (read_file(f"{folder}/{name}/status"), read_file(f"{folder}/{name}/schedstat"))
         except (FileNotFoundError, ProcessLookupError):
             continue  # this thread has just ended
     return tasks
@@ -173,11 +173,11 @@ def _task(status: bytes, schedstat: bytes) -> Task:
     )
 
 
-def _read_file(path: str) -> bytes:
-    """A small file of /proc in three system calls: pathlib and io cost more here than the kernel does."""
+def read_file(path: str) -> bytes:
+    """A file of /proc of up to 64 KiB in three system calls: pathlib and io cost more here than the kernel does."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        return os.read(descriptor, 16384)
+        return os.read(descriptor, 65536)
     finally:
         os.close(descriptor)
 
@@ -235,7 +235,7 @@ def _user_share(before: Reading, after: Reading) -> float:
 def take_kernel(net: Path = _PROC / "net") -> str:
     """The counters of a network namespace since it began, for parse_counters: that of the harness, or of the process
     whose net it is."""
-    return (_read_file(f"{net}/netstat") + _read_file(f"{net}/snmp")).decode("ascii")
+    return (read_file(f"{net}/netstat") + read_file(f"{net}/snmp")).decode("ascii")
 
 
 def read_socket_drops(pid: int) -> int:

@@ -14,7 +14,7 @@ from rich.console import Console
 from netdyno import contestants, experiment, runner, store
 from netdyno.display import Display, LiveDisplay, PlainDisplay
 from netdyno.errors import UserError
-from netdyno.model import Budget, Contestant, Experiment, Run
+from netdyno.model import Budget, Contestant, Experiment, ForeignLoad, Run
 from netdyno.paths import build_dir
 from netdyno.units import parse_duration
 
@@ -32,6 +32,7 @@ class Wishes(NamedTuple):
     seed: int | None
     results: Path
     as_json: bool
+    foreign_load: ForeignLoad
 
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
@@ -53,6 +54,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         build=build,
         argv=argv,
         display=display,
+        foreign_load=wishes.foreign_load,
     )
     stored = store.load(outcome.folder / store.FILE_NAME)
     counts = runner.counts(stored.trials)

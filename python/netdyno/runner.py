@@ -18,7 +18,7 @@ from netdyno import codesize, environment, link_check, pinning, plan, store, wor
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Contestant, Experiment, Run, Scenario, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
 from netdyno.paths import generator_path
 from netdyno.trial import run_trial
 from netdyno.units import format_clock
@@ -52,8 +52,10 @@ def execute(
     build: Path,
     argv: Sequence[str],
     display: Display,
+    foreign_load: ForeignLoad = "strike-out",
 ) -> Outcome:
-    """Run it; `servers` and `clients` are the contestants that its cells name. Raises UserError before the first trial
+    """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
+    trial that had not the machine for itself. Raises UserError before the first trial
     where something cannot work."""
     generator = generator_path(build)
     if not generator.is_file():
@@ -65,7 +67,7 @@ def execute(
     run_id, folder = create_folder(results, experiment.name)
     cells = plan.plan(experiment)
     links = link_check.check(experiment, cores, folder)
-    found = environment.collect(experiment, cores, build) | links.environment
+    found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
     (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     run = Run(
         run_id=run_id,
@@ -84,6 +86,7 @@ def execute(
         clients={client.name: client for client in clients},
         bad_links=links.bad,
         progress=display.throughput,
+        foreign_load=foreign_load,
     )
     with store.Store.create(folder, run, argv, cells) as stored:
         display.begin(announcement(experiment, named, bench.clients))

@@ -13,7 +13,17 @@ import msgspec
 from netdyno import audits, generate, observe, transports
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
-from netdyno.model import GENERATOR, Audit, Contestant, LoadResult, RelayTotals, Scenario, ServerObservation, Trial
+from netdyno.model import (
+    GENERATOR,
+    Audit,
+    Contestant,
+    LoadResult,
+    MachineObservation,
+    RelayTotals,
+    Scenario,
+    ServerObservation,
+    Trial,
+)
 from netdyno.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
@@ -36,6 +46,7 @@ CLOSING_S = 0.2
 class _Measured(NamedTuple):
     load: LoadResult
     server: ServerObservation
+    machine: MachineObservation | None
     kernel: dict[str, int]
     relay: RelayTotals | None
     audits: tuple[Audit, ...]
@@ -115,13 +126,14 @@ def _measure(
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
     relay = network.relay.end() if network.relay else None
-    observed = watch.observation(totals)
+    observed, machine = watch.observation(totals), watch.machine()
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
         audits.server_alive(ended, check, check_error),
         audits.harness_quiet(observed),
         audits.observation(observed, wanted.duration_s),
+        *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if not ended:
         loads = [load, *([check] if check else [])]
@@ -129,7 +141,9 @@ def _measure(
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
     if relay:
         judged.append(audits.link(relay, parse_duration(wanted.link_delay)))
-    return _Measured(load=load, server=observed, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
+    return _Measured(
+        load=load, server=observed, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged)
+    )
 
 
 def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:

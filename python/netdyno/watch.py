@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
+from netdyno import machine as cores
 from netdyno import observe
-from netdyno.model import ServerObservation
+from netdyno.model import MachineObservation, ServerObservation
 from netdyno.options import Settings
 from netdyno.process import TrialError
 
@@ -36,6 +38,8 @@ class Watch:
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
         self._chosen: tuple[str, ...] | None = None
+        self._own: tuple[int, ...] | None = None
+        self._machine: list[cores.Snapshot] = []
 
     def connected(self) -> None:
         """The load begins within milliseconds, with its warm-up."""
@@ -45,6 +49,7 @@ class Watch:
         self._rehearse_at = float("inf")
         self._before = self._take()
         self._kernel.append(self._take_kernel())
+        self._machine.append(self._take_machine())
         if len(self._before.tasks) > 1:
             self._late_at = self._before.at_s + self._wanted.duration_s - LATE_READING_S
 
@@ -55,6 +60,7 @@ class Watch:
             self._rehearse_at = float("inf")
             self._take()
             self._take_kernel()
+            self._take_machine()
         if now >= self._late_at and self._after is None:
             self._late = self._take()
             self._late_at = float("inf")
@@ -62,6 +68,7 @@ class Watch:
     def window_end(self) -> None:
         self._after = self._take()
         self._kernel.append(self._take_kernel())
+        self._machine.append(self._take_machine())
         self._late_at = float("inf")
 
     def generator_ended(self) -> None:
@@ -84,6 +91,11 @@ class Watch:
         before, after = observe.understand(self._before), observe.understand(self._after)
         return observe.observation(before, late, after, totals, self._pid if self._chosen else 0)
 
+    def machine(self) -> MachineObservation | None:
+        """Whose the cores were over the window; None where the kernel does not tell."""
+        before, after = self._machine
+        return cores.observation(before, after, os.sched_getaffinity(0))
+
     def kernel(self) -> dict[str, int]:
         """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where
         a full accept queue shows; as `drain.<name>` over what came after it, until the load had ended."""
@@ -93,6 +105,11 @@ class Watch:
             | {f"setup.{name}": value for name, value in observe.increase(at_start, before).items()}
             | {f"drain.{name}": value for name, value in observe.increase(after, ended).items()}
         )
+
+    def _take_machine(self) -> cores.Snapshot:
+        if self._own is None:
+            self._own = cores.own_processes()
+        return cores.take(self._own)
 
     def _take_kernel(self) -> observe.Kernel:
         drops = None

@@ -129,6 +129,12 @@ def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser
             assert widths[0] <= widths[1]
 
 
+def test_how_far_the_machine_was_busy_otherwise_stands_beside_the_audits(light: Watched) -> None:
+    text = light.page.locator("#set-aside").inner_text()
+    assert "given to other machines (steal) 0% in the median and 0% at most" in text
+    assert "(foreign load) 1% in the median and 1% at most" in text
+
+
 def test_commands_and_environment_are_there(light: Watched) -> None:
     assert "./netdyno run quick" in light.page.locator("#reproduce").inner_text()
     assert "AMD EPYC 7B13" in light.page.locator("#environment").inner_text()

@@ -63,12 +63,13 @@ def experiment() -> Experiment:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty."""
+    """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty; the machine may be busy."""
     return Bench(
         seed=1,
         generator=(*PYTHON, str(FAKES / "load.py")),
         pinning=Pinning(server=(), generator=(), note="not pinned: a test"),
         folder=tmp_path,
+        foreign_load="count",
     )
 
 

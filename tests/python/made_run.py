@@ -29,6 +29,7 @@ from netdyno.model import (
     GeneratorThread,
     Latency,
     LoadResult,
+    MachineObservation,
     Messages,
     Pinning,
     Plan,
@@ -246,6 +247,9 @@ def _measured(
         pinning=Pinning(server=(0,), generator=(1,), note=""),
         load=load,
         server=observation(contestant, load.requests.completed, load.connections.established, random),
+        machine=MachineObservation(
+            cores=2, window_s=WINDOW_S, steal_s=0.0, own_s=WINDOW_S, foreign_s=0.02 * WINDOW_S, switches=20_000
+        ),
         kernel={"TcpRetransSegs": 0, "ListenOverflows": 0},
         audits=tuple(
             Audit(name=name, passed=True, detail="as expected")

@@ -28,7 +28,7 @@ from netdyno import answers, cells, hdr, stats, words
 from netdyno.analysis import analyse
 from netdyno.findings import Analysis, ScenarioFindings
 from netdyno.levels import level_words
-from netdyno.model import Run, Trial
+from netdyno.model import MachineObservation, Run, Trial
 
 
 @pytest.fixture(scope="module")
@@ -481,3 +481,24 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
         "100%",
     ]
     assert words.listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(found: Analysis) -> None:
+    assert found.machine is not None
+    assert found.machine.trials == found.counts.valid
+    assert found.machine.foreign_median == found.machine.foreign_most == pytest.approx(0.01)  # of two cores
+    run = made_run()
+    valid = [trial for trial in run.trials if trial.status == "valid"][:3]
+    nothing = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=1.0, foreign_s=0.0, switches=0)
+    stolen = [replace(nothing, steal_s=steal) for steal in (0.0, 0.02, 0.04)]
+    few = [replace(one, machine=machine) for one, machine in zip(valid, stolen, strict=True)]
+    struck = replace(few[0], status="struck_out", machine=replace(nothing, steal_s=1.0))
+    machine = analyse(replace(run, trials=(*few, struck))).machine
+    assert machine is not None
+    assert (machine.trials, machine.foreign_most) == (3, 0.0)
+    assert (machine.steal_median, machine.steal_most) == (0.01, 0.02)
+
+
+def test_a_run_stored_before_the_machine_was_watched_says_nothing_of_it() -> None:
+    run = made_run()
+    assert analyse(replace(run, trials=tuple(replace(one, machine=None) for one in run.trials))).machine is None

@@ -7,6 +7,7 @@ import pytest
 
 from netdyno.audits import (
     completed,
+    foreign_load,
     harness_quiet,
     link,
     observation,
@@ -25,6 +26,7 @@ from netdyno.model import (
     Latency,
     Lateness,
     LoadResult,
+    MachineObservation,
     Messages,
     Plan,
     Relayed,
@@ -257,3 +259,66 @@ def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals
     found = link(totals, delay_s=0.02)
     assert not found.passed
     assert found.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
+
+
+NOBODY = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=0.0, switches=0)
+
+
+def machine(**fields: float) -> MachineObservation:
+    return msgspec.structs.replace(NOBODY, **fields)
+
+
+def failed(seen: MachineObservation) -> list[str]:
+    audits = foreign_load(seen, "strike-out")
+    assert [audit.name for audit in audits] == ["steal", "foreign_load"]
+    return [audit.name for audit in audits if not audit.passed]
+
+
+def test_stolen_time_strikes_out() -> None:
+    assert failed(machine(steal_s=0.04)) == []
+    assert failed(machine(steal_s=0.041)) == ["steal"]
+    assert failed(machine(steal_s=0.02, window_s=0.2)) == []  # two ticks say nothing in a short window
+    assert failed(machine(steal_s=0.03, window_s=0.2)) == ["steal"]
+
+
+def test_foreign_load_strikes_out() -> None:
+    assert failed(machine(foreign_s=0.1)) == []
+    assert failed(machine(foreign_s=0.101)) == ["foreign_load"]
+    assert failed(machine(foreign_s=0.03, window_s=0.2)) == []
+    assert failed(machine(foreign_s=0.031, window_s=0.2)) == ["foreign_load"]
+
+
+def test_what_the_kernel_does_at_context_switches_is_not_held_against_anybody() -> None:
+    assert failed(machine(foreign_s=0.19, switches=50_000)) == []
+    assert failed(machine(foreign_s=0.21, switches=50_000)) == ["foreign_load"]
+
+
+def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
+    steal, foreign = foreign_load(machine(foreign_s=0.6, steal_s=0.1), "strike-out", paced=True)
+    assert (steal.passed, foreign.passed) == (False, True)
+    assert foreign.detail.startswith(
+        "not judged, for the kernel's work on a link that it paces is among it: what netdyno"
+    )
+
+
+def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> None:
+    assert failed(machine(foreign_s=1.0, cores=64)) == ["foreign_load"]
+    assert failed(machine(foreign_s=0.4, cores=64)) == []
+
+
+def test_the_figures_are_told() -> None:
+    (_, foreign) = foreign_load(machine(foreign_s=0.75), "strike-out")
+    assert foreign.detail == "what netdyno had not started used 750 ms of the 2000 ms of 2 cores (limit 100 ms)"
+    (steal, _) = foreign_load(machine(steal_s=0.1, cores=1), "strike-out")
+    assert steal.detail == "the hypervisor gave others 100 ms of the 1000 ms of the only core (limit 20 ms)"
+
+
+def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
+    for audit in foreign_load(machine(steal_s=1.0, foreign_s=1.0), "count"):
+        assert audit.passed
+        assert audit.detail.startswith("not judged, for it is only counted: ")
+        assert "1000 ms of the 2000 ms" in audit.detail
+
+
+def test_a_kernel_that_does_not_tell_is_not_judged() -> None:
+    assert foreign_load(None, "strike-out") == ()

@@ -71,6 +71,7 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["run", "--blok", "2"], "No such option: --blok (Possible options: --blocks)"),
         (["run", "--blocks", "0"], "--blocks"),
         (["run", "--blocks", "many"], "--blocks"),
+        (["run", "--foreign-load", "ignore"], "--foreign-load"),
         (["run", "--duration", "5"], "--duration: '5' is not a duration"),
         (["run", "--duration", "0s"], "--duration: must be above 0"),
         (["run", "--contestant", SERVER + "x"], f"no server is called '{SERVER}x' (did you mean '{SERVER}'?)"),

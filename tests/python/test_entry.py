@@ -88,6 +88,11 @@ def test_help_is_there_also_when_something_has_changed_since(tree: Tree) -> None
     assert tree.calls() == ["cli --help"]
 
 
+def test_the_doctor_on_a_fresh_clone_waits_for_no_build(tree: Tree) -> None:
+    tree.run("doctor")
+    assert tree.calls() == [*SET_UP, "cli doctor"]
+
+
 def test_list_on_a_fresh_clone_builds_once_so_that_it_can_say_what_there_is(tree: Tree) -> None:
     tree.run("list")
     assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli list"]

@@ -22,7 +22,7 @@ from netdyno import contestants, lan
 from netdyno.bench import Bench
 from netdyno.inside import network_of
 from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
-from netdyno.model import Contestant, LoadResult, Scenario, Trial
+from netdyno.model import Contestant, LoadResult, MachineObservation, Scenario, Trial
 from netdyno.namespace import Namespace, NotAllowedError
 from netdyno.network import Place, network_for
 from netdyno.options import settings
@@ -32,6 +32,7 @@ from netdyno.transports import TRANSPORTS
 from netdyno.trial import run_trial
 from netdyno.triallog import TrialLog
 from netdyno.units import parse_rate
+from netdyno.watch import Watch
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 PAYLOAD = bytes(300_000)
@@ -275,6 +276,19 @@ def test_the_kernel_counts_at_the_servers_end(bench: Bench) -> None:
         subprocess.run([*network.load, sys.executable, "-c", knock], check=True)
         udp = [line.split() for line in (network.counters / "snmp").read_text().splitlines() if line.startswith("Udp:")]
         assert dict(zip(*udp, strict=True))["NoPorts"] == "1"
+
+
+def test_beside_a_link_that_the_kernel_paces_foreign_load_is_not_judged(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
+    monkeypatch.setattr(Watch, "machine", lambda _self: busy)
+    judging = bench._replace(foreign_load="strike-out")
+    with joined(parse_rate(RATE)):
+        pass  # it can be had
+    assert over_lan(contestant, judging, rate=RATE).status == "valid"
+    plain = over_lan(contestant, judging)
+    assert (plain.status, plain.reason.partition(":")[0]) == ("struck_out", "foreign_load")
 
 
 @pytest.mark.needs_build

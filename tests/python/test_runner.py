@@ -48,7 +48,13 @@ def execute(
     results = tmp_path / "results"
     asked = experiment.with_each(contestants=tuple(one.name for one in contestants))
     return runner.execute(
-        asked, contestants, results=results, build=fake_build, argv=["netdyno", "run"], display=display
+        asked,
+        contestants,
+        results=results,
+        build=fake_build,
+        argv=["netdyno", "run"],
+        display=display,
+        foreign_load="count",
     )
 
 
@@ -68,6 +74,7 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert "2 blocks of 4 trials (2 contestants) over loopback, about 0:0" in recorder.begun[0]
     assert recorder.closed == 1
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
+    assert run.environment["foreign_load"] == "count"
     assert outcome.interrupted == 0
 
 
@@ -86,6 +93,7 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
         build=fake_build,
         argv=[],
         display=recorder,
+        foreign_load="count",
     )
     run = store.load(outcome.folder / store.FILE_NAME)
     assert {(trial.levels["client"], trial.status, trial.reason) for trial in run.trials} == {
@@ -157,7 +165,8 @@ from netdyno.display import PlainDisplay
 build, results, toml = map(Path, sys.argv[1:])
 chosen = contestants.discover(build=build)[:1]
 asked = experiment.load(toml).with_each(contestants=(chosen[0].name,))
-runner.execute(asked, chosen, results=results, build=build, argv=[], display=PlainDisplay(sys.stdout))
+display = PlainDisplay(sys.stdout)
+runner.execute(asked, chosen, results=results, build=build, argv=[], display=display, foreign_load="count")
 """
 
 ENDLESS = """

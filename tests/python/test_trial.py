@@ -16,10 +16,11 @@ import pytest
 
 from netdyno import network, observe, transports
 from netdyno.bench import Bench
-from netdyno.model import Contestant, Scenario, Trial
+from netdyno.model import Contestant, MachineObservation, Scenario, Trial
 from netdyno.namespace import NotAllowedError
 from netdyno.plan import Cell
 from netdyno.trial import CLOSING_S, await_closes, run_trial
+from netdyno.watch import Watch
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 
@@ -265,6 +266,28 @@ def test_both_programs_are_bound_to_their_cores(contestant: Contestant, bench: B
     trial = run(spied, bench._replace(pinning=msgspec.structs.replace(bench.pinning, server=(core,))))
     assert trial.status == "valid"
     assert seen.read_text().strip() == str(core)
+
+
+def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = MachineObservation(cores=2, window_s=0.1, steal_s=0.0, own_s=0.05, foreign_s=0.1, switches=0)
+    monkeypatch.setattr(Watch, "machine", lambda _self: busy)
+    why = "foreign_load: what netdyno had not started used 100 ms of the 200 ms of 2 cores (limit 30 ms)"
+    trial = run(contestant, bench._replace(foreign_load="strike-out"))
+    assert (trial.status, trial.reason, trial.machine) == ("struck_out", why, busy)
+    trial = run(contestant, bench)
+    assert (trial.status, trial.reason, trial.machine) == ("valid", "", busy)
+
+
+def test_the_programs_of_a_trial_are_no_foreign_load(contestant: Contestant, bench: Bench) -> None:
+    trial = run(contestant, bench)
+    assert trial.server is not None
+    assert trial.machine is not None
+    used = trial.server.cpu_user_s + trial.server.cpu_system_s
+    assert trial.machine.own_s >= used
+    assert trial.machine.cores == len(os.sched_getaffinity(0))
+    assert 0 <= trial.machine.foreign_s <= trial.machine.cores * trial.machine.window_s
 
 
 # --- transports that carry messages ------------------------------------------------------------------------------

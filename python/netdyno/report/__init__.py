@@ -42,6 +42,7 @@ def html(analysis: Analysis) -> str:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["groupby_reason"] = _by_reason
+    environment.filters["share"] = words.share
     return environment.get_template("page.html.j2").render(
         analysis=analysis,
         links=words.listed(analysis.links),
