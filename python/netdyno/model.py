@@ -200,6 +200,7 @@ class Plan(Frozen):
     timeout_s: float
     round_s: float = 0.0
     look_every_s: float = 0.0
+    send_buffer: int = 0
 
 
 class ClientReport(Frozen):
