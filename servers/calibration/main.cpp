@@ -1,6 +1,7 @@
 // An instrument, not a contestant: answers after exactly programmed delays, with programmed stalls and faults, and
 // tells at the end what it did. One thread, on the loop of the epoll family.
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -39,7 +40,7 @@ struct Shared {
         by_part(settings.server),
         signals(std::move(signal_fd)),
         delays(make_delays(programme.delay, programme.seed)),
-        record(programme.record_arrivals),
+        record(programme),
         buffer(options.read_buffer) {
     by_part.write_mode = WriteMode::split;
   }
@@ -74,6 +75,7 @@ struct Shared {
 
 /// An answer that waits to be due.
 struct Answer {
+  std::uint64_t number;
   Clock::time_point arrived;
   std::chrono::nanoseconds delay;  // programmed
   Clock::time_point due;
@@ -96,6 +98,7 @@ class Client final : public Connection<Callback> {
     const auto now = Clock::now();
     const auto until = shared_.held_until(number_);
     if (until > now && !broken()) return shared_.loop.at(until, callback<&Client::on_input>(*this));
+    if (!shared_.begun && has_input()) begin(now);
     receive(shared_.buffer);
     next_ = effects.begin();
     done_ = now;
@@ -126,6 +129,18 @@ class Client final : public Connection<Callback> {
     go_on();
   }
 
+  bool has_input() const {
+    int bytes = 0;
+    return ioctl(fd(), FIONREAD, &bytes) == 0 && bytes > 0;
+  }
+
+  /// The first bytes of the first request: stalls count from here.
+  void begin(Clock::time_point now) {
+    shared_.begun = true;
+    shared_.first_request = now;
+    shared_.on_first_request();
+  }
+
   void after_service() {
     done_ = Clock::now();
     carry_out();
@@ -147,10 +162,6 @@ class Client final : public Connection<Callback> {
   }
 
   void add_answer(std::string header, std::string_view body) {
-    if (!std::exchange(shared_.begun, true)) {
-      shared_.first_request = done_;
-      shared_.on_first_request();
-    }
     shared_.record.arrived(done_);
     const auto delay = shared_.delays->next();
     auto due = done_ + delay;
@@ -158,9 +169,10 @@ class Client final : public Connection<Callback> {
       due = answers_.back().due;
       shared_.record.held_for_order();
     }
-    const Fate fate = shared_.programme.faults.of(++shared_.answers);
+    const std::uint64_t number = ++shared_.answers;
+    const Fate fate = shared_.programme.faults.of(number);
     const std::size_t header_size = header.size();
-    answers_.push_back({done_, due - done_, due, fate, header.append(body), header_size});
+    answers_.push_back({number, done_, due - done_, due, fate, header.append(body), header_size});
     waiting_bytes_ += cost(answers_.back());
   }
 
@@ -196,7 +208,7 @@ class Client final : public Connection<Callback> {
     for (; !answers_.empty() && answers_.front().due <= now; answers_.pop_front()) {
       Answer& answer = answers_.front();
       waiting_bytes_ -= cost(answer);
-      shared_.record.answered(answer.fate, answer.delay, now - answer.arrived);
+      shared_.record.answered(answer.number, answer.fate, answer.delay, now - answer.arrived);
       if (answer.fate == Fate::corrupted) corrupt(answer);
       if (answer.fate != Fate::lost) put(answer);
       if (answer.fate == Fate::duplicated) put(answer);

@@ -78,6 +78,7 @@ Settings parse_settings(int argc, const char* const* argv) {
     add_whole_number(app, "--duplicate", programme.faults.duplicate, "send every N-th answer twice");
     add_whole_number(app, "--corrupt", programme.faults.corrupt, "change a byte of every N-th answer");
     add_whole_number(app, "--record-arrivals", programme.record_arrivals, "tell when the first N requests came");
+    add_whole_number(app, "--warm-up", programme.warm_up, "leave the delays of the first N answers out of the totals");
     add_duration(app, "--look-out", programme.look_out,
                  "how long before an answer is due it stops sleeping (default 100us)");
     add_bytes(app, "--receive-buffer", programme.receive_buffer, {1, 1ULL << 30},

@@ -21,11 +21,12 @@ void Record::arrived(Clock::time_point at) {
   if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(at);
 }
 
-void Record::answered(Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual) {
+void Record::answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+                      std::chrono::nanoseconds actual) {
   if (fate == Fate::lost) ++lost_;
   if (fate == Fate::duplicated) ++duplicated_;
   if (fate == Fate::corrupted) ++corrupted_;
-  if (fate == Fate::lost || fate == Fate::corrupted) return;
+  if (fate == Fate::lost || fate == Fate::corrupted || number <= warm_up_) return;
   programmed_.record(programmed.count());
   actual_.record(actual.count());
 }

@@ -15,12 +15,14 @@ class Record {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Record(std::uint64_t arrivals_wanted) : arrivals_wanted_(arrivals_wanted) {}
+  explicit Record(const Programme& programme)
+      : arrivals_wanted_(programme.record_arrivals), warm_up_(programme.warm_up) {}
 
   /// A request that will be answered was read.
   void arrived(Clock::time_point at);
-  /// What becomes of an answer. Times are of answers that a verifying client can time: neither lost nor corrupted.
-  void answered(Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
+  /// What becomes of the answer of that number, from 1. Times are of answers after the warm-up that a verifying client
+  /// can time: neither lost nor corrupted.
+  void answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
   /// An answer had to wait for an earlier one of its connection.
   void held_for_order() { ++held_for_order_; }
   void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
@@ -36,6 +38,7 @@ class Record {
   };
 
   std::uint64_t arrivals_wanted_;
+  std::uint64_t warm_up_;
   std::vector<Clock::time_point> arrivals_;
   Clock::time_point first_{};
   Clock::time_point last_{};
