@@ -112,7 +112,7 @@ def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
 
 
 def test_messages_that_outgrow_the_send_buffer_are_sent_in_pieces(server: str) -> None:
-    """The kernel takes at most twice what was asked for (socket(7)), so a message of 1 MiB waits for room many times."""
+    """The kernel takes at most twice what was asked for (socket(7)): a message of 1 MiB waits for room many times."""
     options = ("--send-buffer", "16KiB", "--size", "1MiB", "--warmup", "0", "--duration", "200ms", "--json", "-")
     result = msgspec.json.decode(load(server, "-c", "1", *options).stdout, type=LoadResult)
     assert result.plan.send_buffer == 16 << 10
