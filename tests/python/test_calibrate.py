@@ -183,9 +183,9 @@ def test_no_answers_at_all_fail() -> None:
 # --- counts -------------------------------------------------------------------------------------------------------
 
 
-def with_messages(struck_out: bool = True, **counts: int) -> LoadResult:
+def with_messages(counts: dict[str, int] | None = None, struck_out: bool = True) -> LoadResult:
     load = loaded([1.0])
-    messages = {"sent": 100, "expected": 100, "lost": 5, "duplicated": 3, "corrupt": 2, **counts}
+    messages = {"sent": 100, "expected": 100, "lost": 5, "duplicated": 3, "corrupt": 2, **(counts or {})}
     audit = Audit(name="verification", passed=not struck_out, detail="")
     return msgspec.structs.replace(load, messages=msgspec.structs.replace(load.messages, **messages), audits=(audit,))
 
@@ -199,7 +199,7 @@ def test_counts_are_exact() -> None:
         ({"corrupt": 0}, "corrupted"),
         ({"sent": 99}, "sent"),
     ):
-        found = verdicts(cases.counted(with_messages(**counts), faults))
+        found = verdicts(cases.counted(with_messages(counts), faults))
         assert [name for name, passed in found.items() if not passed] == [fails]
 
 
