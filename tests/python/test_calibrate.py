@@ -345,16 +345,16 @@ def test_the_card_of_a_program_holds_every_attempt() -> None:
 WRK = """Running 4s test @ http://127.0.0.1:40213/x
   1 threads and 10 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
-    Latency    73.11us   60.62us   1.00s    99.21%
-    Req/Sec    98.15k     5.02k  103.22k    75.00%
+    Latency   100.02ms  238.23ms   1.00s    86.78%
+    Req/Sec   205.12k    54.59k  232.08k    93.75%
   Latency Distribution
-     50%   68.00us
-     75%   75.00us
-     90%   5.60ms
-     99%  181.00us
-  290311 requests in 4.00s, 36.82MB read
-Requests/sec:  72577.30
-Transfer/sec:      9.20MB
+     50%   38.00us
+     75%   55.00us
+     90%  499.93ms
+     99%  951.33ms
+  650868 requests in 4.00s, 40.97MB read
+Requests/sec: 162591.93
+Transfer/sec:     10.23MB
 """
 WRK2 = """Running 4s test @ http://127.0.0.1:40213/x
   1 threads and 10 connections
@@ -385,12 +385,13 @@ Transfer/sec:    119.23KB
 """
 
 
-def test_wrk_fails_the_stall_as_a_closed_loop_does() -> None:
+def test_wrk_fails_the_stall_at_p90() -> None:
+    """What wrk 4.1.0 printed over the stall of the card: it puts in what its closed loop left out, and not enough."""
     said = others.parse(WRK, "FILE")
-    assert (said.window_s, said.rate_hz) == (4.0, 72577.3)
-    assert said.percentiles_ns == {"p50": 68_000, "p90": 5_600_000, "p99": 181_000}
+    assert (said.window_s, said.rate_hz) == (4.0, 162591.93)
+    assert said.percentiles_ns == pytest.approx({"p50": 38_000, "p90": 499_930_000, "p99": 951_330_000})
     scored = others.score("wrk", said, 1.0, None)
-    assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": False}
+    assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": True}
 
 
 def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
@@ -408,7 +409,7 @@ def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
     file.write_text(WRK)
     text = shown([STALL], [others.read(f"wrk={file}")], width=100)
     line = next(line for line in text.splitlines() if line.startswith("  p90"))
-    assert line.rstrip().endswith("5.60 ms (-99.07%)")
+    assert line.rstrip().endswith("500 ms (-16.68%)")
     longer = others.read(f"wrk={file},stall=2s")
     assert longer.scores[0].truth == pytest.approx(1.6e9)
 
