@@ -183,6 +183,12 @@ nlohmann::ordered_json totals_json(const Totals& totals) {
 
 void print_totals(const Totals& totals) { print_line(totals_json(totals)); }
 
+void print_totals(const Totals& totals, const std::string& name, const std::string& json) {
+  auto all = totals_json(totals);
+  all[name] = nlohmann::ordered_json::parse(json);
+  print_line(all);
+}
+
 void print_totals_with_peers(const Totals& totals) {
   auto json = totals_json(totals);
   json["oversized"] = totals.oversized;

@@ -141,6 +141,8 @@ void add_connection_options(CLI::App& app, RawPlan& raw) {
       ->delimiter(',')
       ->type_name("A,B,...");
   add_choice(app, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
+  add_bytes(app, "--send-buffer", plan.send_buffer, {1, 1ULL << 30},
+            "SO_SNDBUF of each connection, over tcp (default: the system's)");
   add_choice(app, "--write-mode", plan.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
              "header and body of a message in one write or two (default gathered)");
 }
@@ -179,6 +181,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   if (plan.workload == Workload::lines || plan.workload == Workload::http)
     return fmt::format("--workload: {} carries echo, rpc and chat; want one of them", transport);
   if (!plan.nodelay) return fmt::format("--nodelay off is for tcp; {} has no such delay", transport);
+  if (plan.send_buffer > 0) return fmt::format("--send-buffer is for tcp; leave it out over {}", transport);
   if (plan.write_mode == WriteMode::split)
     return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
   const std::size_t longest = longest_in_a_datagram(plan.workload);

@@ -48,6 +48,7 @@ struct LoadPlan {
   Audience audience = Audience::others;  // chat: what the server does
   std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
   bool nodelay = true;
+  std::size_t send_buffer = 0;  // SO_SNDBUF; 0: as the system has it
   WriteMode write_mode = WriteMode::gathered;
   std::string json_file;  // empty: none; "-": stdout
   std::string hdr_file;   // empty: none

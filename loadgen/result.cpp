@@ -35,7 +35,8 @@ Json plan_json(const LoadPlan& plan) {
           {"duration_s", seconds(plan.duration)},
           {"timeout_s", seconds(plan.timeout)},
           {"round_s", seconds(plan.round)},
-          {"look_every_s", seconds(plan.look_every)}};
+          {"look_every_s", seconds(plan.look_every)},
+          {"send_buffer", plan.send_buffer}};
 }
 
 Json connections_json(const ConnectCounts& c) {

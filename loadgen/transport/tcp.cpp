@@ -37,6 +37,7 @@ class TcpTransport final : public Transport {
   TcpTransport(const LoadPlan& plan, const Slice& slice)
       : slice_(slice),
         nodelay_(plan.nodelay),
+        send_buffer_(static_cast<int>(plan.send_buffer)),
         server_(resolve(plan.url.host, plan.url.port)),
         sources_(resolve_sources(plan.source_ips)),
         fds_(slice.size()),
@@ -99,6 +100,8 @@ class TcpTransport final : public Transport {
     fd.reset(socket(server_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     set_nodelay(fd.get(), nodelay_);
+    if (send_buffer_ > 0 && setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_, sizeof send_buffer_) != 0)
+      return errno;
     if (!sources_.empty()) {
       const Address& source = sources_[slice_.global(connection) % sources_.size()];
       // ip(7): the port is chosen at connect, when the whole four-tuple is known, so that each source address has all.
@@ -145,6 +148,7 @@ class TcpTransport final : public Transport {
 
   Slice slice_;
   bool nodelay_;
+  int send_buffer_;
   Address server_;
   std::vector<Address> sources_;
   Poller poller_;

@@ -59,7 +59,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         contestants=contestants(safe),
         scenarios=tuple(_with_unsafe(_scenario(safe, one, level), run) for one in scenarios),
         claims=judge(run, level),
-        charts=charts(run),
+        charts=charts(safe),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
         set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
@@ -174,7 +174,10 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
 
 
 def _with_unsafe(findings: ScenarioFindings, run: Run) -> ScenarioFindings:
-    """What verification found of the unsafe stands beside the answer and changes nothing in it."""
+    """What verification found of the unsafe stands beside the answer and changes nothing in it; so does the name of
+    one that is not ranked."""
+    apart = unsafe.unranked_caveats(run, findings.scenario.name)
+    findings = replace(findings, caveats=(*apart, *findings.caveats))
     found = unsafe.of_scenario(run, findings.scenario.name, findings.levels)
     if not found:
         return findings

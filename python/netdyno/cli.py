@@ -160,6 +160,20 @@ def link(
 
 
 @app.command()
+def calibrate(
+    other: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND=FILE[,rate=R][,stall=DUR]", help="What wrk or wrk2 printed over the same stall."),
+    ] = None,
+    as_json: Json = False,
+) -> int:
+    """Score the load generator against a server that does exactly what it is told (about a minute)."""
+    from netdyno.calibrate import command
+
+    return command.run(other or (), as_json)
+
+
+@app.command()
 def chat(
     url: Annotated[str, typer.Argument(help="Where a server speaks the workload chat, such as tcp://127.0.0.1:7000.")],
     name: Annotated[

@@ -195,6 +195,7 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         summary=manifest.summary,
         caveats=manifest.caveats,
         unsafe=manifest.unsafe,
+        unranked=manifest.unranked,
         family=family,
     )
     return _with_code(about, sources(home / one.name))

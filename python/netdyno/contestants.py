@@ -82,8 +82,9 @@ def _is_contestant(entry: Path) -> bool:
 
 def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     manifest = parse_manifest(folder / f"{kind}.json")
-    if manifest.unsafe and kind == "client":
-        raise UserError(f"{folder / 'client.json'}: key 'unsafe': only a server can be unsafe")
+    for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
+        if value and kind == "client":
+            raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
     if manifest.kind == "cmake":
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
@@ -127,16 +128,17 @@ def by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server")
 
 
 def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[Contestant, ...]:
-    """Those whose name matches one of the globs, in name order; one that is unsafe only where it is named in full. A
-    pattern that matches nobody is a UserError."""
+    """Those whose name matches one of the globs, in name order; one that is unsafe or unranked only where it is
+    named in full. A pattern that matches nobody is a UserError."""
     chosen: dict[str, Contestant] = {}
     for pattern in patterns:
         matching = [c for c in contestants if _matches(c, pattern)]
         if not matching:
             names = [c.name for c in contestants]
-            unsafe = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-            if unsafe:
-                raise UserError(f"{pattern!r} matches only what is unsafe; name it in full: {', '.join(unsafe)}")
+            apart = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+            if apart:
+                what = "unsafe or not ranked"
+                raise UserError(f"{pattern!r} matches only what is {what}; name it in full: {', '.join(apart)}")
             raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names)}")
         chosen.update((c.name, c) for c in matching)
     return tuple(chosen[name] for name in sorted(chosen))
@@ -144,7 +146,7 @@ def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[
 
 def _matches(contestant: Contestant, pattern: str) -> bool:
     name = contestant.name
-    return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.unsafe)
+    return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.apart)
 
 
 def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:

@@ -37,6 +37,7 @@ def _contestants(kind: Kind) -> list[Row]:
             "clients": contestant.manifest.clients,
             "available": contestant.available,
             "why_not": contestant.why_not,
+            "unranked": contestant.manifest.unranked,
             "unsafe": contestant.manifest.unsafe,
             "caveats": contestant.manifest.caveats,
             "summary": contestant.manifest.summary,

@@ -32,7 +32,8 @@ class Manifest(Frozen):
 
     `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
     `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
-    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md).
+    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md), `unranked`
+    of one that is no contestant at all what it is instead (docs/adr/unranked.md).
     """
 
     kind: Literal["cmake", "command"]
@@ -49,8 +50,14 @@ class Manifest(Frozen):
     out_of_descriptors: Literal["waits", "closes"] = "waits"
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
+    unranked: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is in no pattern, ranking, figure or claim."""
+        return bool(self.unsafe or self.unranked)
 
 
 class Contestant(Frozen):
@@ -76,7 +83,7 @@ class CodeSize(Frozen):
 class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
-    stored before it was recorded has none. `unsafe` is the manifest's."""
+    stored before it was recorded has none. `unsafe` and `unranked` are the manifest's."""
 
     kind: Literal["server", "client", "shared"]
     name: str
@@ -84,6 +91,7 @@ class About(Frozen):
     summary: str = ""
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
+    unranked: str = ""
     code: CodeSize | None = None
     why_no_code: str = ""
     family: tuple[str, ...] = ()
@@ -200,6 +208,7 @@ class Plan(Frozen):
     timeout_s: float
     round_s: float = 0.0
     look_every_s: float = 0.0
+    send_buffer: int = 0
 
 
 class ClientReport(Frozen):

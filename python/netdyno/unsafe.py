@@ -1,5 +1,6 @@
-"""What is said of contestants that give wrong answers on purpose: they are in no ranking, figure or claim, and stand
-apart with what verification found (docs/adr/unsafe.md). Pure functions."""
+"""What is said of servers that are in no ranking, figure or claim. Those that give wrong answers on purpose stand apart
+with what verification found (docs/adr/unsafe.md); one that is no contestant is only named (docs/adr/unranked.md). Pure
+functions."""
 
 from __future__ import annotations
 
@@ -30,13 +31,23 @@ def names(run: Run) -> Mapping[str, str]:
     return {about.name: about.unsafe for about in run.about if about.kind == "server" and about.unsafe}
 
 
+def unranked(run: Run) -> Mapping[str, str]:
+    """Those of a run that are no contestants, each with what it is instead."""
+    return {about.name: about.unranked for about in run.about if about.kind == "server" and about.unranked}
+
+
+def refused(run: Run) -> Mapping[str, str]:
+    """All of them, each with the word for it."""
+    return dict.fromkeys(names(run), "unsafe") | dict.fromkeys(unranked(run), "not ranked")
+
+
 def without(run: Run) -> Run:
-    """The run as if they had not taken part."""
-    absent = names(run)
+    """The run as if none of them had taken part."""
+    absent = refused(run)
     return msgspec.structs.replace(
         run,
         trials=tuple(trial for trial in run.trials if trial.contestant not in absent),
-        about=tuple(about for about in run.about if not about.unsafe),
+        about=tuple(about for about in run.about if not (about.unsafe or about.unranked)),
     )
 
 
@@ -91,6 +102,13 @@ def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
     """What a reader must know of each."""
     why = {one.contestant: one.why for one in found}
     return tuple(f"{name} is UNSAFE and in no ranking, figure or claim: {text}." for name, text in why.items())
+
+
+def unranked_caveats(run: Run, scenario: str) -> tuple[str, ...]:
+    """The same of each that is no contestant and had a trial of the scenario."""
+    measured = {trial.contestant for trial in run.trials if trial.scenario == scenario}
+    found = {name: why for name, why in unranked(run).items() if name in measured}
+    return tuple(f"{name} is in no ranking, figure or claim: it is {why}." for name, why in sorted(found.items()))
 
 
 def explained(found: Sequence[Unsafe]) -> str:

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "callback.hpp"
+#include "common/epoll/callback.hpp"
 #include "common/epoll/connection.hpp"
 #include "common/epoll/grace.hpp"
 #include "common/epoll/loop.hpp"

@@ -21,7 +21,7 @@ TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_tota
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    everyone = [found for found in contestants.discover() if not found.manifest.unsafe]
+    everyone = [found for found in contestants.discover() if not found.manifest.apart]
     smoke = experiment.load(ROOT / "experiments" / "smoke.toml")
     outcome = runner.execute(
         smoke.with_each(contestants=tuple(one.name for one in everyone)),
@@ -50,7 +50,7 @@ def test_every_contestant_that_can_run_completes_every_cell(run: Run) -> None:
     for trial in run.trials:
         wanted = {"skipped"} if trial.contestant in excused else {"valid", "struck_out"}
         assert trial.status in wanted, trial.reason
-    everybody = {found.name for found in contestants.discover() if not found.manifest.unsafe}
+    everybody = {found.name for found in contestants.discover() if not found.manifest.apart}
     assert {trial.contestant for trial in run.trials} == everybody
 
 

@@ -222,7 +222,7 @@ def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(nam
         needs = {need for need in claim.needs if parse.LIBRARY.fullmatch(need)}
         assert needs <= libraries
         for cells in named(claim):
-            assert set(cells.at.get("contestant", ())) <= {one.name for one in servers if not one.manifest.unsafe}
+            assert set(cells.at.get("contestant", ())) <= {one.name for one in servers if not one.manifest.apart}
             assert set(cells.at.get("client", ())) <= {"netdyno-load", *(one.name for one in clients)}
 
 

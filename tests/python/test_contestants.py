@@ -160,13 +160,26 @@ def test_who_is_unsafe_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
     assert [one.name for one in select(everyone, ["*"])] == ["safe"]
     assert [one.name for one in select(everyone, ["safe*"])] == ["safe"]
     assert [one.name for one in select(everyone, ["*", "safe-not"])] == ["safe", "safe-not"]
-    with pytest.raises(UserError, match=r"'\*-not' matches only what is unsafe; name it in full: safe-not"):
+    with pytest.raises(
+        UserError, match=r"'\*-not' matches only what is unsafe or not ranked; name it in full: safe-not"
+    ):
         select(everyone, ["*-not"])
 
 
 def test_no_client_can_be_unsafe(tmp_path: Path) -> None:
     add(tmp_path, "wrong", GOOD | {"unsafe": "asks wrong"}, "client")
     with pytest.raises(UserError, match=r"wrong/client.json: key 'unsafe': only a server can be unsafe"):
+        discover(tmp_path, tmp_path, "client")
+
+
+def test_what_is_no_contestant_is_chosen_only_by_its_full_name(tmp_path: Path) -> None:
+    add(tmp_path, "good")
+    add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"})
+    everyone = discover(tmp_path, tmp_path)
+    assert [one.name for one in select(everyone, ["*"])] == ["good"]
+    assert [one.name for one in select(everyone, ["*", "gauge"])] == ["gauge", "good"]
+    add(tmp_path, "gauge", GOOD | {"unranked": "an instrument"}, "client")
+    with pytest.raises(UserError, match=r"gauge/client.json: key 'unranked': only a server can be unranked"):
         discover(tmp_path, tmp_path, "client")
 
 

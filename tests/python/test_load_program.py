@@ -111,6 +111,20 @@ def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
     assert result.messages.received == result.messages.sent
 
 
+def test_messages_that_outgrow_the_send_buffer_are_sent_in_pieces(server: str) -> None:
+    """The kernel takes at most twice what was asked for (socket(7)): a message of 1 MiB waits for room many times."""
+    options = ("--send-buffer", "16KiB", "--size", "1MiB", "--warmup", "0", "--duration", "200ms", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "1", *options).stdout, type=LoadResult)
+    assert result.plan.send_buffer == 16 << 10
+    assert result.messages.received == result.messages.sent > 0
+
+
+def test_a_datagram_has_no_send_buffer_option() -> None:
+    done = load("udp://127.0.0.1:7000", "--send-buffer", "16KiB")
+    assert done.returncode == 2
+    assert "--send-buffer is for tcp" in done.stderr
+
+
 def test_a_connection_lingers_when_told(server: str) -> None:
     """It is still open when the window has long been over."""
     reader, writer = os.pipe()

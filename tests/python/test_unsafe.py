@@ -107,6 +107,8 @@ def test_no_claim_stands_on_it() -> None:
     assert judged(run).verdict == "confirmed"
     one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
     assert (one.verdict, one.reason) == ("not_testable", f"{LOCK} is unsafe and in no claim")
+    other = judged(replace(run, about=(About(kind="server", name=LOCK, unranked="an instrument"),)))
+    assert (other.verdict, other.reason) == ("not_testable", f"{LOCK} is not ranked and in no claim")
 
 
 def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
@@ -127,3 +129,22 @@ def test_a_claim_on_code_leaves_its_code_out() -> None:
     assert judged(run).verdict == "refuted"
     unsafe_one = tuple(replace(one, unsafe=WHY_UNSAFE if one.name == COROUTINES else "") for one in run.about)
     assert judged(replace(run, about=unsafe_one)).verdict == "confirmed"
+
+
+# --- what is no contestant at all ---------------------------------------------------------------------------------
+
+
+def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
+    run = made_run()
+    about = (replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])
+    found = analyse(replace(run, about=about))
+    without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
+    assert found.contestants == without.contestants
+    for one, other in zip(found.scenarios, without.scenarios, strict=True):
+        assert (one.standings, one.cells, one.sentence, one.unsafe) == (
+            other.standings,
+            other.cells,
+            other.sentence,
+            (),
+        )
+        assert one.caveats == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *other.caveats)

@@ -9,7 +9,7 @@ them make that easier, so there Holm's correction spans all comparisons of the c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -30,14 +30,14 @@ MOST_SIDES = 6
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
-    """The verdict on every claim of the run's experiment, in their order. Who is unsafe enters none."""
-    safe, refused = unsafe.without(run), unsafe.names(run)
+    """The verdict on every claim of the run's experiment, in their order. Who is unsafe or not ranked enters none."""
+    safe, refused = unsafe.without(run), unsafe.refused(run)
     return tuple(_judge(claim, safe, refused, level) for claim in run.experiment.claims)
 
 
-def _judge(claim: Claim, run: Run, refused: Collection[str], level: float) -> Judged:
+def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> Judged:
     planned = [step for test in claim.tests for step in steps(test, run)]
-    lacking = missing_need(claim.needs, run) or _names_unsafe(planned, refused)
+    lacking = missing_need(claim.needs, run) or _names_refused(planned, refused)
     if lacking:
         return Judged(claim, "not_testable", lacking, (), "", ())
     gaps = [missing_levels(test, run) for test in claim.tests]
@@ -54,10 +54,11 @@ def _judge(claim: Claim, run: Run, refused: Collection[str], level: float) -> Ju
     )
 
 
-def _names_unsafe(planned: Sequence[Step], refused: Collection[str]) -> str:
+def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> str:
     named = {str(name) for step in planned for cells in step.cells for name in cells.at.get(CONTESTANT, ())}
     found = sorted(named.intersection(refused))
-    return f"{words.listed(found)} {'is' if len(found) == 1 else 'are'} unsafe and in no claim" if found else ""
+    what = " or ".join(sorted({refused[name] for name in found}))
+    return f"{words.listed(found)} {'is' if len(found) == 1 else 'are'} {what} and in no claim" if found else ""
 
 
 def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerdict, str]:

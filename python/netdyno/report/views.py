@@ -383,8 +383,12 @@ def code(about: Sequence[About]) -> Table:
     return Table(headings, tuple(_code_row(one, about) for one in about))
 
 
+def _kind(one: About) -> str:
+    return f"{one.kind}, UNSAFE" if one.unsafe else f"{one.kind}, not ranked" if one.unranked else one.kind
+
+
 def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
-    kind = "shared code" if one.kind == "shared" else f"{one.kind}, UNSAFE" if one.unsafe else one.kind
+    kind = "shared code" if one.kind == "shared" else _kind(one)
     who = (one.name, kind, one.model, ", ".join(one.family) or words.DASH)
     size = one.code
     if size is None:

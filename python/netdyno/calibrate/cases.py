@@ -1,0 +1,192 @@
+"""The cases of the card: a programme for the server, a load, and what a right generator reads. Data and pure
+functions. Server and generator count the same messages: a load has no warm-up, or the server leaves out as many
+answers as it has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from netdyno.calibrate import truths
+from netdyno.calibrate.done import Done
+from netdyno.calibrate.scores import QUANTILES, Score, at, exactly, within
+from netdyno.model import LoadResult
+
+STALL_S = 1.0
+WINDOW_S = 4.0
+STALLED_PERCENTILES = ("p90", "p99", "p99.9")
+RATE_BOUND = 0.01
+GRID_BOUND = 0.1
+"""How far from its place an arrival of constant gaps may be at the 99th percentile, in gaps."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One trial. Its name is unique and goes before the names of its scores."""
+
+    name: str
+    about: str
+    server: tuple[str, ...]
+    load: tuple[str, ...]
+    judge: Callable[[LoadResult, Done], tuple[Score, ...]]
+    warmup: str = "0ms"
+
+
+def response_percentiles(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """Against what the server really did to the same messages. That it kept its programme is scored first, as
+    everything else stands on it."""
+    kept = (
+        within("server kept its programme, p99", at(done.delay_programmed_ns, "p99"), at(done.delay_actual_ns, "p99")),
+    )
+    names = ("p50", "p99", "p99.9")
+    read = load.latency.response_ns
+    return kept + tuple(within(name, at(done.delay_actual_ns, name), at(read, name)) for name in names)
+
+
+def stalled(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """All messages stood still: S - (1-q)T at three percentiles."""
+    return _stalled(load, done, STALLED_PERCENTILES, 1.0)
+
+
+def stalled_connection(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """One connection of all: the others' messages are in the distribution, too."""
+    return _stalled(load, done, ("p99", "p99.9"), 1 / load.plan.connections)
+
+
+def _stalled(load: LoadResult, done: Done, percentiles: tuple[str, ...], share: float) -> tuple[Score, ...]:
+    if not done.stalls:
+        return (exactly("stalls carried out", 1, 0),)
+    stall_ns, window_ns = done.stalls[0].actual_ns, load.plan.duration_s * 1e9
+    return tuple(
+        within(
+            name,
+            truths.stall_percentile(stall_ns, window_ns, QUANTILES[name], share),
+            at(load.latency.response_ns, name),
+            service=at(load.latency.service_ns, name),
+        )
+        for name in percentiles
+    )
+
+
+def hidden(load: LoadResult, _: Done) -> tuple[Score, ...]:
+    """A closed loop is asked for nothing but that it is labelled so: what it reads stands beside the open loop's."""
+    closed = int(load.plan.arrivals == "closed")
+    return (exactly("labelled as closed", 1, closed, service=at(load.latency.service_ns, "p99")),)
+
+
+def counted(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """A corrupted answer is no answer: it counts as lost, too (protocol/load-result.md)."""
+    found = load.messages
+    refused = any(audit.name == "verification" and not audit.passed for audit in load.audits)
+    return (
+        exactly("lost (with corrupted)", done.lost + done.corrupted, found.lost),
+        exactly("duplicated", done.duplicated, found.duplicated),
+        exactly("corrupted", done.corrupted, found.corrupt),
+        exactly("sent", done.arrived, found.sent),
+        exactly("the trial is struck out", 1, int(refused)),
+    )
+
+
+def rate(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """The rate at which messages came to the server, and the one that the generator says it had."""
+    asked = load.plan.rate_hz or 0.0
+    arrived = 1e9 * (done.arrived - 1) / done.arrivals_span_ns if done.arrivals_span_ns else 0.0
+    said = load.requests.sent / load.plan.duration_s
+    return (
+        Score(name="arrived", unit="hz", rule="within", truth=asked, measured=arrived, bound=RATE_BOUND),
+        Score(name="said to be sent", unit="hz", rule="within", truth=arrived, measured=said, bound=RATE_BOUND),
+    )
+
+
+def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """Exponential gaps: Anderson-Darling with the asked rate, at the 1% level."""
+    statistic = truths.exponential_gaps(done.arrivals_ns, load.plan.rate_hz or 0.0)
+    return (
+        Score(
+            name="gaps exponential, A²", unit="statistic", rule="at most", truth=truths.AD_CRITICAL, measured=statistic
+        ),
+    )
+
+
+def constant(load: LoadResult, done: Done) -> tuple[Score, ...]:
+    """Equal gaps: on the grid, and told apart from exponential ones, so that the test of those is seen to refuse."""
+    asked = load.plan.rate_hz or 0.0
+    off = truths.off_the_grid(done.arrivals_ns, asked, 0.99)
+    statistic = truths.exponential_gaps(done.arrivals_ns, asked)
+    critical = truths.AD_CRITICAL
+    return (
+        Score(name="off the grid, p99, in gaps", unit="share", rule="at most", truth=GRID_BOUND, measured=off),
+        Score(name="gaps not exponential, A²", unit="statistic", rule="at least", truth=critical, measured=statistic),
+    )
+
+
+def _open(connections: int, rate_hz: int, duration: str, *more: str) -> tuple[str, ...]:
+    return ("-c", str(connections), "--rate", str(rate_hz), "--duration", duration, *more)
+
+
+def _delayed(name: str, about: str, delay: str) -> Case:
+    """1000 messages a second, 500 of them before the window. Few wait on one of 400 connections, so hardly any answer
+    is held back by an earlier one."""
+    server = ("--delay", delay, "--warm-up", "500")
+    return Case(name, about, server, _open(400, 1000, "4s"), response_percentiles, warmup="500ms")
+
+
+# A stall begins just before a message is due, so that the formula holds for whole messages: with n of them in the
+# window, the one at rank qn is due (1-q)T after the stall began. Large ones take a while to come.
+_STALL = ("--stall", "at=1999ms,for=1s")
+_STALL_OF_LARGE = ("--stall", "at=1996ms,for=1s")
+_STALL_OF_ONE = ("--stall", "at=1999ms,for=1s,connection=1")
+_SOCKETS = "64KiB"
+_WINDOW = "4s"
+
+CASES = (
+    _delayed("constant 200 ms", "every answer after 200 ms", "constant:200ms"),
+    _delayed("bimodal 10, 100 ms", "98.5% after 10 ms, the others after 100 ms", "bimodal:10ms,100ms,0.985"),
+    _delayed("exponential 20 ms", "exponentially distributed delays with a mean of 20 ms", "exponential:20ms"),
+    Case("stall", "the server stands still for 1 s of 4 s", _STALL, _open(10, 1000, _WINDOW), stalled),
+    Case(
+        "stall, full sockets",
+        "the same with messages of 256 KiB through socket buffers of 64 KiB",
+        (*_STALL_OF_LARGE, "--receive-buffer", _SOCKETS, "--read-buffer", "256KiB"),
+        _open(1, 25, _WINDOW, "--size", "256KiB", "--send-buffer", _SOCKETS),
+        stalled,
+    ),
+    Case(
+        "stall, closed loop",
+        "the same in a closed loop, to show what it hides",
+        _STALL,
+        ("-c", "10", "--duration", _WINDOW),
+        hidden,
+    ),
+    Case(
+        "stall, one connection",
+        "one of 10 connections stands still for 1 s",
+        _STALL_OF_ONE,
+        _open(10, 1000, _WINDOW),
+        stalled_connection,
+    ),
+    Case(
+        "faults",
+        "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
+        ("--lose", "97", "--corrupt", "83", "--duplicate", "89"),
+        _open(20, 2000, "2s", "--timeout", "1s"),
+        counted,
+    ),
+    Case("rate", "5000 messages a second", (), _open(20, 5000, "2s"), rate),
+    Case(
+        "Poisson arrivals",
+        "250 messages a second at random times",
+        ("--record-arrivals", "1000"),
+        _open(100, 250, _WINDOW, "--arrivals", "poisson"),
+        poisson,
+    ),
+    Case(
+        "constant arrivals",
+        "100 messages a second at equal gaps",
+        ("--record-arrivals", "1000"),
+        _open(100, 100, _WINDOW),
+        constant,
+    ),
+)
+WORKLOAD = "lines"
+"""Of all cases: an answer is a line, so the server knows one message from the next."""

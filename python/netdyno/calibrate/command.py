@@ -1,0 +1,45 @@
+"""`netdyno calibrate`: run the cases, show the card."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from netdyno import contestants, pinning
+from netdyno.calibrate import card, others
+from netdyno.calibrate.cases import CASES
+from netdyno.calibrate.running import Programs, attempt, run_all
+from netdyno.errors import UserError
+from netdyno.paths import build_dir, generator_path
+
+SERVER = "calibration"
+
+
+def run(other: Sequence[str], as_json: bool) -> int:
+    """0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
+    beside = [others.read(option) for option in other]
+    programs = _programs()
+    console = Console(stderr=True)
+    console.print(f"netdyno: calibrating the load generator, about a minute. {programs.pinning.note}.", soft_wrap=True)
+    results = run_all(
+        CASES, lambda case: attempt(case, programs), lambda text: console.print(f"  {text}", highlight=False)
+    )
+    if as_json:
+        print(json.dumps(card.as_json(results, beside, programs.pinning.note)))
+    else:
+        Console(file=sys.stdout, highlight=False).print(card.render(results, beside, programs.pinning.note))
+    return 0 if all(result.passed for result in results) else 1
+
+
+def _programs() -> Programs:
+    build = build_dir()
+    server = contestants.by_name(contestants.discover(build=build), SERVER)
+    if not server.available:
+        raise UserError(f"{SERVER} cannot be started: {server.why_not}")
+    generator = generator_path(build)
+    if not generator.is_file():
+        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
+    return Programs(server.command, (str(generator),), pinning.choose())

@@ -1,0 +1,72 @@
+"""One property of a generator, measured, beside its known truth. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from netdyno.model import Distribution
+
+Unit = Literal["ns", "count", "hz", "share", "statistic"]
+Rule = Literal["within", "exactly", "at most", "at least"]
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+WITHIN = 0.02
+"""How far a time may be from its truth."""
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """`truth` is what `measured` is held against, by `rule`: within a relative `bound`, exactly, or as a limit. `error`
+    is relative to the truth (absolute for counts; None where the truth is a limit). `service` is what a clock that
+    starts at the actual send reads beside it, in ns."""
+
+    name: str
+    unit: Unit
+    rule: Rule
+    truth: float
+    measured: float
+    bound: float = 0.0
+    service: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        if self.rule in ("at most", "at least"):
+            return None
+        off = self.measured - self.truth
+        if self.rule == "exactly":
+            return off
+        return off / self.truth if self.truth else math.inf
+
+    @property
+    def passed(self) -> bool:
+        if not math.isfinite(self.measured):
+            return False
+        match self.rule:
+            case "within":
+                return self.error is not None and abs(self.error) <= self.bound
+            case "exactly":
+                return self.measured == self.truth
+            case "at most":
+                return self.measured <= self.truth
+            case "at least":
+                return self.measured >= self.truth
+
+
+def at(distribution: Distribution, name: str) -> float:
+    """The value of a distribution at a percentile of QUANTILES; NaN where it is empty."""
+    if not distribution.count:
+        return math.nan
+    value: int = getattr(distribution, name.replace(".", ""))
+    return float(value)
+
+
+def within(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
+    """A time."""
+    return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
+
+
+def exactly(name: str, truth: int, measured: int, service: float | None = None) -> Score:
+    """A count."""
+    return Score(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)

@@ -1,0 +1,250 @@
+"""The calibration server does what it is programmed to do, and says so. Delays are lower bounds here, which no busy
+machine can break; counts are exact."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.golden import wire
+from tests.support.client import Client
+from tests.support.server import Server, run, serving
+
+from netdyno import hdr
+from netdyno.calibrate.done import Done
+from netdyno.contestants import by_name, discover
+
+pytestmark = pytest.mark.needs_build
+COMMAND = by_name(discover(), "calibration").command
+MS = 10**6
+
+
+def done(server: Server) -> Done:
+    """What it says at its end."""
+    return msgspec.convert(server.stop()["calibration"], Done)
+
+
+def ask(client: Client, count: int) -> list[bytes]:
+    """The answers to that many lines, sent at once and followed by the end of the stream."""
+    client.send(b"".join(b"line %d\n" % number for number in range(1, count + 1)))
+    client.half_close()
+    return client.rest().splitlines(keepends=True)
+
+
+def programmed(*options: str, count: int) -> Done:
+    """What the server tells of that many answers under a programme."""
+    with serving(COMMAND, "--workload", "lines", *options) as server:
+        with Client(server.address) as client:
+            assert len(ask(client, count)) == count
+        return done(server)
+
+
+def histogram(text: str) -> Counter[int]:
+    """How often each delay was programmed, in whole milliseconds."""
+    decoded = hdr.decode(text)
+    pairs = zip(decoded.highest, decoded.counts, strict=True)
+    return Counter({round(int(value) / MS): int(count) for value, count in pairs})
+
+
+@pytest.fixture
+def delayed() -> Iterator[Server]:
+    """A server that answers after 100 ms."""
+    with serving(COMMAND, "--workload", "rpc", "--delay", "constant:100ms") as server:
+        yield server
+
+
+def test_an_answer_is_held_back_for_its_delay(delayed: Server) -> None:
+    with Client(delayed.address) as client:
+        begin = time.monotonic()
+        client.send(wire.frame(wire.request(1, b"s")))
+        assert client.frame() == wire.response(1, b"s")
+        assert time.monotonic() - begin >= 0.1
+    told = done(delayed)
+    assert (told.arrived, told.delay_programmed_ns.count, told.delay_programmed_ns.mean) == (1, 1, 100 * MS)
+    assert told.delay_actual_ns.mean >= 100 * MS
+
+
+def test_answers_that_wait_hold_up_nobody(delayed: Server) -> None:
+    """One after the other they would take 5 s."""
+    with Client(delayed.address) as client:
+        begin = time.monotonic()
+        client.send(b"".join(wire.frame(wire.request(number, b"s")) for number in range(50)))
+        assert [client.frame() for _ in range(50)] == [wire.response(number, b"s") for number in range(50)]
+        assert time.monotonic() - begin < 4
+
+
+def test_the_delays_of_a_file_come_in_its_order_over_and_over(tmp_path: Path) -> None:
+    file = tmp_path / "delays"
+    file.write_text("# rising, so that none waits for an earlier one\n1ms\n3ms\n\n5ms\n")
+    told = programmed("--delay", f"file:{file}", count=3)
+    assert histogram(told.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 1}
+    assert told.held_for_order == 0
+    # the fourth is 1 ms, and waits for the third of its connection
+    told = programmed("--delay", f"file:{file}", count=4)
+    assert histogram(told.delay_programmed_ns.histogram) == {1: 1, 3: 1, 5: 2}
+    assert told.held_for_order == 1
+
+
+def test_a_seed_gives_the_same_delays_again() -> None:
+    """From many connections, each with one answer, so that none is held back by another."""
+
+    def drawn(*options: str) -> str:
+        with serving(COMMAND, "--workload", "lines", "--delay", "exponential:2ms", *options) as server:
+            for _ in range(100):
+                with Client(server.address) as client:
+                    assert ask(client, 1) == [b"line 1\n"]
+            return done(server).delay_programmed_ns.histogram
+
+    assert drawn() == drawn("--seed", "1")
+    assert drawn() != drawn("--seed", "2")
+
+
+def test_exponential_delays_have_their_mean() -> None:
+    """1000 draws with a fixed seed: the mean's deviation is known, and would be 3% by chance."""
+    with serving(COMMAND, "--workload", "lines", "--delay", "exponential:100us") as server:
+        with Client(server.address) as client:
+            for _ in range(1000):
+                client.send(b"line\n")
+                assert client.receive(5) == b"line\n"
+        told = done(server).delay_programmed_ns
+    assert told.count == 1000
+    assert told.mean == pytest.approx(100_000, rel=0.1)
+    assert told.p50 == pytest.approx(69_300, rel=0.15)
+
+
+def test_bimodal_delays_have_two_values() -> None:
+    told = programmed("--delay", "bimodal:0ms,40ms,0", count=1)
+    assert histogram(told.delay_programmed_ns.histogram) == {40: 1}
+    told = programmed("--delay", "bimodal:2ms,40ms,1", count=500)
+    assert histogram(told.delay_programmed_ns.histogram) == {2: 500}
+
+
+def test_the_warm_up_is_left_out_of_the_delays() -> None:
+    told = programmed("--warm-up", "30", count=100)
+    assert told.arrived == 100
+    assert told.delay_programmed_ns.count == told.delay_actual_ns.count == 70
+
+
+@pytest.mark.parametrize("workload", ["lines", "rpc"])
+def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
+    """Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice."""
+    faults = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
+    numbers = range(1, 46)
+    lost = {number for number in numbers if number % 10 == 0}
+    corrupted = {number for number in numbers if number % 15 == 0} - lost
+    twice = {number for number in numbers if number % 4 == 0} - lost - corrupted
+    asked = {
+        "lines": {number: b"line %d\n" % number for number in numbers},
+        "rpc": {number: wire.frame(wire.request(number, b"stamp")) for number in numbers},
+    }[workload]
+    right = asked if workload == "lines" else {n: wire.frame(wire.response(n, b"stamp")) for n in numbers}
+    with serving(COMMAND, "--workload", workload, *faults) as server:
+        with Client(server.address) as client:
+            client.send(b"".join(asked.values()))
+            client.half_close()
+            said = client.rest()
+        told = done(server)
+    wanted = b""
+    for number in numbers:
+        answer = bytearray(right[number])
+        if number in corrupted:
+            answer[-2 if workload == "lines" else -1] ^= 0x80
+        wanted += bytes(answer) * (0 if number in lost else 2 if number in twice else 1)
+    assert said == wanted
+    assert (told.lost, told.corrupted, told.duplicated) == (len(lost), len(corrupted), len(twice))
+    assert told.arrived == 45
+    assert told.delay_actual_ns.count == 45 - len(lost) - len(corrupted)
+
+
+def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
+    with (
+        serving(COMMAND, "--workload", "lines", "--stall", "at=100ms,for=700ms") as server,
+        Client(server.address) as first,
+    ):
+        begin = time.monotonic()
+        first.send(b"first\n")
+        assert first.receive(6) == b"first\n"
+        while time.monotonic() - begin < 0.3:
+            time.sleep(0.01)  # until well into the stall
+        with Client(server.address) as second:  # the kernel connects it
+            second.send(b"second\n")
+            assert second.receive(7) == b"second\n"
+            assert time.monotonic() - begin >= 0.8
+        (stall,) = done(server).stalls
+    assert stall.programmed_ns == 700 * MS
+    assert stall.actual_ns > 500 * MS
+    assert stall.began_ns >= 100 * MS
+    assert stall.began_ns + stall.actual_ns >= 800 * MS
+    assert stall.connection is None
+
+
+def test_a_stalled_connection_holds_up_no_other() -> None:
+    with (
+        serving(COMMAND, "--workload", "lines", "--stall", "at=0ms,for=1s,connection=2") as server,
+        Client(server.address) as first,
+    ):
+        begin = time.monotonic()
+        first.send(b"first\n")
+        assert first.receive(6) == b"first\n"
+        with Client(server.address) as second:
+            second.send(b"second\n")
+            for _ in range(10):
+                first.send(b"again\n")
+                assert first.receive(6) == b"again\n"
+            beside = time.monotonic() - begin
+            assert second.receive(7) == b"second\n"
+            assert time.monotonic() - begin >= 1
+        assert beside < 1
+        (stall,) = done(server).stalls
+    assert (stall.connection, stall.programmed_ns, stall.actual_ns) == (2, 1000 * MS, 1000 * MS)
+
+
+def test_a_stall_does_not_hold_up_the_end() -> None:
+    with (
+        serving(COMMAND, "--workload", "lines", "--stall", "at=0ms,for=1m") as server,
+        Client(server.address) as client,
+    ):
+        client.send(b"line\n")
+        (stall,) = done(server).stalls  # the conformance suite's limit: a clean end within seconds
+    assert stall.actual_ns < 30_000 * MS
+
+
+def test_it_tells_when_requests_came() -> None:
+    with serving(COMMAND, "--workload", "lines", "--record-arrivals", "3") as server:
+        with Client(server.address) as client:
+            for _ in range(5):
+                client.send(b"line\n")
+                assert client.receive(5) == b"line\n"
+        told = done(server)
+    assert told.arrived == 5
+    assert len(told.arrivals_ns) == 3
+    assert told.arrivals_ns[0] == 0 < told.arrivals_ns[1] < told.arrivals_ns[2] < told.arrivals_span_ns
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--delay", "constant"),
+        ("--delay", "constant:5"),
+        ("--delay", "gamma:1ms"),
+        ("--delay", "bimodal:1ms,2ms"),
+        ("--delay", "bimodal:1ms,2ms,1.5"),
+        ("--delay", "exponential:2h"),
+        ("--delay", "file:/nowhere/at/all"),
+        ("--stall", "at=1s"),
+        ("--stall", "at=1s,for=0s"),
+        ("--stall", "at=1s,for=1s,connection=0"),
+        ("--stall", "at=1s,for=1s,client=1"),
+        ("--lose", "-1"),
+        ("--workload", "chat"),
+    ],
+)
+def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:
+    ended = run(COMMAND, option, value)
+    assert (ended.code, ended.stdout) == (2, "")
+    assert ended.stderr.count("\n") == 1
+    assert option in ended.stderr
