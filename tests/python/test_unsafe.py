@@ -11,10 +11,10 @@ from made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import report, unsafe, words
+from netdyno import analysis, report, unsafe, words
 from netdyno.analysis import analyse
-from netdyno.findings import Analysis
-from netdyno.model import About
+from netdyno.findings import Analysis, Chart
+from netdyno.model import About, Run
 from netdyno.table import render
 
 
@@ -148,3 +148,15 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
             (),
         )
         assert one.caveats == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *other.caveats)
+
+
+def test_no_figure_draws_who_is_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Run] = []
+
+    def charts(run: Run) -> tuple[Chart, ...]:
+        drawn.append(run)
+        return ()
+
+    monkeypatch.setattr(analysis, "charts", charts)
+    analyse(unsafe_run())
+    assert EPOLL not in {trial.contestant for trial in drawn[0].trials}
