@@ -20,6 +20,11 @@ from netdyno.paths import ROOT, build_dir
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
 
+def hear_interrupts() -> None:
+    """As from a terminal: what a script starts in the background ignores SIGINT, and so does all that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def link(options: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     try:
@@ -30,7 +35,9 @@ def link(options: Sequence[str]) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python"), "NETDYNO_BUILD": str(build_dir())}
     command = [sys.executable, "-m", "netdyno", "link", *options]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment) as made:
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=hear_interrupts
+    ) as made:
         try:
             yield made
         finally:

@@ -74,11 +74,12 @@ def asked(client: socket.socket, message: bytes) -> bool:
         return False
 
 
-def see_the_window_out() -> None:
+def see_the_window_out(began_s: float) -> None:
     """A window is as long as asked, though everything was said at its beginning."""
     if not IS_CHECK:
         number, unit = re.findall(r"([0-9.]+)(m?s)", options.duration)[0]
-        time.sleep(float(number) / (1000 if unit == "ms" else 1))
+        over_s = began_s + float(number) / (1000 if unit == "ms" else 1)
+        time.sleep(max(0.0, over_s - time.monotonic()))
 
 
 def converse_in_datagrams() -> int:
@@ -86,9 +87,10 @@ def converse_in_datagrams() -> int:
     clients = [say_hello((host, int(port))) for _ in range(options.connections)]
     say(event="connected", established=len(clients))
     say(event="window_start")
+    began_s = time.monotonic()
     answered = sum(asked(client, b"x" * options.size) for client in clients for _ in range(MESSAGES))
     say(event="progress", completed=answered, seconds=0.5)
-    see_the_window_out()
+    see_the_window_out(began_s)
     say(event="window_end")
     return answered
 
@@ -98,6 +100,7 @@ def converse() -> int:
     connections = [socket.create_connection((host, int(port))) for _ in range(options.connections)]
     say(event="connected", established=len(connections))
     say(event="window_start")
+    began_s = time.monotonic()
     message = b"x" * options.size
     for connection in connections:
         for _ in range(MESSAGES):
@@ -109,7 +112,7 @@ def converse() -> int:
                     sys.exit("the server closed the connection")
                 left -= len(data)
     say(event="progress", completed=MESSAGES * len(connections), seconds=0.5)
-    see_the_window_out()
+    see_the_window_out(began_s)
     if MODE != "ends_early":
         say(event="window_end")
     for connection in connections:
