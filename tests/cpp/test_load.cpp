@@ -199,14 +199,14 @@ TEST(Load, OneConnectionThatIsClosedLeavesTheOthersAlone) {
   EXPECT_EQ(f.scheduled_in_window, 100U);
 }
 
-/// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed
-/// loop would never see that.
 /// Between two messages of an open loop there is something to look out for, and half of the time at most; in a closed
-/// loop, or without a core to spare, never.
+/// loop, or without a core to spare, never. A busy machine may wake the thread so late that each message is due
+/// already.
 TEST(Load, LooksOutForTheNextMessage) {
   const FakeServer server{FakeServer::echo};
   LoadPlan plan = one_by_one(server.url(), 200);
-  const double open_s = measure(plan).cpu.at(0).spun_s;
+  double open_s = 0;
+  for (int attempt = 0; attempt < 20 && open_s == 0; ++attempt) open_s = measure(plan).cpu.at(0).spun_s;
   EXPECT_EQ(open_s > 0, online_cores() > 1);
   EXPECT_LE(open_s, 0.5 * 0.2 + 0.05);
   plan.arrivals = Arrivals::closed;
@@ -214,6 +214,8 @@ TEST(Load, LooksOutForTheNextMessage) {
   EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
 }
 
+/// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed
+/// loop would never see that.
 TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {
   std::string held;
   const Figures f = hundred([&held](int, int message, const std::string& line) -> FakeServer::Answer {
