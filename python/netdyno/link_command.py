@@ -32,9 +32,8 @@ def run(delay: str, loss: float, rate: str | None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         try:
             with _joined(wanted, TrialLog(Path(folder) / "link.log")) as made:
-                print(_measured(wanted, made))
-                print(how_to_enter(Lan(made.server, made.load)), flush=True)
-                _until_interrupted()
+                measured = _measured(wanted, made)
+                _say_until_interrupted(f"{measured}\n{how_to_enter(Lan(made.server, made.load))}")
                 if made.relay is not None:
                     print(_carried(made.relay.end()))
         except NotAllowedError as error:
@@ -89,12 +88,15 @@ def how_to_enter(ends: Lan) -> str:
     )
 
 
-def _until_interrupted() -> None:
+def _say_until_interrupted(text: str) -> None:
+    """From its first line on, an interruption is the end that was meant."""
+
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
+        print(text, flush=True)
         while True:
             signal.pause()
     except KeyboardInterrupt:
