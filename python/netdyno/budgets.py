@@ -9,7 +9,7 @@ from typing import get_args
 
 import msgspec
 
-from netdyno.errors import UserError, check_keys
+from netdyno.errors import check_keys, table_in
 from netdyno.model import Budget, Scenario, type_level
 
 NORMAL: Budget = "normal"
@@ -25,11 +25,13 @@ Table = Mapping[str, object]
 def sizes(raw: Table, where: str) -> dict[Budget, Table]:
     """The tables of the experiment at each size that it has. Raises UserError with one clear line."""
     found: dict[Budget, Table] = {NORMAL: {key: value for key, value in raw.items() if key != "budget"}}
-    budgets = _table(where, raw, "budget")
+    budgets = table_in(where, raw, "budget")
     check_keys(f"{where}: budget", budgets, OTHERS)
     for name in OTHERS:
         if name in budgets:
-            found[name] = _resized(found[NORMAL], _table(f"{where}: budget", budgets, name), f"{where}: budget.{name}")
+            found[name] = _resized(
+                found[NORMAL], table_in(f"{where}: budget", budgets, name), f"{where}: budget.{name}"
+            )
     return found
 
 
@@ -51,14 +53,16 @@ def _resized(raw: Table, budget: Table, where: str) -> Table:
     scenarios = raw.get("scenario")
     tables = [dict(one) for one in scenarios if isinstance(one, dict)] if isinstance(scenarios, list) else []
     named = {str(table.get("name")): table for table in tables}
-    changes = _table(where, budget, "scenario")
+    changes = table_in(where, budget, "scenario")
     check_keys(f"{where}: scenario", changes, named)
     for name in changes:
-        change, there = _table(f"{where}: scenario", changes, name), f"{where}: scenario {name!r}"
+        change, there = table_in(f"{where}: scenario", changes, name), f"{where}: scenario {name!r}"
         check_keys(there, change, SCENARIO_KEYS)
         table = named[name]
         table |= {key: change[key] for key in AMOUNTS if key in change}
-        table["factors"] = _grid(f"{there}: factors", _table(there, table, "factors"), _table(there, change, "factors"))
+        table["factors"] = _grid(
+            f"{there}: factors", table_in(there, table, "factors"), table_in(there, change, "factors")
+        )
     amounts = {key: budget[key] for key in AMOUNTS if key in budget}
     return {**raw, **amounts, "scenario": tables if tables else scenarios}
 
@@ -73,10 +77,3 @@ def _grid(where: str, factors: Table, wanted: Table) -> Table:
             _grid(f"{where}: {name}", inner, levels) if isinstance(inner, dict) and isinstance(levels, dict) else levels
         )
     return changed
-
-
-def _table(where: str, parent: Table, key: str) -> Mapping[str, object]:
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: {key!r} must be a table")
-    return value

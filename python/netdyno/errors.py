@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class UserError(Exception):
@@ -25,3 +25,11 @@ def check_keys(where: str, keys: Iterable[str], valid: Iterable[str]) -> None:
     for key in keys:
         if key not in names:
             raise UserError(f"{where}: unknown key {key!r}{did_you_mean(key, names)}")
+
+
+def table_in(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
+    """The table of that name in a table of TOML, empty where there is none. Raises UserError for anything else."""
+    value = parent.get(key, {})
+    if not isinstance(value, dict):
+        raise UserError(f"{where}: {key!r} must be a table")
+    return value

@@ -74,16 +74,14 @@ def load(path: Path, budget: Budget = "normal") -> Experiment:
 
 
 def sizes(path: Path) -> tuple[Budget, ...]:
-    """The sizes that an experiment can be run at."""
-
-    def has(budget: Budget) -> bool:
-        try:
-            load(path, budget)
-        except UserError:
-            return False
-        return True
-
-    return tuple(budget for budget in get_args(Budget) if has(budget))
+    """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
+    raw = _toml(_read(path), str(path))
+    included = raw.get("include")
+    if isinstance(included, list):
+        parts = [sizes(find(name, path.parent)) for name in included]
+        return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
+    found = budgets.sizes(raw, str(path))
+    return tuple(size for size in get_args(Budget) if size in found)
 
 
 def _read(path: Path) -> str:

@@ -47,7 +47,8 @@ def _word(*valid: str) -> Check:
     return check
 
 
-def _duration(value: object) -> type_level:
+def duration(value: object) -> type_level:
+    """A check for texts such as "250ms"."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
     parse_duration(value)
@@ -55,7 +56,7 @@ def _duration(value: object) -> type_level:
 
 
 def _wait(value: object) -> type_level:
-    if parse_duration(str(_duration(value))) <= 0:
+    if parse_duration(str(duration(value))) <= 0:
         raise ValueError(f"{value!r} is no time to wait: it must be above 0")
     return str(value)
 
@@ -74,7 +75,7 @@ def _bit_rate(value: object) -> type_level:
 
 
 def _delay(value: object) -> type_level:
-    if parse_duration(str(_duration(value))) > MOST_DELAY_S:
+    if parse_duration(str(duration(value))) > MOST_DELAY_S:
         raise ValueError(f"{value} is above {MOST_DELAY_S} s")
     return str(value)
 
@@ -101,14 +102,14 @@ LOAD: Mapping[str, Check] = {
     "client": _name,
     "connections": whole(1),
     "depth": whole(1),
-    "round": _duration,
-    "look-every": _duration,
+    "round": duration,
+    "look-every": duration,
     "rate": _rate,
     "rate-per-connection": _rate,
     "size": whole(28),
     "nodelay": _word("on", "off"),
     "write-mode": _word("gathered", "split"),
-    "service-time": _duration,
+    "service-time": duration,
     "generator-threads": whole(1),
     "connect-rate": _connect_rate,
     "connect-timeout": _wait,
@@ -123,12 +124,12 @@ SERVER: Mapping[str, Check] = {
     "read-buffer": whole(1),
     "write-mode": _word("gathered", "split"),
     "audience": _word("others", "all"),
-    "service-time": _duration,
+    "service-time": duration,
     "service-kind": _word("wait", "cpu"),
     "max-frame": whole(1),
     "outbox-limit": whole(1),
     "peers": whole(1),
-    "peer-timeout": _duration,
+    "peer-timeout": duration,
     "socket-buffer": whole(1),
     "io-threads": whole(1),
     "hwm": whole(1),

@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
-from netdyno.errors import UserError, check_keys, did_you_mean
+from netdyno.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model import GENERATOR, Scenario, type_level
-from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, settings, share, whole
+from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
 from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
@@ -28,9 +28,7 @@ T = TypeVar("T")
 
 
 def _seconds(value: object) -> float:
-    if not isinstance(value, str):
-        raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
-    return parse_duration(value)
+    return parse_duration(str(duration(value)))
 
 
 def _window(value: object) -> float:
@@ -94,7 +92,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
             values[_OWN[key]] = check_value(where, key, value) if key in LOAD else value
     values["server"] = _options(where, table, "server", SERVER)
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
-    values["factors"] = _factors(f"{where}: factors", _table(where, table, "factors"))
+    values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
     scenario = convert(where, values, Scenario)
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)
@@ -107,16 +105,9 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
 
 def _options(where: str, parent: Mapping[str, object], key: str, known: Iterable[str]) -> dict[str, type_level]:
     """A table of server options, each with a value that it takes."""
-    table = _table(where, parent, key)
+    table = table_in(where, parent, key)
     check_keys(f"{where}: {key}", table, known)
     return {name: check_value(f"{where}: {key}", name, value) for name, value in table.items()}
-
-
-def _table(where: str, parent: Mapping[str, object], key: str) -> dict[str, object]:
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise UserError(f"{where}: {key!r} must be a table")
-    return value
 
 
 def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
@@ -136,7 +127,7 @@ def flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
     check_keys(where, table, (*LINK, *LOAD, *SERVER, *SIDES))
     found = {key: levels for key, levels in table.items() if key not in SIDES}
     for side in SIDES:
-        inner = _table(where, table, side)
+        inner = table_in(where, table, side)
         check_keys(f"{where}: {side}", inner, on_both_sides)
         found |= {f"{side}.{key}": levels for key, levels in inner.items()}
     for name in on_both_sides:
