@@ -56,8 +56,12 @@ def measure(
             )
         finally:
             os.close(writing)
-        with generator, punctual(bench.pinning):
-            _follow(generator, server, LineReader(reading), watch, bench, limit_s)
+        with generator:
+            with punctual(bench.pinning):
+                serving = _follow(generator, server, LineReader(reading), watch, bench, limit_s)
+            if not serving:
+                how = describe_exit(server.exit_code())
+                raise TrialError(f"the server ended with {how} under load{server.last_words()}")
             load = _read_result(generator, result)
         watch.generator_ended()
         return load
@@ -90,8 +94,9 @@ def _result_file(bench: Bench) -> Iterator[Path]:
 
 def _follow(
     generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
-) -> None:
-    """Attend to events until the load has ended. Raises TrialError when the server goes or time is up."""
+) -> bool:
+    """Attend to events until the load has ended; False when the server ends before. Raises TrialError when time is up.
+    Reaps neither (pinning.punctual)."""
     deadline = time.monotonic() + limit_s
     poll = select.poll()  # lighter than a selector, as this runs within the window
     for watched in (generator.pidfd, server.pidfd, events.fd):
@@ -102,8 +107,7 @@ def _follow(
             raise TrialError(f"the {generator.name} did not finish within {limit_s:g} s")
         ready = {fd for fd, _ in poll.poll(math.ceil(watch.next_wait(deadline) * 1000))}
         if server.pidfd in ready:
-            how = describe_exit(server.exit_code())
-            raise TrialError(f"the server ended with {how} under load{server.last_words()}")
+            return False
         following = generator.pidfd not in ready
         if events.fd in ready:
             _attend(generator, events, watch, bench)
@@ -111,6 +115,7 @@ def _follow(
                 poll.unregister(events.fd)
         watch.maybe_take()
     _attend(generator, events, watch, bench)
+    return True
 
 
 def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import network, observe, transports
+from netdyno import generate, network, observe, transports
 from netdyno.bench import Bench
 from netdyno.model import Contestant, MachineObservation, Scenario, Trial
 from netdyno.namespace import NotAllowedError
@@ -109,6 +110,34 @@ def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None
     assert "--listen tcp://127.0.0.1:0 --workload echo" in log
     assert " -c 2 " in log
     assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(trial.log).name]
+
+
+@pytest.mark.parametrize("mode", ["", "dies_under_load"])
+def test_nothing_is_reaped_at_real_time_priority(
+    mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it spins in the kernel, nobody of a lower priority could end that (pinning.punctual)."""
+    monkeypatch.setenv("FAKE_SERVER", mode)
+    now, reaped = [False], []
+
+    @contextmanager
+    def watched(_: object) -> Iterator[None]:
+        now[0] = True
+        try:
+            yield
+        finally:
+            now[0] = False
+
+    def wait(process: subprocess.Popen[bytes], timeout: float | None = None) -> int:
+        reaped.append(now[0])
+        return reap(process, timeout)
+
+    reap = subprocess.Popen.wait
+    monkeypatch.setattr(generate, "punctual", watched)
+    monkeypatch.setattr(subprocess.Popen, "wait", wait)
+    run(contestant, bench)
+    assert reaped
+    assert not any(reaped)
 
 
 @pytest.mark.parametrize(
