@@ -18,6 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, transports, unsafe, words
+from netdyno.aa.control import control
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.figures.fill import charts
@@ -45,7 +46,7 @@ from netdyno.transports import LOOPBACK_ADDRESS
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
     safe = unsafe.without(run)
-    scenarios = run.experiment.scenarios
+    scenarios = tuple(_with_unsafe(_scenario(safe, one, level), run) for one in run.experiment.scenarios)
     return Analysis(
         run_id=run.run_id,
         experiment=run.experiment.name,
@@ -57,15 +58,21 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         blocks_measured=len({trial.block for trial in safe.trials if trial.status == "valid"}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=contestants(safe),
-        scenarios=tuple(_with_unsafe(_scenario(safe, one, level), run) for one in scenarios),
+        scenarios=scenarios,
         claims=judge(run, level),
         charts=charts(safe),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
-        set_aside=tuple(_note(run, trial) for trial in run.trials if trial.status != "valid"),
-        audits=_audits(run.trials),
-        machine=_machine(run.trials),
-        pinning=_pinning(run.trials),
+        set_aside=tuple(_note(run, trial) for trial in run.all_trials if trial.status != "valid"),
+        audits=_audits(run.all_trials),
+        machine=_machine(run.all_trials),
+        pinning=_pinning(run.all_trials),
+        control=control(
+            safe,
+            {one.scenario.name: one.comparisons for one in scenarios},
+            lambda of, scenario: _samples(of, scenario, contestants(of, scenario.name)),
+            level,
+        ),
         about=run.about,
         environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
         commands=_commands(run),
@@ -306,7 +313,7 @@ def _drift(samples: Mapping[str, Samples]) -> float:
 
 
 def _count(run: Run, status: str) -> int:
-    return sum(trial.status == status for trial in run.trials)
+    return sum(trial.status == status for trial in run.all_trials)
 
 
 def _note(run: Run, trial: Trial) -> TrialNote:
@@ -314,7 +321,7 @@ def _note(run: Run, trial: Trial) -> TrialNote:
     return TrialNote(
         block=trial.block,
         scenario=trial.scenario,
-        contestant=trial.contestant,
+        contestant=f"{trial.contestant}{words.TWIN if trial.twin else ''}",
         client=_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,

@@ -14,7 +14,7 @@ import typer
 
 from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Budget, ForeignLoad
+from netdyno.model import MOST_AA_SHARE, Budget, ForeignLoad
 from netdyno.paths import ROOT, build_dir, generator_path
 
 app = typer.Typer(
@@ -53,15 +53,45 @@ def run(
         ForeignLoad,
         typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
     ] = "strike-out",
+    aa_share: Annotated[
+        float | None,
+        typer.Option(min=0, max=MOST_AA_SHARE, help="Of the time of all trials, what the A/A control may take."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno import run_command
 
     wishes = run_command.Wishes(
-        experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json, foreign_load
+        experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json, foreign_load, aa_share
     )
     return run_command.run(wishes, sys.argv)
+
+
+@app.command()
+def aa(
+    comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 40,
+    contestant: Annotated[
+        list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
+    ] = None,
+    workload: Annotated[str | None, typer.Option(help="Only the scenarios of this one.")] = None,
+    blocks: Annotated[int | None, typer.Option(min=6, help="Blocks, instead of the experiment's.")] = None,
+    duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
+    results: Results = RESULTS,
+    foreign_load: Annotated[
+        ForeignLoad,
+        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+    ] = "strike-out",
+    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+) -> int:
+    """Run the same contestants under two names: how often are they told apart? (Exit code 1: too often.)"""
+    from netdyno.aa import command
+    from netdyno.run_command import Wishes
+
+    names = tuple(contestant or ())
+    wishes = Wishes("aa", "normal", blocks, duration, names, seed, results, as_json, foreign_load, MOST_AA_SHARE)
+    return command.run(wishes, sys.argv, comparisons, workload)
 
 
 @app.command("list")

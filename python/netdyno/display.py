@@ -57,7 +57,7 @@ class Display(Protocol):
 def describe_cell(cell: Cell | Trial) -> str:
     """A cell in a few words: "echo connections=10 asio-callbacks"."""
     levels = "".join(f" {name}={level}" for name, level in cell.levels.items())
-    return f"{cell.scenario}{levels} {cell.contestant}"
+    return f"{cell.scenario}{levels} {cell.contestant}{words.TWIN if cell.twin else ''}"
 
 
 def describe_result(trial: Trial) -> str:

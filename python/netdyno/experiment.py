@@ -16,7 +16,18 @@ from netdyno import budgets
 from netdyno.claims.parse import parse as parse_claims
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.figures.parse import parse as parse_figures
-from netdyno.model import GENERATOR, SCENARIO, Budget, Cells, Experiment, Figure, Published, Scenario, type_level
+from netdyno.model import (
+    GENERATOR,
+    MOST_AA_SHARE,
+    SCENARIO,
+    Budget,
+    Cells,
+    Experiment,
+    Figure,
+    Published,
+    Scenario,
+    type_level,
+)
 from netdyno.options import settings
 from netdyno.paths import ROOT
 from netdyno.plan import combinations
@@ -24,9 +35,11 @@ from netdyno.scenarios import SHARED, convert, read_shared
 from netdyno.scenarios import parse as parse_scenario
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
-TOP_KEYS = ("question", *SHARED, "seed", "scenario", "claim", "figure", "budget")
-INCLUDE_KEYS = ("question", "include", "seed")
+TOP_KEYS = ("question", *SHARED, "seed", "aa-share", "scenario", "claim", "figure", "budget")
+INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
 """Of an experiment that is made of others."""
+AA_SHARE = 0.05
+"""What the A/A control may take of the time of all trials, where the file says nothing else."""
 
 T = TypeVar("T")
 
@@ -114,7 +127,7 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     experiment = convert(
         where,
         {"name": name, "question": raw["question"], "seed": raw.get("seed", 1), "budget": budget}
-        | {"scenarios": sizes[budget]},
+        | {"scenarios": sizes[budget], "aa_share": _aa_share(raw, where)},
         Experiment,
     )
     if experiment.seed < 0:
@@ -156,8 +169,16 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "claims": claims,
         "figures": tuple(figure for part in parts for figure in part.figures),
         "parts": tuple(study.name for study in studies),
+        "aa_share": _aa_share(raw, str(path)),
     }
     return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
+
+
+def _aa_share(raw: Mapping[str, object], where: str) -> float:
+    share = raw.get("aa-share", AA_SHARE)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_AA_SHARE:
+        raise UserError(f"{where}: key 'aa-share': {share!r} is not a number from 0 to {MOST_AA_SHARE}")
+    return float(share)
 
 
 def _within(value: T, study: str) -> T:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from netdyno.aa.found import Control
 from netdyno.claims.verdicts import Judged
 from netdyno.model import About, Figure, Published, Scenario, Status, type_level
 from netdyno.stats import Better, Comparison, Interval
@@ -402,6 +403,8 @@ class Analysis:
     machine: MachineUse | None
     """None where no valid trial tells."""
     pinning: tuple[str, ...]
+    control: Control
+    """The same contestants under two names."""
     about: tuple[About, ...]
     """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
     environment: tuple[tuple[str, str], ...]

@@ -23,7 +23,8 @@ def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tup
     seen: set[tuple[int, str, str]] = set()
     for trial in run.trials:
         key = (trial.block, level_key(trial.levels), trial.contestant)
-        if trial.scenario == scenario and trial.status in statuses and trial.load is not None and key not in seen:
+        counts = trial.scenario == scenario and trial.status in statuses and not trial.twin
+        if counts and trial.load is not None and key not in seen:
             seen.add(key)
             yield trial, trial.load
 

@@ -348,7 +348,8 @@ Budget = Literal["smoke", "normal", "full"]
 
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
-    server options that the harness set beside those of the cell; `relay` is there where one made the link."""
+    server options that the harness set beside those of the cell; `relay` is there where one made the link. `twin`: its
+    cell was run a second time in this block, for the A/A control (docs/adr/aa-control.md)."""
 
     block: int
     position: int
@@ -368,6 +369,7 @@ class Trial(Frozen):
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()
     log: str = ""
+    twin: bool = False
 
 
 # --- claims ------------------------------------------------------------------------------------------------------
@@ -495,6 +497,12 @@ class Figure(Frozen):
         return tuple(name for name in (*self.panels, *within) if name)
 
 
+# --- the A/A control ---------------------------------------------------------------------------------------------
+
+MOST_AA_SHARE = 0.5
+"""Of the time of all trials: then everything is run twice."""
+
+
 # --- experiments -------------------------------------------------------------------------------------------------
 
 
@@ -557,6 +565,9 @@ class Experiment(Frozen):
     figures: tuple[Figure, ...] = ()
     parts: tuple[str, ...] = ()
     """The experiments that it is made of, by name; none where it is one by itself."""
+    aa_share: float = 0.0
+    """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
+    there was one gave it none."""
 
     @property
     def blocks(self) -> int:
@@ -570,7 +581,8 @@ class Experiment(Frozen):
 
 
 class Run(Frozen):
-    """One execution of an experiment: what was asked, where, and everything that came of it."""
+    """One execution of an experiment: what was asked, where, and everything that came of it. The twins of the A/A
+    control stand apart from the trials, so that nothing that reads these can take a twin for one of them."""
 
     run_id: str
     experiment: Experiment
@@ -580,3 +592,9 @@ class Run(Frozen):
     trials: tuple[Trial, ...]
     about: tuple[About, ...] = ()
     """Who took part, in the order of codesize.describe; empty in a run stored before it was recorded."""
+    twins: tuple[Trial, ...] = ()
+
+    @property
+    def all_trials(self) -> tuple[Trial, ...]:
+        """What was run, the twins included, in its order."""
+        return tuple(sorted((*self.trials, *self.twins), key=lambda trial: (trial.block, trial.position)))

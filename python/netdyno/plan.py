@@ -1,14 +1,17 @@
 """What is run, in which order. Pure: the same experiment, contestants and seed give the same plan.
 
 Every block holds every cell once, in an order of its own drawn from the seed, so that drift of the machine falls on all
-contestants alike and comparisons can be paired within blocks."""
+contestants alike and comparisons can be paired within blocks. Of what the A/A control chose it holds a second cell, the
+twin, at a place as random as any (docs/adr/aa-control.md)."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from netdyno import transports, words
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
@@ -30,11 +33,26 @@ WAN_TRIPS = 8
 closes and the closing check have a trip there and one back each."""
 
 
+FEWEST_BLOCKS = 6
+"""Of a scenario in which anything is run twice for the A/A control: with fewer, the test can tell nothing apart
+(stats.pairs_needed)."""
+
+
 class Cell(Frozen):
-    """One planned trial: `position` counts from 0 within its block, blocks count from 1."""
+    """One planned trial: `position` counts from 0 within its block, blocks count from 1. `twin`: it is the second of
+    its kind in the block."""
 
     block: int
     position: int
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+    twin: bool = False
+
+
+class Kind(NamedTuple):
+    """What is the same about the cells of all blocks."""
+
     scenario: str
     contestant: str
     levels: dict[str, type_level]
@@ -46,25 +64,27 @@ def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
         yield dict(zip(scenario.factors, levels, strict=True))
 
 
-def plan(experiment: Experiment) -> tuple[Cell, ...]:
+def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]:
     """All cells of all blocks, in the order in which they are to run. The scenarios name their contestants. One with
-    fewer blocks than others is in the first ones."""
+    fewer blocks than others is in the first ones. `twice`: what has a twin in each of its blocks."""
     randomness = random.Random(experiment.seed)
     cells: list[Cell] = []
     for block in range(1, experiment.blocks + 1):
-        order = [
-            (scenario.name, contestant, levels)
-            for scenario in experiment.scenarios
-            if block <= scenario.blocks
-            for levels in combinations(scenario)
-            for contestant in scenario.contestants
-        ]
+        running = [scenario for scenario in experiment.scenarios if block <= scenario.blocks]
+        order = [(kind, False) for scenario in running for kind in _kinds(scenario)]
+        order += [(kind, True) for kind in twice if any(kind.scenario == scenario.name for scenario in running)]
         randomness.shuffle(order)
         cells += (
-            Cell(block=block, position=position, scenario=scenario, contestant=contestant, levels=levels)
-            for position, (scenario, contestant, levels) in enumerate(order)
+            Cell(block=block, position=position, twin=twin, **kind._asdict())
+            for position, (kind, twin) in enumerate(order)
         )
     return tuple(cells)
+
+
+def _kinds(scenario: Scenario) -> Iterator[Kind]:
+    for levels in combinations(scenario):
+        for contestant in scenario.contestants:
+            yield Kind(scenario.name, contestant, levels)
 
 
 Named = Mapping[str, Contestant]
@@ -139,14 +159,50 @@ def trial_seconds(wanted: Settings) -> float:
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
-    """The expected length of the whole run, in seconds; cells that will be skipped cost nothing."""
-    return sum(
-        scenario.blocks * trial_seconds(settings(scenario, levels))
-        for scenario in experiment.scenarios
-        for levels in combinations(scenario)
-        for contestant in scenario.contestants
-        if not why_skip(servers[contestant], scenario, levels, clients)
-    )
+    """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
+    once = sum(seconds for _, seconds in _costs(experiment, servers, clients))
+    return once + sum(seconds for _, seconds in _twice(experiment, servers, clients))
+
+
+def twice(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
+    """What the A/A control runs a second time in every block: as much as its share of the time has room for."""
+    return tuple(kind for kind, _ in _twice(experiment, servers, clients))
+
+
+def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """What will be run, and the seconds that it takes in all blocks together."""
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    return [
+        (kind, scenario.blocks * trial_seconds(settings(scenario, kind.levels)))
+        for scenario in scenarios.values()
+        for kind in _kinds(scenario)
+        if not why_skip(servers[kind.contestant], scenario, kind.levels, clients)
+    ]
+
+
+def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
+    ranking, and nothing with so few blocks that no verdict could come of it."""
+    costs = _costs(experiment, servers, clients)
+    share = experiment.aa_share
+    left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
+    blocks = {scenario.name: scenario.blocks for scenario in experiment.scenarios}
+    waiting = [
+        (kind, seconds)
+        for kind, seconds in costs
+        if blocks[kind.scenario] >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart
+    ]
+    random.Random(f"A/A {experiment.seed}").shuffle(waiting)
+    chosen: list[tuple[Kind, float]] = []
+    of_scenario, of_contestant = Counter[str](), Counter[str]()
+    while waiting := [one for one in waiting if one[1] <= left_s]:
+        kind, seconds = min(waiting, key=lambda one: (of_scenario[one[0].scenario], of_contestant[one[0].contestant]))
+        waiting.remove((kind, seconds))
+        chosen.append((kind, seconds))
+        left_s -= seconds
+        of_scenario[kind.scenario] += 1
+        of_contestant[kind.contestant] += 1
+    return chosen
 
 
 def most_descriptors(experiment: Experiment, servers: Named) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 from rich.console import Console
 
 from netdyno import contestants, experiment, runner, store
@@ -17,6 +18,9 @@ from netdyno.errors import UserError
 from netdyno.model import Budget, Contestant, Experiment, ForeignLoad, Run
 from netdyno.paths import build_dir
 from netdyno.units import parse_duration
+
+if TYPE_CHECKING:  # its statistics are heavy
+    from netdyno.findings import Analysis
 
 REPORT_NAME = "report.html"
 
@@ -33,14 +37,35 @@ class Wishes(NamedTuple):
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
+    aa_share: float | None = None
+
+
+class Done(NamedTuple):
+    """What came of a run: the exit code that goes with it, its line of JSON, and its findings where it has any."""
+
+    exit_code: int
+    line: dict[str, object]
+    analysis: Analysis | None
 
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
     """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
+    done = carry_out(wishes, argv)
+    if wishes.as_json:
+        print(json.dumps(done.line), flush=True)
+    return done.exit_code
+
+
+Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Experiment]
+
+
+def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, _servers, _clients: asked) -> Done:
+    """Run what is wished for, print its table and write its report. `adapt` makes of the experiment with the wishes in
+    place, all servers and all clients what is run."""
     build = build_dir()
     everyone = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    asked = _experiment(wishes, [client.name for client in everyone], servers)
+    asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
     # with --json, stdout is for the one line at the end
@@ -57,16 +82,15 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         foreign_load=wishes.foreign_load,
     )
     stored = store.load(outcome.folder / store.FILE_NAME)
-    counts = runner.counts(stored.trials)
+    counts = runner.counts(stored.all_trials)
     if outcome.interrupted:
-        print(f"interrupted: {len(stored.trials)} trials are stored in {outcome.folder}", file=sys.stderr)
-    report = _present(stored, outcome.folder, console) if stored.trials else None
-    if wishes.as_json:
-        line = {"run_id": outcome.run_id, "report": str(report) if report else None, "trials": counts}
-        print(json.dumps(line), flush=True)
-    if outcome.interrupted:
-        return outcome.interrupted
-    return 0 if counts["valid"] else 1
+        print(f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder}", file=sys.stderr)
+    report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
+    return Done(
+        exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
+        line={"run_id": outcome.run_id, "report": str(report) if report else None, "trials": counts},
+        analysis=analysis,
+    )
 
 
 def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contestant]) -> Experiment:
@@ -82,20 +106,23 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
         raise UserError(f"--duration: {error}") from error
     if duration_s is not None and duration_s <= 0:
         raise UserError("--duration: must be above 0")
+    if wishes.aa_share is not None:
+        asked = msgspec.structs.replace(asked, aa_share=wishes.aa_share)
     return runner.with_overrides(asked, wishes.blocks, duration_s, wishes.seed)
 
 
-def _present(stored: Run, folder: Path, console: Console) -> Path:
+def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
     """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
     from netdyno.analysis import analyse
     from netdyno.report import write
     from netdyno.table import render
 
-    console.print(render(analyse(stored)))
+    analysis = analyse(stored)
+    console.print(render(analysis))
     path = (folder / REPORT_NAME).resolve()
     write(stored, path)
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
-    return path
+    return path, analysis
 
 
 def write_report(run: str, results: Path) -> Path:

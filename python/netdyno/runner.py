@@ -65,7 +65,7 @@ def execute(
     ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
     cores = pinning.choose()
     run_id, folder = create_folder(results, experiment.name)
-    cells = plan.plan(experiment)
+    cells = plan.plan(experiment, plan.twice(experiment, named, {client.name: client for client in clients}))
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
     (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
@@ -128,10 +128,12 @@ def announcement(experiment: Experiment, servers: plan.Named, clients: plan.Name
     """What is about to happen and how long it will take."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
     seconds = plan.estimate_seconds(experiment, servers, clients)
+    twins = len(plan.twice(experiment, servers, clients))
+    twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     return (
         f"{experiment.name}{size}: {experiment.question} {words.plural(experiment.blocks, 'block')} of {cells} trials "
-        f"({words.plural(len(servers), 'contestant')}) over {words.listed(plan.links(experiment))}, "
+        f"({words.plural(len(servers), 'contestant')}){twice} over {words.listed(plan.links(experiment))}, "
         f"about {format_clock(seconds)} (minutes:seconds)"
     )
 

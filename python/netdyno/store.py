@@ -18,8 +18,9 @@ from netdyno.errors import UserError, did_you_mean
 from netdyno.model import About, Experiment, Run, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 7
-# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures
+SCHEMA_VERSION = 8
+# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
+# 8: twins
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -43,6 +44,7 @@ CREATE TABLE cell (
     scenario TEXT NOT NULL,
     contestant TEXT NOT NULL,
     levels TEXT NOT NULL,       -- JSON object
+    twin INTEGER NOT NULL,      -- 1: the second of its kind in the block, for the A/A control
     PRIMARY KEY (block, position)
 );
 CREATE TABLE about (
@@ -112,8 +114,8 @@ def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], c
     row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
     connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
-    rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels)) for c in cells)
-    connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?)", rows)
+    rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels), c.twin) for c in cells)
+    connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 def _json(value: object) -> str:
@@ -127,7 +129,8 @@ def load(path: Path) -> Run:
             row = connection.execute(
                 "SELECT run_id, experiment, started_at, finished_at, environment FROM run"
             ).fetchone()
-            trials = connection.execute("SELECT trial FROM trial ORDER BY block, position").fetchall()
+            rows = connection.execute("SELECT trial FROM trial ORDER BY block, position").fetchall()
+            trials = [msgspec.json.decode(text, type=Trial) for (text,) in rows]
             if row is None:
                 raise UserError(f"{path}: holds no run")
             return Run(
@@ -137,7 +140,8 @@ def load(path: Path) -> Run:
                 finished_at=row[3],
                 environment=msgspec.json.decode(row[4], type=Environment),
                 about=_load_about(connection),
-                trials=tuple(msgspec.json.decode(text, type=Trial) for (text,) in trials),
+                trials=tuple(trial for trial in trials if not trial.twin),
+                twins=tuple(trial for trial in trials if trial.twin),
             )
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise UserError(f"{path}: is damaged: {error}") from error
@@ -161,10 +165,13 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
 def load_cells(path: Path) -> tuple[Cell, ...]:
     """The plan of a stored run, in its order."""
     with _open(path) as connection:
-        rows = connection.execute("SELECT block, position, scenario, contestant, levels FROM cell ORDER BY 1, 2")
+        twin = "twin" if connection.execute("PRAGMA user_version").fetchone()[0] >= 8 else "0"
+        rows = connection.execute(
+            f"SELECT block, position, scenario, contestant, levels, {twin} FROM cell ORDER BY 1, 2"
+        )
         return tuple(
-            Cell(block=b, position=p, scenario=s, contestant=c, levels=msgspec.json.decode(text))
-            for b, p, s, c, text in rows
+            Cell(block=b, position=p, scenario=s, contestant=c, levels=msgspec.json.decode(text), twin=bool(t))
+            for b, p, s, c, text, t in rows
         )
 
 

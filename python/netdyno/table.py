@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from netdyno import answers, loss_words, unsafe, words
+from netdyno.aa import speech
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import ClaimVerdict, Judged
 from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
@@ -39,11 +40,16 @@ LONGEST_REASON = 120
 def render(analysis: Analysis) -> RenderableType:
     """All answers of a run, its set-aside trials in one line each, and how sure all of it is."""
     parts: list[RenderableType] = [Text(analysis.question, style="bold")]
+    if analysis.control.is_the_question:
+        parts += [Text(), _control(analysis)]
     if analysis.claims:
         parts += [Text(), Text(verdict_words.summary(analysis.claims), style="bold"), _claims(analysis.claims)]
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
-    return Group(*parts, Text(), *_set_aside(analysis), _sureness(analysis))
+    parts += [Text(), *_set_aside(analysis)]
+    if not analysis.control.is_the_question:
+        parts.append(_control(analysis))
+    return Group(*parts, _sureness(analysis))
 
 
 def _claims(claims: Sequence[Judged]) -> Table:
@@ -220,6 +226,12 @@ def _cause(kind: str, notes: Sequence[TrialNote]) -> str:
 
 def _short(reason: str) -> str:
     return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."
+
+
+def _control(analysis: Analysis) -> Text:
+    one = analysis.control
+    style = "bold red" if one.fails else "bold" if one.is_the_question else "dim"
+    return Text(speech.sentence(one), style=style)
 
 
 def _sureness(analysis: Analysis) -> Text:

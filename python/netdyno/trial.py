@@ -73,6 +73,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         reason=why_skip(contestant, scenario, cell.levels, bench.clients),
         started_at=utc_now(),
         seconds=0.0,
+        twin=cell.twin,
     )
     if base.reason:
         return base

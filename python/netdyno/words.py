@@ -15,6 +15,8 @@ _RATES = ((1e6, "M"), (1e3, "k"), (1.0, ""))
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 DASH = "\N{EN DASH}"
+TWIN = " (A/A twin)"
+"""After the name of a contestant: of the trial that repeats another under a second name."""
 
 
 def three_digits(value: float) -> str:

@@ -81,6 +81,13 @@ def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path
     assert store.summary(path)["experiment"] == "tiny"
 
 
+def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.executescript("ALTER TABLE cell DROP COLUMN twin; PRAGMA user_version = 7;")
+    assert list(store.load_cells(path)) == cells()
+    assert store.load(path).twins == ()
+
+
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
     stored = store.load(path)
     assert stored.trials == (trial(0), trial(1))

@@ -401,10 +401,10 @@ def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
 
 def _comparisons(family: Sequence[Comparison]) -> Table:
     headings = ("first", "second", "first / second", "95% interval", "pairs", "p", "p after Holm", "told apart")
-    return Table(headings, tuple(_comparison_row(one) for one in sorted(family, key=lambda one: one.p_holm)))
+    return Table(headings, tuple(comparison_row(one) for one in sorted(family, key=lambda one: one.p_holm)))
 
 
-def _comparison_row(one: Comparison) -> tuple[str, ...]:
+def comparison_row(one: Comparison) -> tuple[str, ...]:
     interval = words.DASH
     if one.interval:
         interval = f"{words.three_digits(one.interval.low)} to {words.three_digits(one.interval.high)}"

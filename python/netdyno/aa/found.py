@@ -1,0 +1,92 @@
+"""What the A/A control finds, as frozen data."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from netdyno import stats
+from netdyno.aa.rate import Rate
+from netdyno.model import MOST_AA_SHARE
+from netdyno.stats import Comparison
+
+ALARM = 0.01
+"""How often a harness without a fault is said to have one. Not 5%: every run asks, and nobody heeds an alarm that cries
+in each twentieth."""
+
+
+@dataclass(frozen=True)
+class AA:
+    """A contestant at one load against its twin: `comparison.different` says what a ranking would have said of the two,
+    the rest of it is before any correction."""
+
+    scenario: str
+    level: str
+    """The level's label."""
+    contestant: str
+    comparison: Comparison
+
+    def is_testable(self, level: float) -> bool:
+        """Whether so many pairs could have come out different at all, where nothing is corrected."""
+        return stats.smallest_p(self.comparison.pairs) <= level
+
+    @property
+    def where(self) -> str:
+        """Scenario and load; `netdyno aa` has the load in the scenario's name already."""
+        return self.scenario if self.level in self.scenario else f"{self.scenario} at {self.level}"
+
+    @property
+    def misses_1(self) -> bool:
+        """Whether its 95% interval leaves out that both are the same; False where there is none."""
+        found = self.comparison.interval
+        return found is not None and not found.low <= 1 <= found.high
+
+
+@dataclass(frozen=True)
+class Control:
+    """All A/A comparisons of a run. `why_none` is empty where there are any."""
+
+    share: float
+    level: float
+    comparisons: tuple[AA, ...]
+    why_none: str
+
+    @property
+    def different(self) -> Rate:
+        """False differences as a ranking would have had them, of the comparisons in which one could be proven."""
+        able = [one.comparison for one in self.comparisons if one.comparison.decidable]
+        return Rate(sum(one.different for one in able), len(able))
+
+    @property
+    def single(self) -> Rate:
+        """The same for each comparison by itself, without correction."""
+        able = [one for one in self.comparisons if one.is_testable(self.level)]
+        return Rate(sum(one.comparison.p <= self.level for one in able), len(able))
+
+    @property
+    def intervals(self) -> Rate:
+        """Of those that have a 95% interval, how many leave out 1."""
+        able = [one for one in self.comparisons if one.comparison.interval is not None]
+        return Rate(sum(one.misses_1 for one in able), len(able))
+
+    @property
+    def largest(self) -> AA | None:
+        """The one whose two names are furthest apart; None where no pair was measured."""
+        measured = [one for one in self.comparisons if one.comparison.pairs]
+        return max(measured, key=lambda one: abs(math.log(one.comparison.ratio)), default=None)
+
+    @property
+    def is_the_question(self) -> bool:
+        """Whether everything was run twice: then nothing else was asked."""
+        return self.share >= MOST_AA_SHARE
+
+    @property
+    def fails(self) -> bool:
+        """Whether differences are proven to be found more often than the level says where there are none. Asked of the
+        single tests, too: Holm's correction would hide a test that is twice as ready as it says."""
+        return self.by_chance <= ALARM
+
+    @property
+    def by_chance(self) -> float:
+        """In which share of such runs a harness without a fault would look as bad as this."""
+        return min(rate.chance_of_more(self.level) for rate in (self.single, self.different))

@@ -1,0 +1,56 @@
+"""The A/A control in words. Pure functions."""
+
+from __future__ import annotations
+
+from netdyno import words
+from netdyno.aa.found import Control
+from netdyno.aa.rate import Rate
+
+
+def sentence(one: Control) -> str:
+    """What came of it, in one sentence; nothing is told that was not measured."""
+    if one.why_none:
+        return f"No A/A control: {one.why_none}."
+    told = len(one.comparisons)
+    head = f"The same under two names: of {words.plural(told, 'A/A comparison')}"
+    if not one.single.of:
+        return f"{head} none had enough pairs to be judged."
+    parts = [f"{one.different.count} came out different as a ranking would say it ({_of(one.different)})"]
+    parts.append(f"{one.single.count} by a test at {one.level:.0%} without correction ({_of(one.single)})")
+    if one.intervals.of:
+        parts.append(f"{one.intervals.count} of {words.plural(one.intervals.of, 'interval')} left out 1")
+    return f"{head}, {words.listed(parts)}.{_largest(one)}{_alarm(one)}"
+
+
+def short(one: Control) -> str:
+    """The same in a few words, for where a reader begins."""
+    if not one.single.of:
+        return "No A/A control" if one.why_none else "No A/A comparison could be judged"
+    if not one.different.of:
+        return f"A/A control: {one.single.count} of {one.single.of} told apart without correction"
+    return f"A/A control: {one.different.count} of {one.different.of} told apart"
+
+
+def _of(rate: Rate) -> str:
+    """The rate with its exact interval, and of how many."""
+    if not rate.of:
+        return "none had pairs enough for that"
+    found = rate.interval()
+    return f"{words.share(rate.share)} of {rate.of}, 95% interval {words.share(found.low)} to {words.share(found.high)}"
+
+
+def _largest(one: Control) -> str:
+    furthest = one.largest
+    if furthest is None:
+        return ""
+    change = words.percent_change(furthest.comparison.ratio)
+    return f" Furthest from itself: {furthest.contestant} in {furthest.where}, {change}."
+
+
+def _alarm(one: Control) -> str:
+    if not one.fails:
+        return ""
+    return (
+        f" THAT IS TOO OFTEN: by chance, so many come in {words.share(one.by_chance)} of such runs. "
+        "Do not believe the comparisons of this run."
+    )

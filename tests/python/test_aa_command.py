@@ -1,0 +1,81 @@
+"""`./netdyno aa`: just so many comparisons, and an exit code that says whether a contestant is told from itself too
+often."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from made_run import made_run
+from made_twins import asked, contestant, made_control, servers
+
+from netdyno import experiment as experiments
+from netdyno import run_command, stats
+from netdyno.aa import command
+from netdyno.aa.found import Control
+from netdyno.analysis import analyse
+from netdyno.cli import main
+from netdyno.errors import UserError
+from netdyno.model import Experiment
+from netdyno.paths import ROOT
+from netdyno.plan import combinations, estimate_seconds, plan, twice
+
+
+def long_form(comparisons: int, names: str = "abcde") -> Experiment:
+    return command.spread(asked(0.5, names=names), comparisons, servers(names), {})
+
+
+@pytest.mark.parametrize("comparisons", [1, 3, 7, 40, 41, 100])
+@pytest.mark.parametrize("names", ["a", "abcde"])
+def test_the_long_form_has_just_so_many_comparisons(comparisons: int, names: str) -> None:
+    one = long_form(comparisons, names)
+    chosen = twice(one, servers(names))
+    assert len(chosen) == comparisons
+    assert sum(len(scenario.contestants) for scenario in one.scenarios) == comparisons
+    assert all(len(list(combinations(scenario))) == 1 for scenario in one.scenarios)
+    assert len({scenario.name for scenario in one.scenarios}) == len(one.scenarios)
+    assert sum(cell.twin for cell in plan(one, chosen)) == comparisons * one.blocks
+
+
+def test_who_cannot_have_a_load_takes_no_comparison_of_it() -> None:
+    some = servers("abcd") | {"e": contestant("e", workloads=("chat",))}
+    one = command.spread(asked(0.5), 8, some, {})
+    assert [scenario.contestants for scenario in one.scenarios] == [("a", "b", "c", "d")] * 2
+    with pytest.raises(UserError, match="none of these contestants can be measured"):
+        command.spread(asked(0.5), 8, servers(workloads=("chat",)), {})
+
+
+def test_a_workload_that_the_experiment_has_not_is_a_slip_of_the_pen() -> None:
+    assert command.of_workload(asked(), None) == asked()
+    assert command.of_workload(asked(), "echo") == asked()
+    with pytest.raises(UserError, match="e has no scenario of 'chat'"):
+        command.of_workload(asked(), "chat")
+
+
+def test_by_itself_it_is_forty_comparisons_of_several_contestants_and_loads() -> None:
+    one = experiments.load(ROOT / "experiments" / "aa.toml")
+    speaks = ("rpc", "chat", "echo", "http")
+    everybody = {name: contestant(name, workloads=speaks) for name in one.scenarios[0].contestants}
+    assert len(twice(one, everybody)) == 40
+    assert one.blocks >= stats.pairs_needed(math.comb(len(everybody), 2) + 1)
+    assert estimate_seconds(one, everybody) <= 8 * 60
+
+
+@pytest.mark.parametrize(
+    ("control", "code"),
+    [(made_control(2, 40), 0), (made_control(3, 40), 1), (made_control(7, 40), 1), (made_control(0, 40, pairs=5), 1)],
+)
+def test_the_exit_code_says_whether_it_is_too_often(
+    control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    analysis = dataclasses.replace(analyse(made_run()), control=control)
+    done = run_command.Done(exit_code=0, line={"run_id": "r"}, analysis=analysis)
+    monkeypatch.setattr(run_command, "carry_out", lambda *_: done)
+    assert main(["aa", "--json"]) == code
+    assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
+
+
+def test_too_few_blocks_for_any_verdict_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["aa", "--blocks", "5"]) == 2
+    assert "--blocks" in capsys.readouterr().err
