@@ -17,7 +17,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from netdyno import answers, cells, loss_words, losses, measured, plan, stats, timers, transports, unsafe, words
+from netdyno import (
+    answers,
+    cells,
+    endings,
+    loss_words,
+    losses,
+    measured,
+    plan,
+    stats,
+    timers,
+    transports,
+    unsafe,
+    words,
+)
 from netdyno.aa.control import control
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
@@ -46,7 +59,11 @@ from netdyno.transports import LOOPBACK_ADDRESS
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
     safe = unsafe.without(run)
-    scenarios = tuple(_with_unsafe(_scenario(safe, one, level), run) for one in run.experiment.scenarios)
+    ended = {one.name: found for one in run.experiment.scenarios if (found := endings.ending(run, one))}
+    scenarios = tuple(
+        replace(_with_unsafe(_scenario(safe, one, level), run), ending=ended.get(one.name))
+        for one in run.experiment.scenarios
+    )
     return Analysis(
         run_id=run.run_id,
         experiment=run.experiment.name,
@@ -54,12 +71,12 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         links=plan.links(run.experiment),
         started_at=run.started_at,
         finished_at=run.finished_at,
-        blocks_planned=run.experiment.blocks,
+        blocks_planned=max(run.experiment.blocks, len({trial.block for trial in run.trials})),
         blocks_measured=len({trial.block for trial in safe.trials if trial.status == "valid"}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=contestants(safe),
         scenarios=scenarios,
-        claims=judge(run, level),
+        claims=endings.told(judge(run, level), ended),
         charts=charts(safe),
         level=level,
         counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
@@ -102,26 +119,6 @@ def _levels(run: Run, scenario: Scenario) -> tuple[LevelInfo, ...]:
 # --- comparisons -------------------------------------------------------------------------------------------------
 
 
-def metric(scenario: Scenario, load: LoadResult) -> float:
-    """The figure that a scenario is judged by: messages per second, or nanoseconds of response time."""
-    response = load.latency.response_ns
-    return {
-        "throughput": load.requests.per_second,
-        "p50": float(response.p50),
-        "p99": float(response.p99),
-        "mean": response.mean,
-    }[scenario.metric]
-
-
-def _samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Samples]:
-    found: dict[str, dict[stats.Cell, float]] = {name: {} for name in names}
-    for trial, load in measured.valid(run, scenario):
-        figure = metric(scenario, load)
-        if figure > 0:
-            found[trial.contestant][trial.block, level_key(trial.levels)] = figure
-    return {name: values for name, values in found.items() if values}
-
-
 def _compare_all(
     samples: Mapping[str, Samples], groups: Sequence[Sequence[str]], seed: int, level: float
 ) -> tuple[Comparison, ...]:
@@ -144,7 +141,7 @@ def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> t
 def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
-    samples = _samples(run, scenario, names)
+    samples = measured.samples(run, scenario, names)
     bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
@@ -215,7 +212,7 @@ def _pairs(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Pair, ..
 
 def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Trial]) -> Pair:
     valid = [trial.load for trial in trials if trial.status == "valid" and trial.load is not None]
-    figures = [figure for load in valid if (figure := metric(scenario, load)) > 0]
+    figures = [figure for load in valid if (figure := measured.metric(scenario, load)) > 0]
     return Pair(
         contestant=contestant,
         client=client,

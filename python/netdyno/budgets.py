@@ -15,7 +15,7 @@ from netdyno.model import Budget, Scenario, type_level
 NORMAL: Budget = "normal"
 """What the file says outside of its budgets."""
 OTHERS = tuple(name for name in get_args(Budget) if name != NORMAL)
-AMOUNTS = ("blocks", "warmup", "duration")
+AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "duration")
 BUDGET_KEYS = (*AMOUNTS, "scenario")
 SCENARIO_KEYS = (*AMOUNTS, "factors")
 

@@ -47,6 +47,13 @@ def run(
     contestant: Annotated[
         list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
     ] = None,
+    precision: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="Go on until each ratio is known to within so much, such as 5%.")
+    ] = None,
+    most_blocks: Annotated[int | None, typer.Option(min=1, help="With --precision: no more blocks than this.")] = None,
+    time_budget: Annotated[
+        str | None, typer.Option(metavar="DUR", help="With --precision: no block that ends later, such as 20m.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
     results: Results = RESULTS,
     foreign_load: Annotated[
@@ -63,7 +70,19 @@ def run(
     from netdyno import run_command
 
     wishes = run_command.Wishes(
-        experiment, budget, blocks, duration, tuple(contestant or ()), seed, results, as_json, foreign_load, aa_share
+        experiment,
+        budget,
+        blocks,
+        duration,
+        tuple(contestant or ()),
+        seed,
+        results,
+        as_json,
+        foreign_load,
+        aa_share,
+        precision,
+        most_blocks,
+        time_budget,
     )
     return run_command.run(wishes, sys.argv)
 
@@ -92,6 +111,21 @@ def aa(
     names = tuple(contestant or ())
     wishes = Wishes("aa", "normal", blocks, duration, names, seed, results, as_json, foreign_load, MOST_AA_SHARE)
     return command.run(wishes, sys.argv, comparisons, workload)
+
+
+@app.command()
+def resume(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Even where machine or programs are not as they were; this is recorded.")
+    ] = False,
+    results: Results = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+) -> int:
+    """Go on with an interrupted run where it stopped."""
+    from netdyno import run_command
+
+    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json)
 
 
 @app.command("list")
@@ -235,6 +269,19 @@ def report(
 
     print(run_command.write_report(run_id, results))
     return 0
+
+
+@app.command()
+def compare(
+    first: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    second: Annotated[str, typer.Argument(metavar="RUN", help="The run that it is compared with.")],
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Say what differs between two runs: their environments, then the figures of the cells that both have."""
+    from netdyno import compare_command
+
+    return compare_command.run(first, second, results, as_json)
 
 
 @app.command()

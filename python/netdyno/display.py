@@ -21,11 +21,13 @@ _REDRAW_S = 0.45
 
 
 class Progress:
-    """How far a run is, and how long the rest will take."""
+    """How far a run is, and how long the rest will take. Of a run that goes on until it is precise enough, `total` and
+    `blocks` are the most that it may have, and only `planned` trials are sure to come."""
 
-    def __init__(self, cells: tuple[Cell, ...], trial_s: float) -> None:
-        self.total = len(cells)
+    def __init__(self, cells: tuple[Cell, ...], trial_s: float, time_budget_s: float | None = None) -> None:
+        self.total = self.planned = len(cells)
         self.blocks = max((cell.block for cell in cells), default=0)
+        self._time_budget_s = time_budget_s
         self.counts: Counter[str] = Counter()
         self._planned_trial_s = trial_s
         self._spent_s = 0.0
@@ -38,10 +40,22 @@ class Progress:
     def done(self) -> int:
         return self.counts.total()
 
+    def expect(self, planned: int, total: int, blocks: int) -> None:
+        """From now on so many trials are planned, and there may be so many trials and blocks in all."""
+        self.planned, self.total, self.blocks = planned, total, blocks
+
     def left_s(self) -> float:
-        """Seconds left: what the trials took so far, skips included, else the plan's figure."""
+        """Seconds left, at most: what the trials took so far, skips included, else the plan's figure."""
         per_trial = self._spent_s / self.done if self.done else self._planned_trial_s
-        return (self.total - self.done) * per_trial
+        most_s = (self.total - self.done) * per_trial
+        if self._time_budget_s is not None:
+            most_s = min(most_s, self._time_budget_s - self._spent_s)
+        return max((self.planned - self.done) * per_trial, most_s)
+
+    def left_words(self) -> str:
+        """ "4:05 left", or "at most 4:05 left"."""
+        at_most = "at most " if self.total > self.planned else ""
+        return f"{at_most}{format_clock(self.left_s())} left"
 
 
 class Display(Protocol):
@@ -87,8 +101,7 @@ class PlainDisplay:
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
-        left = f"{format_clock(progress.left_s())} left"
-        self._line(f"{where} ({left}) {describe_cell(trial)}: {describe_result(trial)}")
+        self._line(f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}")
 
     def close(self) -> None:
         self._stream.flush()
@@ -152,7 +165,7 @@ def render(cell: Cell, progress: Progress, per_second: float, width: int) -> lis
     counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(progress.counts.items()))
     speed = f"{per_second:,.0f} messages/s" if per_second else "starting"
     return [
-        f"{bar} {share:4.0%}  {format_clock(progress.left_s())} left",
+        f"{bar} {share:4.0%}  {progress.left_words()}",
         f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
         f"{speed}{f'   ({counts})' if counts else ''}",
     ]

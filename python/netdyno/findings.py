@@ -226,6 +226,24 @@ class Unsafe:
     """Connections that ended because nothing on them could be read any more."""
 
 
+EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
+"""Of blocks: narrow enough, nothing to compare with, interrupted, as many as may be, no time for another."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why the blocks of a scenario that asks for a precision ended (endings.py). `asked` and `widest` are half widths
+    of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where nothing is
+    compared."""
+
+    why: EndReason
+    blocks: int
+    asked: float
+    widest: float | None
+    of: tuple[str, str]
+    time_budget_s: float | None
+
+
 @dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
@@ -250,6 +268,8 @@ class ScenarioFindings:
     """Of contestants that are in nothing else of this."""
     timers: tuple[str, ...]
     """Sentences on response times that no load changed (timers.py); they are among the caveats, too."""
+    ending: Ending | None = None
+    """Why its blocks ended; None where it asked for no precision."""
 
     @property
     def may_lose(self) -> bool:

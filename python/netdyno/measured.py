@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from netdyno.levels import level_key
 from netdyno.model import LoadResult, Run, Scenario, Status, Trial
+
+if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
+    from netdyno.stats import Cell
 
 VALID: tuple[Status, ...] = ("valid",)
 MEASURED: tuple[Status, ...] = ("valid", "struck_out")
@@ -27,6 +31,27 @@ def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tup
         if counts and trial.load is not None and key not in seen:
             seen.add(key)
             yield trial, trial.load
+
+
+def metric(scenario: Scenario, load: LoadResult) -> float:
+    """The figure that a scenario is judged by: messages per second, or nanoseconds of response time."""
+    response = load.latency.response_ns
+    return {
+        "throughput": load.requests.per_second,
+        "p50": float(response.p50),
+        "p99": float(response.p99),
+        "mean": response.mean,
+    }[scenario.metric]
+
+
+def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dict[Cell, float]]:
+    """That figure by contestant, block and level; who has none at all is left out."""
+    found: dict[str, dict[Cell, float]] = {name: {} for name in names}
+    for trial, load in valid(run, scenario):
+        figure = metric(scenario, load)
+        if figure > 0:
+            found[trial.contestant][trial.block, level_key(trial.levels)] = figure
+    return {name: values for name, values in found.items() if values}
 
 
 def cause(trial: Trial) -> str:

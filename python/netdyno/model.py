@@ -516,6 +516,8 @@ class Scenario(Frozen):
     workload: str
     contestants: tuple[str, ...] = ()
     blocks: int = 1
+    precision: float | None = None
+    most_blocks: int | None = None
     warmup_s: float = 0.0
     warmup_per_connection_s: float = 0.0
     duration_s: float = 1.0
@@ -568,6 +570,8 @@ class Experiment(Frozen):
     aa_share: float = 0.0
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
+    time_budget_s: float | None = None
+    """Of the command line, for a run that asks for a precision: no block begins that would end later (blocks.py)."""
 
     @property
     def blocks(self) -> int:

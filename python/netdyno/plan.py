@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -79,6 +79,16 @@ def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]
             for position, (kind, twin) in enumerate(order)
         )
     return tuple(cells)
+
+
+def with_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
+    """What these cells hold twice."""
+    found: list[Kind] = []
+    for cell in cells:
+        kind = Kind(cell.scenario, cell.contestant, cell.levels)
+        if cell.twin and kind not in found:
+            found.append(kind)
+    return tuple(found)
 
 
 def _kinds(scenario: Scenario) -> Iterator[Kind]:

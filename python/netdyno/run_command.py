@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from rich.console import Console
 
-from netdyno import contestants, experiment, runner, store
+from netdyno import blocks, contestants, experiment, runner, store
 from netdyno.display import Display, LiveDisplay, PlainDisplay
 from netdyno.errors import UserError
 from netdyno.model import Budget, Contestant, Experiment, ForeignLoad, Run
@@ -38,6 +38,9 @@ class Wishes(NamedTuple):
     as_json: bool
     foreign_load: ForeignLoad
     aa_share: float | None = None
+    precision: str | None = None
+    most_blocks: int | None = None
+    time_budget: str | None = None
 
 
 class Done(NamedTuple):
@@ -50,10 +53,7 @@ class Done(NamedTuple):
 
 def run(wishes: Wishes, argv: Sequence[str]) -> int:
     """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
-    done = carry_out(wishes, argv)
-    if wishes.as_json:
-        print(json.dumps(done.line), flush=True)
-    return done.exit_code
+    return _end(carry_out(wishes, argv), wishes.as_json)
 
 
 Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Experiment]
@@ -68,9 +68,7 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
-    # with --json, stdout is for the one line at the end
-    console = Console(stderr=wishes.as_json)
-    display: Display = LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
+    console, display = _screen(wishes.as_json)
     outcome = runner.execute(
         asked,
         [contestants.prepare(server, build=build) for server in chosen],
@@ -81,10 +79,40 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
         display=display,
         foreign_load=wishes.foreign_load,
     )
+    return _tell(outcome, console)
+
+
+def go_on(run: str, results: Path, *, anyway: bool, as_json: bool) -> int:
+    """`netdyno resume`: the rest of an interrupted run; the exit codes are those of `run`."""
+    from netdyno.resume import resume
+
+    console, display = _screen(as_json)
+    outcome = resume(store.find(results, run), build=build_dir(), display=display, anyway=anyway)
+    return _end(_tell(outcome, console), as_json)
+
+
+def _screen(as_json: bool) -> tuple[Console, Display]:
+    """Where a run is shown; with --json, stdout is for the one line at the end."""
+    console = Console(stderr=as_json)
+    return console, LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
+
+
+def _end(done: Done, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(done.line), flush=True)
+    return done.exit_code
+
+
+def _tell(outcome: runner.Outcome, console: Console) -> Done:
+    """Table and report of what is stored."""
     stored = store.load(outcome.folder / store.FILE_NAME)
     counts = runner.counts(stored.all_trials)
     if outcome.interrupted:
-        print(f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder}", file=sys.stderr)
+        print(
+            f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder} "
+            f"(to go on: ./netdyno resume {outcome.run_id})",
+            file=sys.stderr,
+        )
     report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
     return Done(
         exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
@@ -100,15 +128,29 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
     asked = experiment.with_contestants(
         asked, lambda patterns: [one.name for one in contestants.select(servers, wishes.contestants or patterns)]
     )
-    try:
-        duration_s = parse_duration(wishes.duration) if wishes.duration is not None else None
-    except ValueError as error:
-        raise UserError(f"--duration: {error}") from error
-    if duration_s is not None and duration_s <= 0:
-        raise UserError("--duration: must be above 0")
     if wishes.aa_share is not None:
         asked = msgspec.structs.replace(asked, aa_share=wishes.aa_share)
-    return runner.with_overrides(asked, wishes.blocks, duration_s, wishes.seed)
+    precision = None if wishes.precision is None else _precision(wishes.precision)
+    asked = runner.with_overrides(asked, wishes.blocks, _seconds("--duration", wishes.duration), wishes.seed, precision)
+    return blocks.with_budget(asked, wishes.most_blocks, _seconds("--time-budget", wishes.time_budget))
+
+
+def _precision(text: str) -> float:
+    try:
+        return blocks.check_precision(text)
+    except ValueError as error:
+        raise UserError(f"--precision: {error}") from error
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    """An option that takes a duration above 0; None where it was not given."""
+    try:
+        seconds = parse_duration(text) if text is not None else None
+    except ValueError as error:
+        raise UserError(f"{option}: {error}") from error
+    if seconds is not None and seconds <= 0:
+        raise UserError(f"{option}: must be above 0")
+    return seconds
 
 
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import codesize, environment, link_check, pinning, plan, store, words
+from netdyno import blocks, codesize, environment, link_check, pinning, plan, programs, store, words
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
@@ -57,18 +57,20 @@ def execute(
     """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
     trial that had not the machine for itself. Raises UserError before the first trial
     where something cannot work."""
-    generator = generator_path(build)
-    if not generator.is_file():
-        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
-    check_workloads(experiment, servers)
-    named = {server.name: server for server in servers}
-    ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
-    cores = pinning.choose()
+    check(experiment, servers, build)
     run_id, folder = create_folder(results, experiment.name)
+    named = {server.name: server for server in servers}
     cells = plan.plan(experiment, plan.twice(experiment, named, {client.name: client for client in clients}))
-    links = link_check.check(experiment, cores, folder)
-    found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
-    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    bench, found = set_up(
+        experiment,
+        servers,
+        clients=clients,
+        build=build,
+        folder=folder,
+        progress=display.throughput,
+        foreign_load=foreign_load,
+    )
+    write_environment(folder, found)
     run = Run(
         run_id=run_id,
         experiment=experiment,
@@ -78,6 +80,39 @@ def execute(
         trials=(),
         about=codesize.describe(servers, clients),
     )
+    with store.Store.create(folder, run, argv, cells) as stored:
+        display.begin(announcement(experiment, named, bench.clients))
+        interrupted = carry_out(run, cells, named, bench, stored, display)
+    return Outcome(run_id, folder, interrupted)
+
+
+def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
+    """What would go wrong in the middle of a run, and can be known before. Raises UserError."""
+    generator = generator_path(build)
+    if not generator.is_file():
+        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
+    check_workloads(experiment, servers)
+    named = {server.name: server for server in servers}
+    ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
+
+
+def set_up(
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    *,
+    clients: Sequence[Contestant],
+    build: Path,
+    folder: Path,
+    progress: Callable[[int, float], None],
+    foreign_load: ForeignLoad,
+) -> tuple[Bench, store.Environment]:
+    """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
+    here."""
+    generator = generator_path(build)
+    cores = pinning.choose()
+    links = link_check.check(experiment, cores, folder)
+    found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
+    found |= {"programs": programs.digests(generator, [*servers, *clients])}
     bench = Bench(
         seed=experiment.seed,
         generator=(str(generator),),
@@ -85,21 +120,40 @@ def execute(
         folder=folder,
         clients={client.name: client for client in clients},
         bad_links=links.bad,
-        progress=display.throughput,
+        progress=progress,
         foreign_load=foreign_load,
     )
-    with store.Store.create(folder, run, argv, cells) as stored:
-        display.begin(announcement(experiment, named, bench.clients))
-        progress = Progress(cells, plan.estimate_seconds(experiment, named, bench.clients) / max(len(cells), 1))
-        scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-        interrupted = _run_cells(cells, scenarios, named, bench, stored, display, progress)
-        if not interrupted:
-            stored.finish(store.utc_now())
-    return Outcome(run_id, folder, interrupted)
+    return bench, found
+
+
+def write_environment(folder: Path, found: store.Environment) -> None:
+    """The environment beside the run, for whoever has no SQLite at hand."""
+    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def carry_out(
+    run: Run,
+    cells: Sequence[plan.Cell],
+    servers: plan.Named,
+    bench: Bench,
+    stored: store.Store,
+    display: Display,
+) -> int:
+    """Every cell that has no trial yet, to the end of the run. `run` holds the trials that there are, `cells` are the
+    planned ones. Returns 0, or the exit code of the signal that cut it short."""
+    experiment = run.experiment
+    trial_s = plan.estimate_seconds(experiment, servers, bench.clients) / max(len(cells), 1)
+    progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
+    schedule = blocks.Schedule(run, cells, progress)
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    interrupted = _run_cells(schedule, scenarios, servers, bench, stored, display, progress)
+    if not interrupted:
+        stored.finish(store.utc_now())
+    return interrupted
 
 
 def _run_cells(
-    cells: tuple[plan.Cell, ...],
+    schedule: blocks.Schedule,
     scenarios: Mapping[str, Scenario],
     servers: plan.Named,
     bench: Bench,
@@ -111,11 +165,11 @@ def _run_cells(
     dropped, because half a window is no result."""
     try:
         with _signals_raise():
-            for cell in cells:
+            for cell in schedule.cells(stored.extend):
                 display.trial_started(cell, progress)
                 trial = run_trial(cell, scenarios[cell.scenario], servers[cell.contestant], bench)
                 stored.add(trial)
-                progress.add(trial)
+                schedule.add(trial)
                 display.trial_done(trial, progress)
     except Interrupted as signalled:
         return signalled.exit_code
@@ -127,14 +181,23 @@ def _run_cells(
 def announcement(experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({})) -> str:
     """What is about to happen and how long it will take."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
-    seconds = plan.estimate_seconds(experiment, servers, clients)
+    budget_s = experiment.time_budget_s
+    least = blocks.at_least(experiment) if budget_s is None else experiment
+    most = blocks.at_most(experiment)
+    seconds, most_seconds = (plan.estimate_seconds(one, servers, clients) for one in (least, most))
+    if budget_s is not None:
+        most_seconds = max(seconds, min(most_seconds, budget_s))
     twins = len(plan.twice(experiment, servers, clients))
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
+    number, takes = words.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
+    if most.blocks > least.blocks:
+        number = f"{least.blocks} to {words.plural(most.blocks, 'block')}"
+        takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
     return (
-        f"{experiment.name}{size}: {experiment.question} {words.plural(experiment.blocks, 'block')} of {cells} trials "
+        f"{experiment.name}{size}: {experiment.question} {number} of {cells} trials "
         f"({words.plural(len(servers), 'contestant')}){twice} over {words.listed(plan.links(experiment))}, "
-        f"about {format_clock(seconds)} (minutes:seconds)"
+        f"{takes} (minutes:seconds)"
     )
 
 
@@ -192,11 +255,15 @@ def _signals_raise() -> Iterator[None]:
 
 
 def with_overrides(
-    experiment: Experiment, blocks: int | None, duration_s: float | None, seed: int | None
+    experiment: Experiment,
+    blocks: int | None,
+    duration_s: float | None,
+    seed: int | None,
+    precision: float | None = None,
 ) -> Experiment:
     """The experiment with the command line's wishes in place; None leaves what the file says."""
 
-    wishes = {"blocks": blocks, "duration_s": duration_s}
+    wishes = {"blocks": blocks, "duration_s": duration_s, "precision": precision}
     changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
 

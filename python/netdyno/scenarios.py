@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from netdyno import blocks
 from netdyno.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model import GENERATOR, Scenario, type_level
 from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
@@ -49,6 +50,8 @@ def _names(value: object) -> tuple[str, ...]:
 SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "contestants": ("contestants", _names),
     "blocks": ("blocks", whole(1)),
+    "precision": ("precision", blocks.check_precision),
+    "most-blocks": ("most_blocks", whole(1)),
     "warmup": ("warmup_s", _seconds),
     "warmup-per-connection": ("warmup_per_connection_s", _seconds),
     "duration": ("duration_s", _window),
@@ -94,6 +97,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
     scenario = convert(where, values, Scenario)
+    blocks.check(where, scenario)
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)
         _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)

@@ -95,12 +95,15 @@ def sign_flip_p(pairs: Pairs, seed: int = 1) -> float:
 def block_flip_p(pairs: Pairs, seed: int = 1) -> float:
     """The same by flipping whole blocks: for contrasts with something else than "no difference", or with a constant,
     which the pairs of a block miss together where the machine is slow for a while."""
-    if not len(pairs):
-        return 1.0
+    return _flip(block_terms(pairs), seed) if len(pairs) else 1.0
+
+
+def block_terms(pairs: Pairs) -> Floats:
+    """What each block adds to the mean log ratio, in the order of the blocks."""
     names, block = np.unique(pairs.blocks, return_inverse=True)
     terms = np.zeros(len(names))
     np.add.at(terms, block, pairs.weights() * pairs.log_ratios)
-    return _flip(terms, seed)
+    return terms
 
 
 def _flip(terms: Floats, seed: int) -> float:

@@ -4,6 +4,8 @@ The file is readable whenever the harness dies: a transaction is either whole or
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -20,7 +22,7 @@ from netdyno.plan import Cell
 
 SCHEMA_VERSION = 8
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins
+# 8: twins, and blocks until a precision is reached
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -68,30 +70,52 @@ Environment = dict[str, str | int | float | bool | list[str]]
 class Store:
     """The open file of a run that is being made. Use as a context manager."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, claim: int) -> None:
         self._connection = connection
+        self._claim = claim
 
     @classmethod
     def create(cls, folder: Path, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> Store:
         """Begin a run in an existing folder. Raises UserError when the file cannot be written."""
         path = folder / FILE_NAME
         try:
-            connection = sqlite3.connect(path, isolation_level=None)
-            # A single file at every moment, and on the disk before commit returns (power loss included).
-            connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
+            connection = _connect(path)
             connection.executescript(f"BEGIN; {_SCHEMA}")
             _insert_run(connection, run, argv, cells)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise UserError(f"{path}: cannot be written: {error}") from error
-        return cls(connection)
+        return cls(connection, _claim(folder))
+
+    @classmethod
+    def reopen(cls, path: Path) -> Store:
+        """Go on with the run of a file. Raises UserError where it is none, cannot be written, was made by an older
+        netdyno, or is being written by another one."""
+        with _open(path) as readable:
+            version = readable.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise UserError(f"{path}: made by an older netdyno (schema {version}, this one writes {SCHEMA_VERSION})")
+        claim = _claim(path.parent)
+        try:
+            return cls(_connect(path), claim)
+        except sqlite3.Error as error:
+            os.close(claim)
+            raise UserError(f"{path}: cannot be written: {error}") from error
 
     def add(self, trial: Trial) -> None:
         """Store one trial; it is on the disk when this returns."""
         row = (trial.block, trial.position, trial.status, trial.reason, _json(trial))
         self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?)", row)
+
+    def extend(self, cells: Iterable[Cell]) -> None:
+        """Append cells to the plan, all of them or none; they are on the disk when this returns."""
+        with self._connection:  # commits, or rolls back where it is interrupted
+            self._connection.execute("BEGIN")
+            _insert_cells(self._connection, cells)
+
+    def record(self, environment: Mapping[str, object]) -> None:
+        """Put this environment in the place of what was recorded."""
+        self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
@@ -99,6 +123,7 @@ class Store:
 
     def close(self) -> None:
         self._connection.close()
+        os.close(self._claim)
 
     def __enter__(self) -> Self:
         return self
@@ -109,11 +134,38 @@ class Store:
         self.close()
 
 
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection to write by: a single file at every moment, and on the disk before commit returns (power loss
+    included)."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _claim(folder: Path) -> int:
+    """Lock a run against a second writer, as long as the descriptor is open (flock(2)): it goes with its process,
+    however that ends. The folder is locked and not the file, for SQLite has locks of its own there."""
+    claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(claim)
+        why = "is still being made" if isinstance(error, BlockingIOError) else f"cannot be locked: {error.strerror}"
+        raise UserError(f"the run in {folder} {why}") from error
+    return claim
+
+
 def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> None:
     seed = run.experiment.seed
     row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
     connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
+    _insert_cells(connection, cells)
+
+
+def _insert_cells(connection: sqlite3.Connection, cells: Iterable[Cell]) -> None:
     rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels), c.twin) for c in cells)
     connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?, ?)", rows)
 

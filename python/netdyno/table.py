@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno import answers, loss_words, unsafe, words
+from netdyno import answers, endings, loss_words, unsafe, words
 from netdyno.aa import speech
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import ClaimVerdict, Judged
@@ -74,6 +74,8 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts: list[RenderableType] = [title, Text(one.sentence)]
     if one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
+    if one.ending:
+        parts.append(Text(endings.sentence(one.ending), style="dim"))
     parts += [Text(text, style="yellow") for text in one.timers]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import checks, cli
+from netdyno import checks, cli, store
 from netdyno.contestants import discover
 from netdyno.paths import ROOT
 
@@ -74,6 +74,13 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["run", "--foreign-load", "ignore"], "--foreign-load"),
         (["run", "--duration", "5"], "--duration: '5' is not a duration"),
         (["run", "--duration", "0s"], "--duration: must be above 0"),
+        (["run", "--precision", "wide"], "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'"),
+        (["run", "--precision", "0"], "--precision: '0' is no precision"),
+        (["run", "--most-blocks", "20"], "--most-blocks: is for a run with --precision"),
+        (["run", "--precision", "5%", "--most-blocks", "2"], "key 'most-blocks': 2 is less than blocks = "),
+        (["run", "--precision", "5%", "--time-budget", "5"], "--time-budget: '5' is not a duration"),
+        (["resume", "yesterday"], "no such run 'yesterday'"),
+        (["compare", "yesterday", "today"], "no such run 'yesterday'"),
         (["run", "--contestant", SERVER + "x"], f"no server is called '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["run", "--results", "/proc/results"], "the results folder /proc/results cannot be written"),
         (["list", "rnus"], "cannot list 'rnus' (did you mean 'runs'?)"),
@@ -188,6 +195,42 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: st
     assert "interrupted: " in err
     assert "Traceback" not in err
     assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
+
+
+def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    command = [sys.executable, "-m", "netdyno", *run_tiny(toml, results, "--blocks", "3")]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
+        assert run.stdout is not None
+        for _ in range(3):
+            run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        _, err = run.communicate()
+    (run_id,) = (path.name for path in results.iterdir())
+    assert f"(to go on: ./netdyno resume {run_id})" in err
+    done = netdyno("resume", run_id, "--results", str(results), "--json")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"Going on after \d trials of 6", done.stderr)
+    assert "block 3/3 trial 6/6 (0:00 left)" in done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert (said["run_id"], said["trials"]["valid"]) == (run_id, 6)
+    assert Path(said["report"]).is_file()
+    again = netdyno("resume", run_id, "--results", str(results))
+    assert again.returncode == 2
+    assert "nothing of it is left to do" in again.stderr
+
+
+def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    more = ("--precision", "5%", "--most-blocks", "2", "--time-budget", "10m", "--json")
+    done = netdyno(*run_tiny(toml, results, *more))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    stored = store.load(results / said["run_id"] / store.FILE_NAME).experiment
+    assert [(one.precision, one.most_blocks) for one in stored.scenarios] == [(0.05, 2)]
+    assert stored.time_budget_s == 600
+    assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
 
 
 def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from msgspec.structs import replace
+
 from netdyno import store
 from netdyno.errors import UserError
 from netdyno.model import About, CodeSize, Experiment, Run, Trial
@@ -104,6 +106,34 @@ def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
             assert len(store.load(tmp_path / store.FILE_NAME).trials) == count  # another connection sees it
         made.finish("2026-01-01T00:01:00+00:00")
     assert store.load(tmp_path / store.FILE_NAME).finished_at == "2026-01-01T00:01:00+00:00"
+
+
+def test_a_plan_is_extended_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
+    more = [replace(cell, block=2) for cell in cells()]
+    with store.Store.create(tmp_path, run, [], cells()) as made:
+        made.extend(more)
+        assert list(store.load_cells(tmp_path / store.FILE_NAME)) == [*cells(), *more]
+        with pytest.raises(sqlite3.IntegrityError):
+            made.extend([replace(more[0], block=3), more[1]])
+        assert list(store.load_cells(tmp_path / store.FILE_NAME)) == [*cells(), *more]
+        made.add(replace(trial(0), block=2))
+    assert len(store.load(tmp_path / store.FILE_NAME).trials) == 1
+
+
+def test_a_run_is_gone_on_with_in_the_same_file(path: Path) -> None:
+    with store.Store.reopen(path) as made:
+        made.add(trial(2))
+        made.record({"kernel": "6.2"})
+        made.finish("2026-01-01T00:01:00+00:00")
+    stored = store.load(path)
+    assert stored.trials == (trial(0), trial(1), trial(2))
+    assert (stored.environment, stored.finished_at) == ({"kernel": "6.2"}, "2026-01-01T00:01:00+00:00")
+
+
+def test_only_one_writes_a_run(path: Path) -> None:
+    with store.Store.reopen(path), pytest.raises(UserError, match=f"the run in {path.parent} is still being made"):
+        store.Store.reopen(path)
+    store.Store.reopen(path).close()
 
 
 def test_a_trial_outside_the_plan_is_refused(run: Run, tmp_path: Path) -> None:

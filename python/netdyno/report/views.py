@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from netdyno import answers, codesize, loss_words, table, unsafe, words
+from netdyno import answers, codesize, endings, loss_words, table, unsafe, words
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import Check, Judged
 from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
@@ -94,6 +94,7 @@ class ScenarioView:
     trials: Table | None
     unsafe: Table | None
     unsafe_explained: str
+    ended: str
 
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
@@ -127,6 +128,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         trials=_trials(findings) if findings.may_lose else None,
         unsafe=Table(unsafe.HEADINGS, tuple(map(unsafe.row, findings.unsafe))) if findings.unsafe else None,
         unsafe_explained=unsafe.explained(findings.unsafe),
+        ended=endings.sentence(findings.ending) if findings.ending else "",
     )
 
 

@@ -1,0 +1,259 @@
+"""What ending a run by the width of its intervals does to these intervals and to the verdicts: the figures of
+docs/adr/adaptive-precision.md, from simulation.
+
+    python bench/adaptive_precision.py [RUNS [NOISE]]
+
+Each simulated run measures a few contestants block by block until every interval of a ratio is narrow enough, by three
+rules: `first look` ends at the first look at which all are narrow, from five blocks on; `rule` is netdyno's
+(precision.py); `fixed` has in each run the number of blocks that the rule takes in the middle. Printed for each:
+
+    blocks    the mean number; `end` the share of runs that reached the budget
+    covered   how many of the 95% intervals hold the truth where the run ends
+    false     in how many runs the test calls some two different that are the same (sign-flip test, Holm); a dash where
+              no two are the same
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from netdyno import blocks, precision, stats
+from netdyno.stats import Floats
+
+NOISE = 0.05
+"""Standard deviation of the log figure of one trial, where nothing else is said."""
+BUDGET = 50
+PATTERNS = 999
+"""Sign patterns drawn for each test; 1 is added to both sides, as in stats.py."""
+CHUNK = 250
+"""Series resampled at a time: 4,000 resamples of each have to fit into the memory."""
+Draw = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
+"""From (runs, blocks, contestants) to logs of figures of equal contestants."""
+
+
+# --- machines ----------------------------------------------------------------------------------------------------
+
+
+def log_normal(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    return random.normal(0, NOISE, shape)
+
+
+def drifting(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    """The machine changes between blocks by a fifth, and within a block steadily, by as much; the order is random."""
+    between = np.cumsum(random.normal(0, 0.2, (*shape[:2], 1)), axis=1)
+    slope = random.normal(0, 0.2, (*shape[:2], 1))
+    order = random.permuted(np.broadcast_to(np.arange(shape[2]) / (shape[2] - 1), shape), axis=2)
+    return between + slope * order + random.normal(0, NOISE / 2, shape)
+
+
+def slow_trials(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    """One trial in ten is slower by a fifth to a half."""
+    hit = random.random(shape) < 0.1
+    return random.normal(0, NOISE, shape) - hit * random.uniform(0.2, 0.6, shape)
+
+
+def heavy_tails(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    return NOISE * random.standard_t(3, shape) / math.sqrt(3)
+
+
+def moody(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    """Ten blocks at a time are quiet or rough."""
+    phases = np.where(random.random((shape[0], shape[1] // 10 + 1, 1)) < 0.5, 0.4, 1.6)
+    return random.normal(0, NOISE, shape) * phases.repeat(10, axis=1)[:, : shape[1]]
+
+
+def one_is_skewed(random: np.random.Generator, shape: tuple[int, int, int]) -> Floats:
+    """The first contestant has mishaps that the others do not have; on the average it is as fast."""
+    logs = random.normal(0, NOISE, shape)
+    logs[:, :, 0] += 0.07 - random.exponential(0.07, shape[:2])
+    return logs
+
+
+@dataclass(frozen=True)
+class Machine:
+    """`asked` are the precisions asked for: one that is reached early, and one that takes longer."""
+
+    draw: Draw
+    asked: tuple[float, float]
+
+
+MACHINES = {
+    "log-normal": Machine(log_normal, (0.06, 0.04)),
+    "drifting": Machine(drifting, (0.15, 0.10)),
+    "slow trials": Machine(slow_trials, (0.15, 0.10)),
+    "moody": Machine(moody, (0.06, 0.04)),
+    "heavy tails": Machine(heavy_tails, (0.06, 0.04)),
+    "one skewed": Machine(one_is_skewed, (0.09, 0.06)),
+}
+DIFFERENCES = {"none": 0.0, "as asked": 1.0, "five times": 5.0}
+"""Between the last contestant and the first, in units of the precision asked for. Of four, the third lies half-way and
+the second is the same as the first."""
+CONTESTANTS = (2, 4)
+
+
+# --- looks -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Every look at every comparison, over (blocks, runs, comparisons); those before the fifth block are wide open.
+    `by_signs` are half widths if signs were coins, on the log scale as all here."""
+
+    low: Floats
+    high: Floats
+    means: Floats
+    by_signs: Floats
+
+    @property
+    def halves(self) -> Floats:
+        return (self.high - self.low) / 2
+
+
+def look(series: Floats) -> Looks:
+    """`series` are log ratios over (runs, blocks, comparisons)."""
+    runs, budget, comparisons = series.shape
+    low, high = np.full((budget + 1, runs, comparisons), -np.inf), np.full((budget + 1, runs, comparisons), np.inf)
+    for count in range(stats.FEWEST_BLOCKS_FOR_INTERVAL, budget + 1):
+        seen = series[:, :count].transpose(1, 0, 2).reshape(count, -1)
+        low[count], high[count] = (one.reshape(runs, comparisons) for one in intervals(seen))
+    return moved(Looks(low, high, np.zeros_like(low), np.zeros_like(low)), series, np.zeros(comparisons))
+
+
+def moved(looks: Looks, series: Floats, by: Floats) -> Looks:
+    """The intervals of looks, moved; `series` is moved already."""
+    means, by_signs = np.zeros_like(looks.low), np.full_like(looks.low, np.inf)
+    sums, squares = np.cumsum(series, axis=1), np.cumsum(series**2, axis=1)
+    for count in range(stats.FEWEST_BLOCKS_FOR_INTERVAL, len(means)):
+        means[count] = sums[:, count - 1] / count
+        by_signs[count] = precision.half_by_signs(count, squares[:, count - 1] / count**2)
+    return Looks(looks.low + by, looks.high + by, means, by_signs)
+
+
+def intervals(seen: Floats) -> tuple[Floats, Floats]:
+    """The interval of each column as stats.interval has it; a test holds the two together."""
+    multiplicities, chances = stats.resamples(len(seen), 1)
+    tail = stats.expanded_tail(len(seen))
+    if len(seen) <= stats.ENUMERATED_BLOCKS:  # these have chances of their own; few enough for one at a time
+        found = [stats.interval(lambda drawn, one=one: drawn @ one / len(one), len(seen)) for one in seen.T]
+        return np.array([one.low for one in found]), np.array([one.high for one in found])
+    ranks = [math.ceil(quantile * len(multiplicities) - 1e-9) - 1 for quantile in (tail, 1 - tail)]
+    sides = np.empty((2, seen.shape[1]))
+    for start in range(0, seen.shape[1], CHUNK):
+        values = multiplicities @ seen[:, start : start + CHUNK] / len(seen)
+        sides[:, start : start + CHUNK] = np.partition(values, ranks, axis=0)[ranks]
+    return sides[0], sides[1]
+
+
+def first_true(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The first look of each run at which it ends; else the budget."""
+    return np.where(ends.any(axis=0), ends.argmax(axis=0), len(ends) - 1)
+
+
+def at_first_look(looks: Looks, asked: float) -> NDArray[np.int64]:
+    return first_true((looks.halves <= math.log1p(asked)).all(axis=2))
+
+
+def by_rule(looks: Looks, asked: float) -> NDArray[np.int64]:
+    """Where precision.settled holds for the first time of all comparisons; a test holds the two together."""
+    narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.by_signs, asked), dtype=bool)
+    narrow[: blocks.FIRST_LOOK] = False
+    ends = narrow.copy()
+    for earlier in range(1, blocks.LOOKS):
+        ends[earlier:] &= narrow[:-earlier]
+    return first_true(ends.all(axis=2))
+
+
+# --- what comes of it --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Outcome:
+    blocks: float
+    at_budget: float
+    covered: float
+    false_alarms: float | None
+
+
+def outcome(series: Floats, looks: Looks, truth: Floats, ends: NDArray[np.int64]) -> Outcome:
+    runs = np.arange(len(ends))
+    held = (looks.low[ends, runs] <= truth) & (truth <= looks.high[ends, runs])
+    equal = np.isclose(truth, 0)
+    return Outcome(
+        blocks=float(ends.mean()),
+        at_budget=float((ends == series.shape[1]).mean()),
+        covered=float(held.mean()),
+        false_alarms=false_alarms(series, equal, ends) if equal.any() else None,
+    )
+
+
+def false_alarms(series: Floats, equal: NDArray[np.bool_], ends: NDArray[np.int64]) -> float:
+    """The share of runs in which Holm's correction over all comparisons leaves some false difference."""
+    p_values = np.ones((len(series), series.shape[2]))
+    for count in np.unique(ends):
+        ended = np.flatnonzero(ends == count)
+        signs = np.random.default_rng(1).integers(0, 2, size=(PATTERNS, count)) * 2 - 1
+        sums = series[ended, :count].transpose(1, 0, 2).reshape(count, -1)
+        beyond = (np.abs(signs @ sums) >= np.abs(sums.sum(axis=0)) - 1e-12).sum(axis=0)
+        p_values[ended] = ((1 + beyond) / (1 + PATTERNS)).reshape(len(ended), -1)
+    called = [np.array(stats.holm(list(row)))[equal].min() <= stats.LEVEL for row in p_values]
+    return float(np.mean(called))
+
+
+class Simulation:
+    """Runs over one machine. Differences between contestants move figures and intervals and change no width, so every
+    look is taken once."""
+
+    def __init__(self, machine: Machine, contestants: int, runs: int) -> None:
+        logs = machine.draw(np.random.default_rng(contestants), (runs, BUDGET, contestants))
+        self._contestants = contestants
+        self._pairs = list(itertools.combinations(range(contestants), 2))
+        self._series = self._contrasts(logs)
+        self._looks = look(self._series)
+
+    def _contrasts(self, figures: Floats) -> Floats:
+        """Of each two contestants, along the last axis."""
+        return np.stack([figures[..., a] - figures[..., b] for a, b in self._pairs], axis=-1)
+
+    def outcomes(self, times: float, asked: float) -> Iterator[Outcome]:
+        """What comes of each rule, in the order of RULES, over the same runs."""
+        effects = np.zeros(self._contestants)
+        effects[-1] = times * math.log1p(asked)
+        if self._contestants > 3:
+            effects[-2] = effects[-1] / 2
+        truth = self._contrasts(effects)
+        series, looks = self._series + truth, moved(self._looks, self._series + truth, truth)
+        ends = by_rule(looks, asked)
+        for each in (at_first_look(looks, asked), ends, np.full(len(ends), int(np.median(ends)))):
+            yield outcome(series, looks, truth, each)
+
+
+RULES = ("first look", "rule", "fixed")
+
+
+def main(runs: int, noise: str | None) -> None:
+    columns = "".join(f"| {name:10}{'blocks':>7}{'end':>6}{'covered':>9}{'false':>7} " for name in RULES)
+    print(f"{'noise':13}{'servers':>8}{'asked':>7}  {'difference':12}{columns}")
+    for name in MACHINES if noise is None else [noise]:
+        for contestants in CONTESTANTS:
+            simulation = Simulation(MACHINES[name], contestants, runs)
+            for (difference, times), asked in itertools.product(DIFFERENCES.items(), MACHINES[name].asked):
+                told = "".join(map(row, simulation.outcomes(times, asked)))
+                print(f"{name:13}{contestants:8}{asked:7.0%}  {difference:12}{told}", flush=True)
+
+
+def row(one: Outcome) -> str:
+    false = "-" if one.false_alarms is None else f"{one.false_alarms:.1%}"
+    return f"| {'':10}{one.blocks:7.1f}{one.at_budget:6.0%}{one.covered:9.1%}{false:>7} "
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000, sys.argv[2] if len(sys.argv) > 2 else None)

@@ -1,0 +1,172 @@
+"""Two runs side by side: what differs in what was asked and where, and the figures of the cells that both have. Pure
+functions of stored runs.
+
+Blocks of different runs are not paired: whatever changed between the runs, the machine's own drift included, is in the
+ratio. So each run is resampled by itself, and the interval says how far the blocks of the two scatter and nothing of
+why they differ."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from netdyno import differences, measured, stats, unsafe
+from netdyno.levels import level_key, level_label
+from netdyno.model import Run, Scenario, type_level
+from netdyno.stats import Floats, Interval
+
+Metric = Literal["throughput", "p50", "p99", "mean"]
+NOT_ASKED = ("name", "contestants", "blocks", "precision", "most_blocks", "factors")
+"""Of a scenario: what may differ without a cell being another one. A level has its own place in a cell."""
+
+
+@dataclass(frozen=True)
+class Both:
+    """One cell of both runs. `ratio` is the second's figure divided by the first's, with the interval of it; None below
+    five blocks on a side."""
+
+    scenario: str
+    contestant: str
+    level: str
+    metric: Metric
+    first: float
+    """Geometric mean over its valid trials, in messages a second or nanoseconds."""
+    second: float
+    first_trials: int
+    second_trials: int
+    ratio: float
+    interval: Interval | None
+
+    @property
+    def apart(self) -> bool:
+        """Whether the interval leaves out that both are the same."""
+        return self.interval is not None and not self.interval.low <= 1 <= self.interval.high
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """`environment` and `asked` are sentences on what differs; `alone` counts cells with a figure in only one run."""
+
+    first: str
+    second: str
+    environment: tuple[str, ...]
+    asked: tuple[str, ...]
+    cells: tuple[Both, ...]
+    alone: int
+
+
+def side_by_side(first: Run, second: Run) -> SideBySide:
+    """Cells are the same where scenario, contestant, levels and metric are. Who is unsafe or not ranked is left out."""
+    sides = [_cells(unsafe.without(run)) for run in (first, second)]
+    shared = [key for key in sides[0] if key in sides[1]]
+    return SideBySide(
+        first=first.run_id,
+        second=second.run_id,
+        environment=tuple(differences.decisive(first.environment, second.environment)),
+        asked=_asked(first, second),
+        cells=tuple(_both(key, sides[0][key], sides[1][key]) for key in shared),
+        alone=len(sides[0].keys() ^ sides[1].keys()),
+    )
+
+
+@dataclass(frozen=True)
+class _Key:
+    scenario: str
+    contestant: str
+    level: str
+    metric: Metric
+
+
+@dataclass(frozen=True)
+class _Cell:
+    label: str
+    logs: tuple[float, ...]
+
+
+def _cells(run: Run) -> dict[_Key, _Cell]:
+    """The logarithms of the figures of each cell, one per block, scenario by scenario and name by name."""
+    found: dict[_Key, list[float]] = {}
+    levels: dict[_Key, Mapping[str, type_level]] = {}
+    scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
+    for scenario in scenarios.values():
+        for trial, load in measured.valid(run, scenario):
+            key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
+            figure = measured.metric(scenario, load)
+            if figure > 0:
+                found.setdefault(key, []).append(math.log(figure))
+                levels[key] = trial.levels
+    order = {name: number for number, name in enumerate(scenarios)}
+    keys = sorted(found, key=lambda key: (order[key.scenario], key.level, key.contestant))
+    return {key: _Cell(level_label(scenarios[key.scenario], levels[key]), tuple(found[key])) for key in keys}
+
+
+def _both(key: _Key, first: _Cell, second: _Cell) -> Both:
+    means = [sum(cell.logs) / len(cell.logs) for cell in (first, second)]
+    return Both(
+        scenario=key.scenario,
+        contestant=key.contestant,
+        level=first.label,
+        metric=key.metric,
+        first=math.exp(means[0]),
+        second=math.exp(means[1]),
+        first_trials=len(first.logs),
+        second_trials=len(second.logs),
+        ratio=math.exp(means[1] - means[0]),
+        interval=unpaired(first.logs, second.logs),
+    )
+
+
+def _asked(first: Run, second: Run) -> tuple[str, ...]:
+    """What the scenarios of both ask for differently, beside contestants and blocks."""
+    there = {scenario.name: scenario for scenario in second.experiment.scenarios}
+    return tuple(
+        f"{scenario.name}: {text}"
+        for scenario in first.experiment.scenarios
+        if scenario.name in there
+        for text in _of_scenario(scenario, there[scenario.name])
+    )
+
+
+def _of_scenario(first: Scenario, second: Scenario) -> Sequence[str]:
+    before, now = (msgspec.structs.asdict(one) for one in (first, second))
+    return differences.between(before, now, [key for key in before if key not in NOT_ASKED])
+
+
+def unpaired(first: Sequence[float], second: Sequence[float], seed: int = 1) -> Interval | None:
+    """The 95% interval of exp(mean of the second minus mean of the first), by resampling both, each for itself. As in
+    stats.interval a resample of few blocks is too narrow twice over: each side's deviations are made larger by
+    sqrt(n / (n - 1)), and the tails are those of Student's t with Welch's degrees of freedom. None where a side has
+    fewer blocks than any interval needs."""
+    sides = [np.array(side, dtype=np.float64) for side in (first, second)]
+    if min(len(side) for side in sides) < stats.FEWEST_BLOCKS_FOR_INTERVAL:
+        return None
+    random = np.random.default_rng(seed)
+    drawn = [_means(side, random) for side in sides]
+    tail = _tail(sides)
+    low, high = np.quantile(drawn[1] - drawn[0], (tail, 1 - tail))
+    return Interval(math.exp(float(low)), math.exp(float(high)))
+
+
+def _means(side: Floats, random: np.random.Generator) -> Floats:
+    """Means of resamples of one run's blocks."""
+    count = len(side)
+    scaled = side.mean() + (side - side.mean()) * math.sqrt(count / (count - 1))
+    drawn = random.multinomial(count, [1 / count] * count, size=stats.DRAWN_RESAMPLES)
+    return np.asarray(drawn @ scaled / count)
+
+
+def _tail(sides: Sequence[Floats]) -> float:
+    """The tail area of a normal distribution that reaches as far as that of Student's t (Welch 1947)."""
+    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    if sum(parts) == 0:
+        return stats.LEVEL / 2
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
+    student = float(importlib.import_module("scipy.special").stdtrit(freedom, 1 - stats.LEVEL / 2))
+    return NormalDist().cdf(-student)

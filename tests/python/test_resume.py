@@ -1,0 +1,145 @@
+"""Going on with a run: only where it began, only one at a time, and not beyond its end.
+
+That it ends as if it had never been interrupted is tested in test_blocks.py and test_cli.py."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from made_blocks import Silent, asked, execute, trials_with
+
+from netdyno import differences, programs, resume, runner, store
+from netdyno.errors import UserError
+from netdyno.model import Contestant
+
+
+@pytest.fixture
+def cut(tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a run whose last block is missing."""
+    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+    outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build)
+    path = outcome.folder / store.FILE_NAME
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM trial WHERE block = 6")
+        connection.execute("UPDATE run SET finished_at = NULL")
+    return path
+
+
+def pretend(path: Path, key: str, value: object) -> None:
+    """Let the run have begun in another environment."""
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("SELECT environment FROM run").fetchone()
+        connection.execute("UPDATE run SET environment = ?", (json.dumps(json.loads(text) | {key: value}),))
+
+
+def go_on(path: Path, build: Path, *, anyway: bool = False) -> None:
+    resume.resume(path, build=build, display=Silent(), anyway=anyway)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("git_commit", "0c374d8", "git_commit was 0c374d8 and is "),
+        ("kernel", "2.6.32", "kernel was 2.6.32 and is "),
+        ("compiler", "tcc 0.9", "compiler was tcc 0.9 and is nothing"),
+        ("build_type", "Debug", "build_type was Debug and is nothing"),
+        ("sysctl.net.core.somaxconn", "1", "sysctl.net.core.somaxconn was 1 and is "),
+    ],
+)
+def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
+    key: str, value: str, told: str, cut: Path, fake_build: Path
+) -> None:
+    pretend(cut, key, value)
+    before = store.load(cut)
+    with pytest.raises(UserError, match="cannot be gone on with as if nothing had changed") as refused:
+        go_on(cut, fake_build)
+    assert told in str(refused.value)
+    assert "--anyway" in str(refused.value)
+    assert store.load(cut) == before
+
+
+def test_a_program_that_was_built_anew_is_refused_by_its_name(cut: Path, fake_build: Path) -> None:
+    name = store.load(cut).experiment.scenarios[0].contestants[0]
+    with (fake_build / "servers" / name).open("a") as program:
+        program.write("# another one\n")
+    with pytest.raises(UserError, match=rf"programs had {name} \w+ and has {name} \w+ \("):
+        go_on(cut, fake_build)
+
+
+def test_anyway_goes_on_and_the_run_says_so(cut: Path, fake_build: Path) -> None:
+    pretend(cut, "kernel", "2.6.32")
+    go_on(cut, fake_build, anyway=True)
+    run = store.load(cut)
+    assert len(run.trials) == 12
+    assert run.finished_at is not None
+    assert run.environment["kernel"] == "2.6.32"
+    lines = run.environment[resume.RESUMED]
+    assert isinstance(lines, list)
+    assert " after 10 trials, though kernel was 2.6.32 and is " in lines[0]
+    assert json.loads((cut.parent / "environment.json").read_text()) == run.environment
+
+
+def test_what_differs_every_time_is_no_difference(cut: Path, fake_build: Path) -> None:
+    pretend(cut, "load_average_1min", 99.0)
+    pretend(cut, "link.wan", ["measured 18 ms"])
+    go_on(cut, fake_build)
+    assert store.load(cut).finished_at is not None
+
+
+def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> None:
+    go_on(cut, fake_build)
+    with pytest.raises(UserError, match="came to its end at .*; nothing of it is left to do"):
+        go_on(cut, fake_build)
+
+
+def test_a_run_that_is_still_being_made_is_refused(cut: Path, fake_build: Path) -> None:
+    with store.Store.reopen(cut), pytest.raises(UserError, match="is still being made"):
+        go_on(cut, fake_build)
+    go_on(cut, fake_build)  # and is free again
+
+
+def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> None:
+    with sqlite3.connect(cut) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    with pytest.raises(UserError, match=r"made by an older netdyno \(schema 7, this one writes \d+\)"):
+        go_on(cut, fake_build)
+    with store._open(cut):
+        pass  # and it is still readable, and not locked
+
+
+def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_build: Path) -> None:
+    assert resume._foreign_load(store.load(cut)) == "count"
+    pretend(cut, "foreign_load", "nonsense")
+    assert resume._foreign_load(store.load(cut)) == "strike-out"
+
+
+# --- what differs ------------------------------------------------------------------------------------------------
+
+
+def test_differences_name_the_key_and_both_values() -> None:
+    before = {"kernel": "6.1", "git_dirty": False, "smt": "on", "mitigations": ["a", "b"], "load_average_1min": 1.0}
+    now = {"kernel": "6.2", "git_dirty": True, "mitigations": ["a", "c", "d", "e", "f"], "load_average_1min": 2.0}
+    assert differences.decisive(before, now) == [
+        "kernel was 6.1 and is 6.2",
+        "git_dirty was no and is yes",
+        "smt was on and is nothing",
+        "mitigations had b and has c, d, e and 1 more",
+    ]
+    assert differences.decisive(before, before) == []
+
+
+def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, tmp_path: Path) -> None:
+    generator, server = tmp_path / "load", tmp_path / "server.py"
+    generator.write_text("load")
+    server.write_text("one")
+    made = Contestant(name="made", manifest=contestant.manifest, command=("/bin/sh", str(server)), available=True)
+    missing = Contestant(name="missing", manifest=contestant.manifest, command=("x",), available=False)
+    before = programs.digests(generator, [made, missing])
+    assert [line.split()[0] for line in before] == ["made", "netdyno-load"]
+    assert programs.digests(generator, [made, missing]) == before
+    server.write_text("two")
+    after = programs.digests(generator, [made, missing])
+    assert (after[0] == before[0], after[1] == before[1]) == (False, True)
