@@ -32,6 +32,9 @@ from netdyno import (
     words,
 )
 from netdyno.aa.control import control
+from netdyno.capacity import fill as capacity
+from netdyno.capacity.again import again
+from netdyno.capacity.scenario import CAPACITY
 from netdyno.claims.judge import judge
 from netdyno.command import by_hand
 from netdyno.figures.fill import charts
@@ -52,6 +55,7 @@ from netdyno.findings import (
 from netdyno.levels import level_key, level_label
 from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
 from netdyno.options import Settings, settings
+from netdyno.samples import samples
 from netdyno.stats import Comparison, Samples
 from netdyno.transports import LOOPBACK_ADDRESS
 
@@ -87,7 +91,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         control=control(
             safe,
             {one.scenario.name: one.comparisons for one in scenarios},
-            lambda of, scenario: _samples(of, scenario, contestants(of, scenario.name)),
+            lambda of, scenario: samples(of, scenario, contestants(of, scenario.name)),
             level,
         ),
         about=run.about,
@@ -128,9 +132,13 @@ def _compare_all(
     return stats.corrected([one for one in raw if one.pairs], level)
 
 
-def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> tuple[list[str], list[str]]:
+def _groups(
+    scenario: Scenario, samples: Mapping[str, Samples], figures: Sequence[CellFigures]
+) -> tuple[list[str], list[str]]:
     """Who is ranked with whom: those that lost no more than the bound in any trial, and the others
-    (docs/adr/loss.md)."""
+    (docs/adr/loss.md). A capacity is what is served without such a loss, and all are ranked by it."""
+    if scenario.metric == CAPACITY:
+        return list(samples), []
     apart = {cell.contestant for cell in figures if cell.marked}
     return [name for name in samples if name not in apart], [name for name in samples if name in apart]
 
@@ -141,15 +149,19 @@ def _groups(samples: Mapping[str, Samples], figures: Sequence[CellFigures]) -> t
 def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
-    samples = measured.samples(run, scenario, names)
+    sampled = samples(run, scenario, names)
     bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
-    groups = _groups(samples, figures)
-    family = _compare_all(samples, groups, run.experiment.seed, level)
-    standings = _standings(run, scenario, samples, groups, family, figures)
+    groups = _groups(scenario, sampled, figures)
+    family = _compare_all(sampled, groups, run.experiment.seed, level)
+    standings = _standings(run, scenario, sampled, groups, family, figures)
     needed = stats.pairs_needed(len(family), level)
-    answer = answers.answer(scenario, standings, family, len(levels), needed, bound)
+    capacities = capacity.findings(run, scenario, names)
+    cells_of_block = len(levels) if capacities is None else len({one.level for one in capacities.curves})
+    answer = answers.answer(scenario, standings, family, cells_of_block, needed, bound)
+    if capacities is not None and capacities.sentence:
+        answer = replace(answer, sentence=capacities.sentence)
     constant = timers.notes(standings, figures, levels, scenario)
     return ScenarioFindings(
         scenario=scenario,
@@ -158,6 +170,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
+            *capacity.caveats(capacities),
             *constant,
             *answers.caveats(scenario, standings, figures, levels, names),
             *loss_words.caveats(figures, bound),
@@ -169,11 +182,12 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         standings=standings,
         comparisons=family,
         cells=figures,
-        drift=_drift(samples),
+        drift=_drift(sampled),
         pairs=_pairs(run, scenario, names),
         loss_bound=bound,
         unsafe=(),
         timers=constant,
+        capacity=capacities,
     )
 
 
@@ -199,7 +213,7 @@ def _client(scenario: Scenario, levels: Mapping[str, type_level]) -> str:
 
 
 def _pairs(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Pair, ...]:
-    clients = scenario.factors.get("client", ())
+    clients = () if scenario.metric == CAPACITY else scenario.factors.get("client", ())
     trials: dict[tuple[str, str], list[Trial]] = {}
     for trial in run.trials:
         if trial.scenario == scenario.name:
@@ -262,13 +276,20 @@ def _ranked(run: Run, scenario: Scenario, effects: Mapping[str, float], family: 
                 value=math.exp(effects[name]),
                 relative=Estimate(one.ratio, one.interval, ()) if one else None,
                 against_leader=one,
-                missing=sum(
-                    (trial.scenario, trial.contestant) == (scenario.name, name) and trial.status != "valid"
-                    for trial in run.trials
-                ),
+                missing=_missing(run, scenario, name),
+                bound=capacity.bound(run, scenario, name),
             )
         )
     return standings
+
+
+def _missing(run: Run, scenario: Scenario, name: str) -> int:
+    """Trials of a contestant that its metric is not from."""
+    if scenario.metric == CAPACITY:
+        return capacity.silent(run, scenario, name)
+    return sum(
+        (trial.scenario, trial.contestant) == (scenario.name, name) and trial.status != "valid" for trial in run.trials
+    )
 
 
 def _figures(
@@ -371,7 +392,7 @@ def _environment_value(entry: str | int | float | bool | list[str]) -> str:
 
 def _commands(run: Run) -> tuple[Command, ...]:
     commands = [
-        Command("The whole run again", f"./netdyno run {run.experiment.name}"),
+        Command("The whole run again", again(run.experiment)),
         Command("This report again, from what is stored", f"./netdyno report {run.run_id}"),
     ]
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}

@@ -17,7 +17,10 @@ METRIC_NAMES = {
     "p50": "median response time",
     "p99": "99th-percentile response time",
     "mean": "mean response time",
+    "capacity": "capacity",
 }
+RATES = ("throughput", "capacity")
+"""Metrics in messages per second, of which more is better; the others are times."""
 LARGE_LAG_SHARE = 0.1
 MOST_GAPS = 4
 """Holes in a ranking that are told one by one."""
@@ -31,12 +34,12 @@ class Answer:
 
 
 def better(scenario: Scenario) -> Better:
-    return "higher" if scenario.metric == "throughput" else "lower"
+    return "higher" if scenario.metric in RATES else "lower"
 
 
 def value(scenario: Scenario, figure: float) -> str:
     """A figure of the scenario's metric with its unit."""
-    return words.rate(figure) if scenario.metric == "throughput" else words.duration(figure)
+    return words.rate(figure) if scenario.metric in RATES else words.duration(figure)
 
 
 def pair(scenario: Scenario, one: Pair) -> str:
@@ -118,7 +121,8 @@ class Speech:
 
     def subject(self) -> str:
         """What is compared, among whom, and under which load."""
-        metric = METRIC_NAMES[self.scenario.metric]
+        under = f" under {self.scenario.slo}" if self.scenario.slo else ""
+        metric = f"{METRIC_NAMES[self.scenario.metric]}{under}"
         return f"{metric}{self.qualified} ({load_words(self.scenario)})"
 
     def superlative(self) -> str:
@@ -267,7 +271,8 @@ def caveats(
         notes.append(f"Without any valid trial, so not ranked: {words.listed(absent)}.")
     if lost:
         notes.append(f"Compared on fewer cells than planned (trials set aside): {words.listed(lost)}.")
-    gaps = _gaps(standings, cells, levels)
+    # A capacity lies below the loads that nobody could carry any more: no valid trial there is what is to be seen.
+    gaps = [] if scenario.metric == "capacity" else _gaps(standings, cells, levels)
     if len(gaps) > MOST_GAPS:
         gaps = [f"{len(gaps)} contestants at a load have no valid trial there: a rank speaks for the other loads only."]
     notes += gaps

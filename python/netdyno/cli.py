@@ -238,6 +238,60 @@ def calibrate(
 
 
 @app.command()
+def capacity(
+    server: Annotated[str, typer.Argument(help="A server (see: list servers).")],
+    slo: Annotated[str, typer.Option(help="The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.")] = "p99<5ms",
+    workload: Annotated[str | None, typer.Option(help="What it serves (default: the first that it speaks).")] = None,
+    connections: Annotated[int, typer.Option("--connections", "-c", min=1, help="How many clients.")] = 100,
+    size: Annotated[int, typer.Option(min=28, help="Bytes of a message.")] = 64,
+    arrivals: Annotated[str, typer.Option(help="constant or poisson.")] = "poisson",
+    start: Annotated[float | None, typer.Option(help="Messages per second to begin with (default 1000).")] = None,
+    most: Annotated[float, typer.Option(help="Messages per second beyond which nothing is tried.")] = 1_000_000,
+    resolution: Annotated[float, typer.Option(min=0.005, max=1, help="Between neighbouring rates, as a share.")] = 0.05,
+    needed: Annotated[int, typer.Option(min=1, help="Equal outcomes that decide on each side of the boundary.")] = 3,
+    warmup: Annotated[str, typer.Option(help="Load before each measured window.")] = "300ms",
+    duration: Annotated[str, typer.Option(help="Measured window of each trial.")] = "2s",
+    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the server.")] = None,
+    generator_threads: Annotated[int, typer.Option(min=1, help="Threads of the load generator.")] = 1,
+    service_time: Annotated[str | None, typer.Option(help="Of rpc: what each request takes in the server.")] = None,
+    service_kind: Annotated[str | None, typer.Option(help="Whether that is a wait or burns CPU: wait or cpu.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the arrivals.")] = 1,
+    results: Results = RESULTS,
+    foreign_load: Annotated[
+        ForeignLoad,
+        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+    ] = "strike-out",
+    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+) -> int:
+    """Find the highest rate at which a server meets an objective."""
+    from netdyno.capacity import command
+
+    wishes = command.Wishes(
+        server=server,
+        slo=slo,
+        workload=workload,
+        connections=connections,
+        size=size,
+        arrivals=arrivals,
+        start=start,
+        most=most,
+        resolution=resolution,
+        needed=needed,
+        warmup=warmup,
+        duration=duration,
+        threads=threads,
+        generator_threads=generator_threads,
+        service_time=service_time,
+        service_kind=service_kind,
+        seed=seed,
+        results=results,
+        as_json=as_json,
+        foreign_load=foreign_load,
+    )
+    return command.run(wishes, sys.argv)
+
+
+@app.command()
 def chat(
     url: Annotated[str, typer.Argument(help="Where a server speaks the workload chat, such as tcp://127.0.0.1:7000.")],
     name: Annotated[

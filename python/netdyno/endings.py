@@ -12,6 +12,7 @@ from netdyno import blocks, measured, precision, stats, transports, unsafe, word
 from netdyno.claims.verdicts import Judged
 from netdyno.findings import Ending, EndReason
 from netdyno.model import Claim, Ratio, Run, Scenario
+from netdyno.samples import samples
 from netdyno.stats import Pairs
 from netdyno.units import format_clock
 
@@ -62,15 +63,15 @@ def _family(run: Run, scenario: Scenario) -> Family:
     Two that share no cell cannot be compared, however many blocks there are."""
     safe = unsafe.without(run)
     names = sorted({trial.contestant for trial in safe.trials if trial.scenario == scenario.name})
-    samples = measured.samples(safe, scenario, names)
+    figures = samples(safe, scenario, names)
     apart = {
         trial.contestant
         for trial, load in measured.valid(safe, scenario)
         if (transports.share_lost(load) or 0.0) > scenario.loss_bound
     }
     pairs = {
-        (a, b): stats.pair(samples[a], samples[b])
-        for a, b in itertools.combinations(samples, 2)
+        (a, b): stats.pair(figures[a], figures[b])
+        for a, b in itertools.combinations(figures, 2)
         if (a in apart) == (b in apart)
     }
     return {of: one for of, one in pairs.items() if len(one)}

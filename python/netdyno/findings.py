@@ -188,6 +188,8 @@ class Standing:
     """Trials of this contestant in this scenario that were set aside."""
     loss: float | None = None
     apart: bool = False
+    bound: str = ""
+    """Before the value where that is only a bound, of a capacity beyond the rates that were tried: "≥ " or "≤ "."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,51 @@ class Ending:
 
 
 @dataclass(frozen=True)
+class RatePoint:
+    """What came of one contestant at one rate: the trials in which the objective held, failed, and that were no witness
+    (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
+    figure that the objective is about; `why` the most frequent reason of trials that did not hold."""
+
+    rate_hz: float
+    held: int
+    failed: int
+    silent: int
+    p50_ns: float | None
+    p99_ns: float | None
+    p999_ns: float | None
+    latency_ns: float | None
+    why: str
+
+
+@dataclass(frozen=True)
+class CapacityCurve:
+    """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
+    blocks; in `at_least` of them every rate held, in `below` none did, so that those are bounds."""
+
+    contestant: str
+    level: str
+    points: tuple[RatePoint, ...]
+    capacity_hz: float | None
+    blocks: int
+    at_least: int
+    below: int
+    knee_hz: float | None
+    """Where the curve bends (capacity/knee.py)."""
+
+
+@dataclass(frozen=True)
+class CapacityFindings:
+    """What stands behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
+    `limit_ns` its limit; `sentence` is the answer of a search, empty where the run is none."""
+
+    objective: str
+    figure: str
+    limit_ns: float | None
+    curves: tuple[CapacityCurve, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -270,11 +317,18 @@ class ScenarioFindings:
     """Sentences on response times that no load changed (timers.py); they are among the caveats, too."""
     ending: Ending | None = None
     """Why its blocks ended; None where it asked for no precision."""
+    capacity: CapacityFindings | None = None
+    """Of the metric `capacity`."""
 
     @property
     def may_lose(self) -> bool:
         """Whether anybody was measured over a transport that may lose messages: then loss stands beside latency."""
         return any(cell.loss is not None for cell in self.cells)
+
+    @property
+    def ranked_levels(self) -> int:
+        """Over how many levels the metric is a mean. A capacity is found along the levels of the rate."""
+        return len({one.level for one in self.capacity.curves}) if self.capacity else len(self.levels)
 
     @property
     def heaviest(self) -> LevelInfo:

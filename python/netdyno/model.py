@@ -501,6 +501,20 @@ class Figure(Frozen):
 
 MOST_AA_SHARE = 0.5
 """Of the time of all trials: then everything is run twice."""
+# --- capacity ----------------------------------------------------------------------------------------------------
+
+
+class CapacityPlan(Frozen):
+    """What a search for the highest rate that meets an objective was asked for (capacity/search.py). Rates in messages
+    per second: it starts at `start_hz` and goes nowhere below `least_hz` or above `most_hz`; `resolution` is the ratio
+    of neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
+
+    slo: str
+    start_hz: float
+    least_hz: float
+    most_hz: float
+    resolution: float = 0.05
+    needed: int = 3
 
 
 # --- experiments -------------------------------------------------------------------------------------------------
@@ -510,7 +524,8 @@ class Scenario(Frozen):
     """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
     there are), `server` holds the server's own options, `where_possible` those that only some servers can have.
     `contestants` are names and patterns in the file, and names when it is run. What the file says once for all of its
-    scenarios stands in each. docs/experiments.md explains every key."""
+    scenarios stands in each; `slo` is the objective that the metric `capacity` is about. docs/experiments.md explains
+    every key."""
 
     name: str
     workload: str
@@ -529,7 +544,8 @@ class Scenario(Frozen):
     link_loss: float = 0.0
     factors: dict[str, tuple[type_level, ...]] = {}
     arrivals: Literal["closed", "constant", "poisson"] = "closed"
-    metric: Literal["throughput", "p50", "p99", "mean"] = "throughput"
+    metric: Literal["throughput", "p50", "p99", "mean", "capacity"] = "throughput"
+    slo: str = ""
     client: str = GENERATOR
     connections: int = 100
     depth: int = 1
@@ -572,6 +588,8 @@ class Experiment(Frozen):
     there was one gave it none."""
     time_budget_s: float | None = None
     """Of the command line, for a run that asks for a precision: no block begins that would end later (blocks.py)."""
+    capacity: CapacityPlan | None = None
+    """Of a run that is a search, whose rates follow from what it finds."""
 
     @property
     def blocks(self) -> int:

@@ -192,15 +192,16 @@ def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple
 
 def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
     """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
-    ranking, and nothing with so few blocks that no verdict could come of it."""
+    ranking, nothing with so few blocks that no verdict could come of it, and nothing whose metric takes several cells."""
     costs = _costs(experiment, servers, clients)
     share = experiment.aa_share
     left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
     blocks = {scenario.name: scenario.blocks for scenario in experiment.scenarios}
+    searched = {scenario.name for scenario in experiment.scenarios if scenario.metric == "capacity"}
     waiting = [
         (kind, seconds)
         for kind, seconds in costs
-        if blocks[kind.scenario] >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart
+        if blocks[kind.scenario] >= FEWEST_BLOCKS and kind.scenario not in searched and not servers[kind.contestant].manifest.apart
     ]
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
     chosen: list[tuple[Kind, float]] = []

@@ -164,7 +164,7 @@ def _run_cells(
     """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
     dropped, because half a window is no result."""
     try:
-        with _signals_raise():
+        with signals_raise():
             for cell in schedule.cells(stored.extend):
                 display.trial_started(cell, progress)
                 trial = run_trial(cell, scenarios[cell.scenario], servers[cell.contestant], bench)
@@ -238,7 +238,7 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
 
 
 @contextmanager
-def _signals_raise() -> Iterator[None]:
+def signals_raise() -> Iterator[None]:
     """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back."""
 
     def interrupt(number: int, _: FrameType | None) -> None:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from netdyno import blocks
+from netdyno.capacity.scenario import check_capacity
 from netdyno.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model import GENERATOR, Scenario, type_level
 from netdyno.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
@@ -17,7 +18,7 @@ from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
 
-_OWN = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "failed-connects", *LOAD)}
+_OWN = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)}
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
@@ -98,6 +99,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
     scenario = convert(where, values, Scenario)
     blocks.check(where, scenario)
+    check_capacity(scenario, where)
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)
         _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
@@ -249,7 +251,7 @@ def _choices(field: str, values: Mapping[str, object]) -> str:
     """The nearest valid word for a key that takes one of a few words."""
     words = {
         "arrivals": ("closed", "constant", "poisson"),
-        "metric": ("throughput", "p50", "p99", "mean"),
+        "metric": ("throughput", "p50", "p99", "mean", "capacity"),
         "failed_connects": ("strike-out", "count"),
     }.get(field)
     return did_you_mean(str(values.get(field)), words) if words else ""

@@ -22,7 +22,7 @@ from netdyno.plan import Cell
 
 SCHEMA_VERSION = 8
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins, and blocks until a precision is reached
+# 8: twins, blocks until a precision is reached, searches for a capacity
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -107,10 +107,13 @@ class Store:
         row = (trial.block, trial.position, trial.status, trial.reason, _json(trial))
         self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?)", row)
 
-    def extend(self, cells: Iterable[Cell]) -> None:
-        """Append cells to the plan, all of them or none; they are on the disk when this returns."""
+    def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
+        """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or nothing.
+        It is on the disk when this returns."""
         with self._connection:  # commits, or rolls back where it is interrupted
             self._connection.execute("BEGIN")
+            if experiment:
+                self._connection.execute("UPDATE run SET experiment = ?", (_json(experiment),))
             _insert_cells(self._connection, cells)
 
     def record(self, environment: Mapping[str, object]) -> None:

@@ -158,7 +158,10 @@ def _ranking(one: ScenarioFindings) -> Table:
 def _columns(one: ScenarioFindings) -> list[Column]:
     """What stands beside a contestant. Where messages may be lost, the loss comes before anything that it flatters; 80
     columns then have room for the interval or the CPU."""
-    metric: Column = (one.scenario.metric, lambda standing, _: answers.value(one.scenario, standing.value))
+    metric: Column = (
+        one.scenario.metric,
+        lambda standing, _: f"{standing.bound}{answers.value(one.scenario, standing.value)}",
+    )
     to_leader: Column = ("to first", lambda standing, _: to_first(standing))
     if not one.may_lose:
         return [metric, to_leader, ("95% interval", _interval), ("p99", _p99), ("CPU", _cpu)]

@@ -16,7 +16,7 @@ from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
-from netdyno.report import charts, control, panels, theme, timeline, views
+from netdyno.report import capacity, charts, control, panels, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -48,6 +48,7 @@ def html(analysis: Analysis) -> str:
         links=words.listed(analysis.links),
         windows=words.listed([words.duration(1e9 * window) for window in analysis.windows_s]),
         scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
+        capacities=[capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
         claims=views.claims(analysis.claims),
         verdicts=verdict_words.summary(analysis.claims),
         looks=looks,

@@ -134,6 +134,8 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
 
 def _verdict(findings: ScenarioFindings) -> str:
     """A word for the answer; one who leads only among those that lost messages is never a plain winner."""
+    if findings.capacity is not None and findings.capacity.sentence:
+        return "Capacity"
     word = VERDICT_WORDS[findings.verdict]
     lossy = bool(findings.standings) and findings.standings[0].apart
     return f"{word}, with loss" if lossy else word
@@ -243,7 +245,7 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
     return Rank(
         rank=table.rank(findings, standing),
         contestant=standing.contestant,
-        value=answers.value(findings.scenario, standing.value),
+        value=f"{standing.bound}{answers.value(findings.scenario, standing.value)}",
         change=table.to_first(standing),
         interval=words.change_interval(relative.interval) if relative and relative.interval else "",
         p=words.p_value(one.p_holm).removeprefix("p = ").removeprefix("p ") if one else "",

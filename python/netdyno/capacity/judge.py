@@ -1,0 +1,79 @@
+"""What one trial says about an objective: it held, it did not, or the trial is no witness. Pure functions.
+
+A struck-out trial is not thrown away here: that a server was overloaded or answered wrongly is an answer to the
+question whether it keeps its promise at this rate. Only what is no fault of the server's is."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from netdyno import transports, words
+from netdyno.audits import ABOUT_THE_GENERATOR
+from netdyno.capacity.search import Outcome
+from netdyno.capacity.slo import LOST, Objective
+from netdyno.model import Audit, LoadResult, Scenario, Trial
+
+OF_THE_MACHINE = ("steal", "foreign_load", "canary", "harness_quiet", "observation", "link")
+"""Audits that say that the machine, the harness or the link did not do their part."""
+OF_THE_SERVER = ("verification", "bytes", "connections", "completed", "server_alive", "server_totals")
+"""Audits that say that the server did not do its part. Any other that strikes a trial out makes it no witness."""
+ACHIEVED_RATE = "achieved_rate"
+RATE_TOLERANCE = 0.01
+FEW_MESSAGES = 3
+CHANCE_SIGMAS = 4
+"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
+
+
+class Verdict(NamedTuple):
+    """`why` is one line for everything but `held`."""
+
+    outcome: Outcome
+    why: str = ""
+
+
+def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
+    """What a trial at a prescribed rate says. The order is that of blame: first who measures, then who is measured."""
+    if trial.load is None or trial.status in ("failed", "skipped"):
+        return Verdict("broken", trial.reason)
+    failed = {audit.name: audit for audit in trial.audits if not audit.passed}
+    if ABOUT_THE_GENERATOR in failed:
+        return Verdict("generator", _told([failed[ABOUT_THE_GENERATOR]]))
+    if of_the_machine := [failed[name] for name in OF_THE_MACHINE if name in failed]:
+        return Verdict("disturbed", _told(of_the_machine))
+    if ACHIEVED_RATE in failed:
+        return Verdict("generator", _told([failed[ACHIEVED_RATE]]))
+    if missing := overload(trial.load):
+        return Verdict("failed", missing)
+    if of_the_server := [failed[name] for name in OF_THE_SERVER if name in failed]:
+        return Verdict("failed", _told(of_the_server))
+    if failed:
+        return Verdict("disturbed", _told(list(failed.values())))
+    broken = (*objective.broken(trial.load), *_too_much_lost(trial.load, objective, scenario))
+    return Verdict("failed", "; ".join(broken)) if broken else Verdict("held")
+
+
+def overload(load: LoadResult) -> str:
+    """How far the answers stayed behind the asked rate, empty where they did not. The audit `achieved_rate` passes such
+    a trial, for it says how fast the server is; but nobody is served who waits ever longer. What a transport lost is no
+    overload."""
+    if load.plan.rate_hz is None:
+        return ""
+    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
+    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
+    if asked - load.requests.completed <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance:
+        return ""
+    return f"overload: {words.rate(load.requests.per_second)} answered of {words.rate(load.plan.rate_hz)} offered"
+
+
+def _too_much_lost(load: LoadResult, objective: Objective, scenario: Scenario) -> tuple[str, ...]:
+    """Over a transport that may lose messages, an objective that does not speak of loss still has the bound of the
+    scenario: a latency without the messages that never came says too little (docs/adr/loss.md)."""
+    lost = transports.share_lost(load)
+    if lost is None or any(term.name == LOST for term in objective.terms) or lost <= scenario.loss_bound:
+        return ()
+    return (f"lost {words.share(lost)}, more than {words.share(scenario.loss_bound)}",)
+
+
+def _told(failed: list[Audit]) -> str:
+    return "; ".join(f"{audit.name}: {audit.detail}" for audit in failed)

@@ -1,0 +1,162 @@
+"""`netdyno capacity` with fake programs: what it prints and stores, how it ends, and what is refused.
+
+The fake generator gets three answers on each connection, whatever the rate: with 40 connections and a window of 100 ms
+that is an overload from 1250 messages a second on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netdyno import cli, store
+from netdyno.analysis import analyse
+from netdyno.contestants import discover
+from netdyno.model import Run
+
+SERVER = next(one.name for one in discover() if not one.manifest.apart)
+UNSAFE = next(one.name for one in discover() if one.manifest.unsafe)
+OPTIONS = ("--arrivals", "constant", "-c", "40", "--duration", "100ms", "--warmup", "0ms", "--foreign-load", "count")
+
+
+@pytest.fixture(autouse=True)
+def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
+
+
+def search(results: Path, *more: str) -> int:
+    return cli.main(["capacity", SERVER, *OPTIONS, "--results", str(results), *more])
+
+
+def stored(results: Path) -> Run:
+    (path,) = results.glob(f"*/{store.FILE_NAME}")
+    return store.load(path)
+
+
+def test_it_prints_every_step_and_ends_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(tmp_path) == 0
+    question, load, *lines, sentence, report = capsys.readouterr().out.splitlines()
+    assert question == f"Up to which rate does {SERVER} meet p99 < 5 ms?"
+    assert re.fullmatch(r"\w+ over 40 connections, 64-byte .*, 0s of warm-up and 100ms measured", load)
+    assert re.fullmatch(r"  1 +1,000/s  held +p50 +1\.00 µs  p99 +1\.00 µs  p99\.9 +1\.00 µs", lines[0])
+    assert re.fullmatch(r"  2 +1,980/s  failed .* overload: 1\.20k/s answered of 1\.98k/s offered", lines[1])
+    assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))
+    assert sentence == (
+        f"{SERVER} meets p99 < 5 ms up to 1,220 messages/s (held in 3 of 3 trials); at 1,280 it failed in 3 of 3 "
+        "trials."
+    )
+    assert re.fullmatch(r"report: /.*/report\.html", report)
+
+
+def test_every_step_is_stored_and_the_report_says_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(tmp_path, "--json") == 0
+    out, err = capsys.readouterr()
+    said = json.loads(out)
+    run = stored(tmp_path)
+    assert said["sentence"] + "." in err
+    assert (said["ending"], said["holds"]["rate_hz"], said["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
+    trials = sorted(run.trials, key=lambda one: one.position)
+    assert [trial.levels["rate"] for trial in trials] == [step["rate_hz"] for step in said["steps"]]
+    assert len({(trial.block, trial.levels["rate"]) for trial in trials}) == len(trials)
+    assert run.finished_at is not None
+    (scenario,) = run.experiment.scenarios
+    assert scenario.factors["rate"] == tuple(sorted({trial.levels["rate"] for trial in trials}))
+    assert scenario.blocks == max(trial.block for trial in trials) == 3
+    assert analyse(run).scenarios[0].sentence == said["sentence"] + "."
+    assert Path(said["report"]).is_file()
+    planned = store.load_cells(Path(said["report"]).parent / store.FILE_NAME)
+    assert {(cell.block, cell.position) for cell in planned} == {(one.block, one.position) for one in trials}
+
+
+def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:
+    assert search(tmp_path / "first", "--start", "1200", "--resolution", "0.1") == 0
+    first = stored(tmp_path / "first")
+    command = next(one.line for one in analyse(first).commands if "whole run" in one.purpose)
+    program, *words = shlex.split(command)
+    assert program == "./netdyno"
+    assert cli.main([*words, "--results", str(tmp_path / "second"), "--foreign-load", "count"]) == 0
+    assert stored(tmp_path / "second").experiment == first.experiment
+
+
+def test_what_is_met_at_the_most_and_what_nothing_meets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search(tmp_path / "most", "--most", "1100") == 0
+    assert f"{SERVER} meets p99 < 5 ms at 1,100 messages/s (held in 3 of 3 trials): the most" in capsys.readouterr().out
+    assert search(tmp_path / "none", "--slo", "mean<1ns") == 0
+    assert (
+        f"{SERVER} does not meet mean < 1 ns at 100 messages/s, the least that was to be tried: it failed in 3 of 3 "
+        "trials." in capsys.readouterr().out
+    )
+
+
+def test_a_generator_at_its_limit_is_no_capacity(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "saturated")
+    assert search(tmp_path) == 0
+    out = capsys.readouterr().out
+    assert f"limited by the generator, which was at its limit at 1,000 messages/s: nothing is known of {SERVER}" in out
+    assert out.count("generator at its limit  p50") == 3
+
+
+def test_a_server_that_dies_gives_no_answer_and_exit_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
+    assert search(tmp_path) == 1
+    out = capsys.readouterr().out
+    assert "no answer, for no trial was completed at 1,000 messages/s (the server ended with signal" in out
+    assert len(stored(tmp_path).trials) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["nobody"], "unknown server 'nobody'"),
+        ([UNSAFE], f"{UNSAFE} is unsafe, and is asked for no capacity"),
+        ([SERVER, "--slo", "p99<5"], "--slo: the limit of 'p99': '5' is not a duration"),
+        ([SERVER, "--workload", "ecko"], f"--workload: {SERVER} does not speak 'ecko'"),
+        ([SERVER, "--duration", "5"], "--duration: '5' is not a duration"),
+        ([SERVER, "--duration", "0s"], "--duration: must be above 0"),
+        ([SERVER, "--start", "10"], "--start: at 10/s a window of 2s has fewer than 100 messages"),
+        ([SERVER, "--most", "500"], "--most: 500 is below the rate that the search starts at, 1,000"),
+        ([SERVER, "--most", "inf"], "--most: inf is not a rate"),
+        ([SERVER, "--start", "nan"], "nan is not a rate"),
+        ([SERVER, "--arrivals", "closed"], "'capacity' needs arrivals = 'constant' or 'poisson'"),
+        ([SERVER, "--arrivals", "poison"], "did you mean 'poisson'?"),
+        ([SERVER, "--size", "28", "--workload", "echo"], "a message of 'echo' has at least 29"),
+        ([SERVER, "--service-kind", "sleep"], "'sleep' is not valid"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(
+    words: Sequence[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["capacity", *words, "--results", str(tmp_path)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("netdyno: ")
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert list(tmp_path.glob(f"*/{store.FILE_NAME}")) == []
+
+
+@pytest.mark.needs_build
+def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request burns 2 ms on the only thread, so that 500 a second are the most; a busy machine finds less, or
+    nothing."""
+    monkeypatch.delenv("NETDYNO_BUILD")
+    words = ["epoll-reactor", "--workload", "rpc", "--service-time", "2ms", "--service-kind", "cpu", "-c", "10"]
+    load = ["--slo", "mean<20ms", "--arrivals", "constant", "--start", "100", "--most", "5000", "--duration", "400ms"]
+    code = cli.main(["capacity", *words, *load, "--resolution", "0.1", "--results", str(tmp_path), *OPTIONS[-2:]])
+    run = stored(tmp_path)
+    found = analyse(run).scenarios[0]
+    assert code in (0, 1)
+    assert run.finished_at is not None
+    assert found.capacity is not None
+    assert found.sentence.endswith(".")
+    assert all(standing.value <= 550 for standing in found.standings), found.sentence
+    assert {trial.status for trial in run.trials} <= {"valid", "struck_out"}
+    assert not [one for one in run.trials for audit in one.audits if audit.name == "verification" and not audit.passed]
