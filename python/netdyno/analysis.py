@@ -19,6 +19,7 @@ import numpy as np
 
 from netdyno import (
     answers,
+    attribution,
     cells,
     endings,
     loss_words,
@@ -30,6 +31,7 @@ from netdyno import (
     transports,
     unsafe,
     words,
+    work,
 )
 from netdyno.aa.control import control
 from netdyno.capacity import fill as capacity
@@ -163,6 +165,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     if capacities is not None and capacities.sentence:
         answer = replace(answer, sentence=capacities.sentence)
     constant = timers.notes(standings, figures, levels, scenario)
+    behind = work.rows(run, scenario, _first_ranked(standings, names))
     return ScenarioFindings(
         scenario=scenario,
         verdict=answer.verdict,
@@ -188,7 +191,15 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         unsafe=(),
         timers=constant,
         capacity=capacities,
+        work=behind,
+        whys=attribution.whys(run, scenario, standings, family, behind, level),
     )
+
+
+def _first_ranked(standings: Sequence[Standing], names: Sequence[str]) -> list[str]:
+    """All names: the ranked in their order, then those without a valid trial."""
+    ranked = [one.contestant for one in standings]
+    return [*ranked, *(name for name in names if name not in ranked)]
 
 
 def _with_unsafe(findings: ScenarioFindings, run: Run) -> ScenarioFindings:

@@ -14,7 +14,7 @@ import typer
 
 from netdyno.contestants import Kind
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import MOST_AA_SHARE, Budget, ForeignLoad
+from netdyno.model import MOST_AA_SHARE, Budget, ForeignLoad, Trace
 from netdyno.paths import ROOT, build_dir, generator_path
 
 app = typer.Typer(
@@ -64,6 +64,10 @@ def run(
         float | None,
         typer.Option(min=0, max=MOST_AA_SHARE, help="Of the time of all trials, what the A/A control may take."),
     ] = None,
+    trace: Annotated[
+        Trace,
+        typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
+    ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
@@ -83,6 +87,7 @@ def run(
         precision,
         most_blocks,
         time_budget,
+        trace,
     )
     return run_command.run(wishes, sys.argv)
 

@@ -196,6 +196,7 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         caveats=manifest.caveats,
         unsafe=manifest.unsafe,
         unranked=manifest.unranked,
+        copies=manifest.copies,
         family=family,
     )
     return _with_code(about, sources(home / one.name))

@@ -65,6 +65,7 @@ class Display(Protocol):
     def trial_started(self, cell: Cell, progress: Progress) -> None: ...
     def throughput(self, completed: int, seconds: float) -> None: ...
     def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+    def note(self, text: str) -> None: ...
     def close(self) -> None: ...
 
 
@@ -102,6 +103,9 @@ class PlainDisplay:
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
         self._line(f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}")
+
+    def note(self, text: str) -> None:
+        self._line(text)
 
     def close(self) -> None:
         self._stream.flush()
@@ -142,6 +146,9 @@ class LiveDisplay:
         if trial.status in ("struck_out", "failed"):
             text = f"{describe_cell(trial)}: {describe_result(trial)}"
             self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
+
+    def note(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
 
     def close(self) -> None:
         self._live.stop()

@@ -12,7 +12,7 @@ from typing import Literal
 
 from netdyno.aa.found import Control
 from netdyno.claims.verdicts import Judged
-from netdyno.model import About, Figure, Published, Scenario, Status, type_level
+from netdyno.model import About, Figure, Published, Scenario, Status, Traced, type_level
 from netdyno.stats import Better, Comparison, Interval
 
 Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
@@ -292,6 +292,59 @@ class CapacityFindings:
 
 
 @dataclass(frozen=True)
+class Work:
+    """What stands behind one message of a contestant at the one level of a scenario at which its system calls are
+    traced. `traced` is that trial, and None where the run has none; the rest is from the measured trials at this level,
+    per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
+    where it was not counted."""
+
+    contestant: str
+    level: str
+    """The level's key."""
+    label: str
+    traced: Traced | None
+    bytes_in: Estimate | None
+    bytes_out: Estimate | None
+    packets: Estimate | None
+    softirq_ns: Estimate | None
+
+    @property
+    def calls(self) -> Mapping[str, float]:
+        """System calls per message by name, the most frequent first; empty where nothing was traced."""
+        traced = self.traced
+        if traced is None or not traced.messages:
+            return {}
+        return {one.name: one.calls / traced.messages for one in traced.calls}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A counter that tells two contestants apart: its figures per message (means over what both were measured in), and
+    the comparison; with `relative` its ratio is one, else it is the difference, for some value was 0."""
+
+    counter: str
+    worse: float
+    better: float
+    relative: bool
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Why:
+    """What goes along with one contestant's being proven different from a higher one: the counters that tell the two
+    apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher. `text` says
+    all of it, `short` the first of it."""
+
+    worse: str
+    better: str
+    result: Comparison
+    differences: tuple[Difference, ...]
+    considered: tuple[str, ...]
+    text: str
+    short: str
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -319,6 +372,10 @@ class ScenarioFindings:
     """Why its blocks ended; None where it asked for no precision."""
     capacity: CapacityFindings | None = None
     """Of the metric `capacity`."""
+    work: tuple[Work, ...] = ()
+    """What stands behind a message, contestant by contestant in the order of the ranking."""
+    whys: tuple[Why, ...] = ()
+    """What goes along with the ranking: against the first, then against the one above."""
 
     @property
     def may_lose(self) -> bool:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -19,7 +20,6 @@ from netdyno.pinning import punctual
 from netdyno.process import LineReader, Process, TrialError, describe_exit
 from netdyno.triallog import TrialLog
 from netdyno.units import parse_duration
-from netdyno.watch import Watch
 
 CHECK_CONNECTS_S = 10.0
 """How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
@@ -31,6 +31,17 @@ class Event(msgspec.Struct, frozen=True):
     event: str
     completed: int = 0
     seconds: float = 0.0
+
+
+class Watch(Protocol):
+    """Who is told as the load announces its window: watch.Watch, but where a trial is not measured."""
+
+    def connected(self) -> None: ...
+    def window_start(self) -> None: ...
+    def window_end(self) -> None: ...
+    def generator_ended(self) -> None: ...
+    def maybe_take(self) -> None: ...
+    def next_wait(self, deadline: float) -> float: ...
 
 
 def measure(

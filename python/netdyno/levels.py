@@ -39,3 +39,8 @@ def level_words(factor: str, value: type_level) -> str:
     if side == "" and name in LOAD and name in SERVER:
         side = "client"
     return f"{side} {name} {value}".lstrip()
+
+
+def middle(scenario: Scenario) -> dict[str, type_level]:
+    """One combination of a scenario's levels: of each factor the one in the middle, of two the second."""
+    return {name: levels[len(levels) // 2] for name, levels in scenario.factors.items()}

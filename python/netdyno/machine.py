@@ -15,16 +15,18 @@ from netdyno import observe
 from netdyno.model import MachineObservation
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_IDLE, _IOWAIT, _STEAL = 3, 4, 7
+_IDLE, _IOWAIT, _SOFTIRQ, _STEAL = 3, 4, 6, 7
 """Columns of a core in /proc/stat (proc_stat(5)); what the others count is work of some kind."""
 
 
 class CoreTimes(NamedTuple):
-    """One core since boot. `idle_s` with the time in which it was idle while something waited for a disk."""
+    """One core since boot. `idle_s` with the time in which it was idle while something waited for a disk. `softirq_s`
+    is part of `busy_s`."""
 
     idle_s: float
     steal_s: float
     busy_s: float
+    softirq_s: float
 
 
 class Snapshot(NamedTuple):
@@ -81,6 +83,7 @@ def observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> Ma
         own_s=after.own_cpu_s - before.own_cpu_s,
         foreign_s=max(0.0, busy_s - (after.own_cpu_s - before.own_cpu_s)),
         switches=parse_switches(after.stat) - parse_switches(before.stat),
+        softirq_s={core: last[core].softirq_s - first[core].softirq_s for core in sorted(cores)},
     )
 
 
@@ -96,7 +99,9 @@ def parse_stat(text: str) -> dict[int, CoreTimes]:
         if name != "cpu" and len(ticks) > _STEAL and any(ticks):
             idle = ticks[_IDLE] + ticks[_IOWAIT]
             busy = sum(ticks) - idle - ticks[_STEAL]
-            cores[int(name[3:])] = CoreTimes(idle / _TICKS_PER_S, ticks[_STEAL] / _TICKS_PER_S, busy / _TICKS_PER_S)
+            cores[int(name[3:])] = CoreTimes(
+                *(each / _TICKS_PER_S for each in (idle, ticks[_STEAL], busy, ticks[_SOFTIRQ]))
+            )
     return cores
 
 

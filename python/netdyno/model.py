@@ -33,7 +33,8 @@ class Manifest(Frozen):
     `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
     `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
     `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md), `unranked`
-    of one that is no contestant at all what it is instead (docs/adr/unranked.md).
+    of one that is no contestant at all what it is instead (docs/adr/unranked.md). `copies` says where the program
+    itself copies the bytes of a message, as far as its source shows it.
     """
 
     kind: Literal["cmake", "command"]
@@ -51,6 +52,7 @@ class Manifest(Frozen):
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
     unranked: str = ""
+    copies: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
 
@@ -83,7 +85,7 @@ class CodeSize(Frozen):
 class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
-    stored before it was recorded has none. `unsafe` and `unranked` are the manifest's."""
+    stored before it was recorded has none. `unsafe`, `unranked` and `copies` are the manifest's."""
 
     kind: Literal["server", "client", "shared"]
     name: str
@@ -92,6 +94,7 @@ class About(Frozen):
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
     unranked: str = ""
+    copies: str = ""
     code: CodeSize | None = None
     why_no_code: str = ""
     family: tuple[str, ...] = ()
@@ -275,7 +278,8 @@ class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
     what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
     `foreign_s`: everything else, the kernel's own work included (machine.py). `switches`: context switches, on all
-    cores of the machine."""
+    cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a softirq,
+    whoever ran there (a run stored before it was recorded has none)."""
 
     cores: int
     window_s: float
@@ -283,10 +287,15 @@ class MachineObservation(Frozen):
     own_s: float
     foreign_s: float
     switches: int
+    softirq_s: dict[int, float] = {}
 
 
 ForeignLoad = Literal["strike-out", "count"]
 """What becomes of a trial that had not the machine for itself."""
+
+
+Trace = Literal["auto", "always", "never"]
+"""Whether system calls are traced after the trials: within a share of the run's time, at any length, or not at all."""
 
 
 class Pinning(Frozen):
@@ -370,6 +379,36 @@ class Trial(Frozen):
     audits: tuple[Audit, ...] = ()
     log: str = ""
     twin: bool = False
+
+
+# --- what was traced ---------------------------------------------------------------------------------------------
+
+
+class SystemCall(Frozen):
+    """One system call of a traced server by its name: how often it returned within the window, `again` of that with
+    EAGAIN and `failed` with another error, and the time within the window between its beginnings and its returns."""
+
+    name: str
+    calls: int
+    again: int
+    failed: int
+    time_s: float
+
+
+class Traced(Frozen):
+    """A short trial of its own under strace(1), for its counts alone (docs/adr/equal-work.md). It is no `Trial`: no
+    time of it is the server's own, and none can enter a figure. `reason` says why nothing was traced, and is empty
+    where it was. `messages`: completed within the same window. `threads`: of the server that made any call in it."""
+
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+    reason: str = ""
+    window_s: float = 0.0
+    messages: int = 0
+    threads: int = 0
+    calls: tuple[SystemCall, ...] = ()
+    log: str = ""
 
 
 # --- claims ------------------------------------------------------------------------------------------------------
@@ -615,6 +654,8 @@ class Run(Frozen):
     about: tuple[About, ...] = ()
     """Who took part, in the order of codesize.describe; empty in a run stored before it was recorded."""
     twins: tuple[Trial, ...] = ()
+    traced: tuple[Traced, ...] = ()
+    """Empty where nothing was to be traced, and in a run stored before it could be."""
 
     @property
     def all_trials(self) -> tuple[Trial, ...]:

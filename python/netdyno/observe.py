@@ -34,10 +34,11 @@ KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
         "TCPBacklogDrop",
         "TCPAbortOnMemory",
     ),
-    "Tcp": ("RetransSegs", "AttemptFails", "EstabResets", "InErrs", "OutRsts"),
-    "Udp": ("RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "MemErrors"),
+    "Tcp": ("InSegs", "OutSegs", "RetransSegs", "AttemptFails", "EstabResets", "InErrs", "OutRsts"),
+    "Udp": ("InDatagrams", "OutDatagrams", "RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "MemErrors"),
 }
-"""Counters of /proc/net/netstat and /proc/net/snmp that explain a slow or lossy trial. Udp's are stored as "Udp…"."""
+"""Counters of /proc/net/netstat and /proc/net/snmp that explain a slow or lossy trial, and what crossed the network.
+Udp's are stored as "Udp…"."""
 
 SERVER_DROPS = "UdpServerDrops"
 """Datagrams that the server's own sockets could not take in, beside the counters of the whole namespace."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from netdyno import blocks, contestants, experiment, runner, store
 from netdyno.display import Display, LiveDisplay, PlainDisplay
 from netdyno.errors import UserError
-from netdyno.model import Budget, Contestant, Experiment, ForeignLoad, Run
+from netdyno.model import Budget, Contestant, Experiment, ForeignLoad, Run, Trace
 from netdyno.paths import build_dir
 from netdyno.units import parse_duration
 
@@ -41,6 +41,7 @@ class Wishes(NamedTuple):
     precision: str | None = None
     most_blocks: int | None = None
     time_budget: str | None = None
+    trace: Trace = "auto"
 
 
 class Done(NamedTuple):
@@ -78,6 +79,7 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
         argv=argv,
         display=display,
         foreign_load=wishes.foreign_load,
+        trace=wishes.trace,
     )
     return _tell(outcome, console)
 

@@ -14,11 +14,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import blocks, codesize, environment, link_check, pinning, plan, programs, store, words
+from netdyno import blocks, codesize, environment, link_check, pinning, plan, programs, store, traced, words
 from netdyno.bench import Bench
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trace, Trial
 from netdyno.paths import generator_path
 from netdyno.trial import run_trial
 from netdyno.units import format_clock
@@ -53,10 +53,11 @@ def execute(
     argv: Sequence[str],
     display: Display,
     foreign_load: ForeignLoad = "strike-out",
+    trace: Trace = "auto",
 ) -> Outcome:
     """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
-    trial that had not the machine for itself. Raises UserError before the first trial
-    where something cannot work."""
+    trial that had not the machine for itself, `trace` whether system calls are traced afterwards. Raises UserError
+    before the first trial where something cannot work."""
     check(experiment, servers, build)
     run_id, folder = create_folder(results, experiment.name)
     named = {server.name: server for server in servers}
@@ -81,8 +82,9 @@ def execute(
         about=codesize.describe(servers, clients),
     )
     with store.Store.create(folder, run, argv, cells) as stored:
-        display.begin(announcement(experiment, named, bench.clients))
-        interrupted = carry_out(run, cells, named, bench, stored, display)
+        to_trace = traced.tasks(experiment, named, bench.clients, trace)
+        display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
+        interrupted = carry_out(run, cells, named, bench, stored, display, to_trace)
     return Outcome(run_id, folder, interrupted)
 
 
@@ -138,15 +140,17 @@ def carry_out(
     bench: Bench,
     stored: store.Store,
     display: Display,
+    to_trace: Sequence[traced.Task],
 ) -> int:
-    """Every cell that has no trial yet, to the end of the run. `run` holds the trials that there are, `cells` are the
-    planned ones. Returns 0, or the exit code of the signal that cut it short."""
+    """Every cell that has no trial yet, to the end of the run, and what is traced after them. `run` holds the trials
+    that there are, `cells` are the planned ones. Returns 0, or the exit code of the signal that cut it short."""
     experiment = run.experiment
     trial_s = plan.estimate_seconds(experiment, servers, bench.clients) / max(len(cells), 1)
     progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
     schedule = blocks.Schedule(run, cells, progress)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     interrupted = _run_cells(schedule, scenarios, servers, bench, stored, display, progress)
+    interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
     if not interrupted:
         stored.finish(store.utc_now())
     return interrupted
@@ -178,13 +182,31 @@ def _run_cells(
     return 0
 
 
-def announcement(experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({})) -> str:
-    """What is about to happen and how long it will take."""
+def _trace(
+    some: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: store.Store, display: Display
+) -> int:
+    """What is traced beside the trials, once they are all stored. Returns 0, or the exit code of the signal that cut it
+    short."""
+    if text := traced.announcement(some):
+        display.note(text)
+    try:
+        with signals_raise():
+            for one in traced.trace(some, servers, bench):
+                stored.add_traced(one)
+    except Interrupted as signalled:
+        return signalled.exit_code
+    return 0
+
+
+def announcement(
+    experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({}), beside_s: float = 0.0
+) -> str:
+    """What is about to happen and how long it will take, with what is done beside the trials."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
     budget_s = experiment.time_budget_s
     least = blocks.at_least(experiment) if budget_s is None else experiment
     most = blocks.at_most(experiment)
-    seconds, most_seconds = (plan.estimate_seconds(one, servers, clients) for one in (least, most))
+    seconds, most_seconds = (plan.estimate_seconds(one, servers, clients) + beside_s for one in (least, most))
     if budget_s is not None:
         most_seconds = max(seconds, min(most_seconds, budget_s))
     twins = len(plan.twice(experiment, servers, clients))

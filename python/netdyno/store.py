@@ -17,12 +17,13 @@ from typing import Self
 import msgspec
 
 from netdyno.errors import UserError, did_you_mean
-from netdyno.model import About, Experiment, Run, Trial
+from netdyno.model import About, Experiment, Run, Traced, Trial
 from netdyno.plan import Cell
 
 SCHEMA_VERSION = 8
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins, blocks until a precision is reached, searches for a capacity
+# 8: twins, blocks until a precision is reached, searches for a capacity,
+# the table traced
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -52,6 +53,10 @@ CREATE TABLE cell (
 CREATE TABLE about (
     number INTEGER PRIMARY KEY,
     about TEXT NOT NULL         -- JSON, model.About
+);
+CREATE TABLE traced (
+    number INTEGER PRIMARY KEY,
+    traced TEXT NOT NULL        -- JSON, model.Traced
 );
 CREATE TABLE trial (
     block INTEGER NOT NULL,
@@ -119,6 +124,10 @@ class Store:
     def record(self, environment: Mapping[str, object]) -> None:
         """Put this environment in the place of what was recorded."""
         self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
+
+    def add_traced(self, traced: Traced) -> None:
+        """Store what was traced beside the trials; it is on the disk when this returns."""
+        self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
@@ -197,6 +206,7 @@ def load(path: Path) -> Run:
                 about=_load_about(connection),
                 trials=tuple(trial for trial in trials if not trial.twin),
                 twins=tuple(trial for trial in trials if trial.twin),
+                traced=_load_traced(connection),
             )
         except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
             raise UserError(f"{path}: is damaged: {error}") from error
@@ -215,6 +225,14 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
         return ()
     rows = connection.execute("SELECT about FROM about ORDER BY number").fetchall()
     return tuple(msgspec.json.decode(text, type=About) for (text,) in rows)
+
+
+def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
+    """What was traced; nothing was before schema 8."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
+        return ()
+    rows = connection.execute("SELECT traced FROM traced ORDER BY number").fetchall()
+    return tuple(msgspec.json.decode(text, type=Traced) for (text,) in rows)
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:

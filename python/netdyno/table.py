@@ -76,6 +76,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
     if one.ending:
         parts.append(Text(endings.sentence(one.ending), style="dim"))
+    parts += [Text(f"goes along: {why.short}", style="dim") for why in one.whys[:1]]
     parts += [Text(text, style="yellow") for text in one.timers]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]

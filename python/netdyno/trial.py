@@ -115,11 +115,11 @@ def _measure(
     command = [*network.server, *server_command(contestant, wanted, network.address)]
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
-        ready = _wait_ready(server, lines, bench)
+        ready = wait_ready(server, lines, bench)
         descriptors = observe.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
         watch = Watch(ready.pid, wanted, network.counters, datagrams=datagrams)
-        program, command = _load_program(cell, wanted, ready, bench)
+        program, command = load_program(cell, wanted, ready, bench)
         load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
         await_closes(ready.pid, descriptors, _closing_s(wanted))
         closing = check_command(bench.generator, ready.endpoint, wanted)
@@ -147,7 +147,7 @@ def _measure(
     )
 
 
-def _load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
+def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
     """The program that makes the load, as it is called in a sentence, and its command line."""
     seed = _seed(cell, bench)
     if wanted.client == GENERATOR:
@@ -188,7 +188,7 @@ def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
     return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
 
 
-def _wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
+def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
     line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):

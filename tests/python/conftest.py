@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,3 +107,14 @@ def fake_build(tmp_path: Path, write_program: WriteProgram) -> Path:
         if found.manifest.kind == "cmake":
             write_program(build / "servers" / found.name, "server.py")
     return build
+
+
+@pytest.fixture
+def strace_program() -> str:
+    """The program, where it is installed and may trace."""
+    found = shutil.which("strace")
+    if found is None:
+        pytest.skip("strace is not installed (package strace)")
+    if subprocess.run([found, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
+    return found

@@ -4,8 +4,6 @@ only the system calls of the pool show: which thread serves whom."""
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -110,19 +108,8 @@ def traced(contestant: str, conversation: Conversation, options: tuple[str, ...]
     return calls[begin + 1 : totals]
 
 
-@pytest.fixture
-def strace() -> str:
-    """The program, where it is installed and may trace."""
-    found = shutil.which("strace")
-    if found is None:
-        pytest.skip("strace is not installed (package strace)")
-    if subprocess.run([found, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
-        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
-    return found
-
-
 @pytest.mark.needs_build
-@pytest.mark.usefixtures("strace")
+@pytest.mark.usefixtures("strace_program")
 @pytest.mark.parametrize("mode", ["gathered", "split"])
 @pytest.mark.parametrize(
     ("conversation", "kind"),
@@ -138,12 +125,14 @@ def test_callbacks_and_coroutines_make_the_same_system_calls(
 
 
 @pytest.mark.needs_build
-def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(strace: str, tmp_path: Path) -> None:
+def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
+    strace_program: str, tmp_path: Path
+) -> None:
     command = by_name(discover(), "epoll-coroutine-pool").command
     trace = tmp_path / "trace"
     options = ("--workload", "chat", "--audience", "all", "--threads", "3")
     with (
-        serving((strace, "-f", "-e", "signal=none", "-o", str(trace), *command), *options) as server,
+        serving((strace_program, "-f", "-e", "signal=none", "-o", str(trace), *command), *options) as server,
         ExitStack() as stack,
     ):
         clients = [stack.enter_context(joined(server, "chat")) for _ in range(9)]

@@ -10,10 +10,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno import machine, observe
 from netdyno.machine import Snapshot
+from netdyno.model import MachineObservation
 
 STAT = """cpu  300 0 200 900 60 0 20 40 0 0
 cpu0 100 0 100 400 50 0 10 30 0 0
@@ -150,3 +152,11 @@ def test_this_machine_tells() -> None:
     cores = machine.parse_stat(Path("/proc/stat").read_text())
     assert os.sched_getaffinity(0) <= cores.keys()
     assert all(core.idle_s + core.busy_s > 0 for core in cores.values())
+
+
+def test_softirqs_are_told_of_each_core() -> None:
+    softirq = SECOND_LATER.replace("cpu0 130 0 120 440 50 0 10 ", "cpu0 130 0 120 440 50 0 17 ")
+    seen = machine.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
+    assert seen is not None
+    assert seen.softirq_s == pytest.approx({0: 0.07, 1: 0.0})
+    assert msgspec.json.decode(msgspec.json.encode(seen), type=MachineObservation) == seen

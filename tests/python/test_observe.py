@@ -143,6 +143,7 @@ def test_counters_are_picked_by_group_and_name() -> None:
         "ListenOverflows": 22,
         "ListenDrops": 23,
         "RetransSegs": 6,
+        "UdpInDatagrams": 1,
         "UdpNoPorts": 2,
         "UdpRcvbufErrors": 3,
     }

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import link_check, runner, store
+from netdyno import link_check, runner, store, traced
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, Trial
+from netdyno.model import Contestant, Experiment, Traced, Trial
 from netdyno.paths import ROOT
 from netdyno.plan import Cell
 
@@ -26,6 +26,7 @@ class Recorder:
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.trials: list[Trial] = []
+        self.notes: list[str] = []
         self.closed = 0
 
     def begin(self, text: str) -> None:
@@ -37,6 +38,9 @@ class Recorder:
 
     def trial_done(self, trial: Trial, progress: object) -> None:
         self.trials.append(trial)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def close(self) -> None:
         self.closed += 1
@@ -246,3 +250,51 @@ def test_wishes_replace_what_the_file_says(experiment: Experiment) -> None:
     assert (changed.blocks, changed.seed) == (7, experiment.seed)
     assert [scenario.duration_s for scenario in changed.scenarios] == [0.5]
     assert runner.with_overrides(experiment, None, None, 9) == msgspec.structs.replace(experiment, seed=9)
+
+
+@pytest.mark.usefixtures("strace_program")
+def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "steady")
+    recorder = Recorder()
+    outcome = runner.execute(
+        experiment.with_each(duration_s=0.3, blocks=1),
+        [contestant],
+        results=tmp_path / "results",
+        build=fake_build,
+        argv=[],
+        display=recorder,
+        foreign_load="count",
+        trace="always",
+    )
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert [(one.contestant, one.levels) for one in run.traced] == [("fake", {"connections": 2})]
+    assert len(run.trials) == len(recorder.trials) == 2, "it is no trial"
+    assert recorder.notes == ["tracing system calls in 1 short trial of their own, about 1 s"]
+    assert run.finished_at is not None
+
+
+def test_a_short_run_is_not_made_longer_by_tracing(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    recorder = Recorder()
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, recorder)
+    (one,) = store.load(outcome.folder / store.FILE_NAME).traced
+    assert "tracing may take 10% of a run's time" in one.reason
+    assert recorder.notes == []
+
+
+def test_a_signal_while_tracing_leaves_every_trial(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> list[Traced]:
+        os.kill(os.getpid(), signal.SIGINT)
+        return []
+
+    monkeypatch.setattr(traced, "trace", interrupted)
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder())
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert outcome.interrupted == 130
+    assert len(run.trials) == 4
+    assert run.finished_at is None

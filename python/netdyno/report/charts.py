@@ -19,7 +19,8 @@ from netdyno.report.heat import HeatPanel, Scale, surface
 from netdyno.report.ladder import ladder
 from netdyno.report.marks import shade
 from netdyno.report.panels import Looks
-from netdyno.report.views import Table, with_interval
+from netdyno.report.tables import Table
+from netdyno.report.views import with_interval
 
 PUBLISHED_WORDS = "published (their machine)"
 _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {

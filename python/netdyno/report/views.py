@@ -12,8 +12,10 @@ from netdyno.claims.verdicts import Check, Judged
 from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
 from netdyno.model import About
 from netdyno.report import panels
+from netdyno.report import work as behind
 from netdyno.report.drawing import Panel
 from netdyno.report.panels import Looks
+from netdyno.report.tables import Table
 from netdyno.stats import Comparison
 
 VERDICT_WORDS = {
@@ -60,14 +62,6 @@ class Tick:
 
 
 @dataclass(frozen=True)
-class Table:
-    """Headings with their units, and rows of the same length."""
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True)
 class ScenarioView:
     anchor: str
     findings: ScenarioFindings
@@ -95,6 +89,7 @@ class ScenarioView:
     unsafe: Table | None
     unsafe_explained: str
     ended: str
+    work: behind.WorkView | None
 
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
@@ -129,6 +124,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         unsafe=Table(unsafe.HEADINGS, tuple(map(unsafe.row, findings.unsafe))) if findings.unsafe else None,
         unsafe_explained=unsafe.explained(findings.unsafe),
         ended=endings.sentence(findings.ending) if findings.ending else "",
+        work=behind.view(findings),
     )
 
 

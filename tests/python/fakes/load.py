@@ -2,7 +2,8 @@
 it is a client contestant (protocol/client.md), which knows fewer options, and FAKE_CLIENT says how it misbehaves.
 
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
-Over UDP it says hello first, and a message that does not come back within PATIENCE_S is lost."""
+Over UDP it says hello first, and a message that does not come back within PATIENCE_S is lost. "steady" sends before
+its window, too, and all through it."""
 
 import argparse
 import json
@@ -74,12 +75,19 @@ def asked(client: socket.socket, message: bytes) -> bool:
         return False
 
 
+def window_s() -> float:
+    number, unit = re.findall(r"([0-9.]+)(m?s)", options.duration)[0]
+    return float(number) / (1000 if unit == "ms" else 1)
+
+
+def is_window_over(began_s: float) -> bool:
+    return IS_CHECK or time.monotonic() >= began_s + window_s()
+
+
 def see_the_window_out(began_s: float) -> None:
     """A window is as long as asked, though everything was said at its beginning."""
     if not IS_CHECK:
-        number, unit = re.findall(r"([0-9.]+)(m?s)", options.duration)[0]
-        over_s = began_s + float(number) / (1000 if unit == "ms" else 1)
-        time.sleep(max(0.0, over_s - time.monotonic()))
+        time.sleep(max(0.0, began_s + window_s() - time.monotonic()))
 
 
 def converse_in_datagrams() -> int:
@@ -95,29 +103,41 @@ def converse_in_datagrams() -> int:
     return answered
 
 
+def ask(connection: socket.socket, message: bytes) -> None:
+    connection.sendall(message)
+    left = len(message)
+    while left:
+        data = connection.recv(left)
+        if not data:
+            sys.exit("the server closed the connection")
+        left -= len(data)
+
+
 def converse() -> int:
     host, port = options.url.removeprefix("tcp://").rsplit(":", 1)
     connections = [socket.create_connection((host, int(port))) for _ in range(options.connections)]
     say(event="connected", established=len(connections))
+    message = b"x" * options.size
+    rounds = 0
+    if MODE == "steady":
+        for connection in connections:
+            ask(connection, message)
+        rounds = 1
     say(event="window_start")
     began_s = time.monotonic()
-    message = b"x" * options.size
-    for connection in connections:
-        for _ in range(MESSAGES):
-            connection.sendall(message)
-            left = len(message)
-            while left:
-                data = connection.recv(left)
-                if not data:
-                    sys.exit("the server closed the connection")
-                left -= len(data)
-    say(event="progress", completed=MESSAGES * len(connections), seconds=0.5)
+    while rounds < MESSAGES or (MODE == "steady" and not is_window_over(began_s)):
+        for connection in connections:
+            ask(connection, message)
+        rounds += 1
+        if MODE == "steady":
+            time.sleep(0.002)
+    say(event="progress", completed=rounds * len(connections), seconds=0.5)
     see_the_window_out(began_s)
     if MODE != "ends_early":
         say(event="window_end")
     for connection in connections:
         connection.close()
-    return MESSAGES * len(connections)
+    return rounds * len(connections)
 
 
 def distribution(count: int) -> dict[str, object]:
@@ -126,7 +146,7 @@ def distribution(count: int) -> dict[str, object]:
 
 
 def result(count: int) -> dict[str, object]:
-    sent = MESSAGES * options.connections
+    sent = max(count, MESSAGES * options.connections)
     corrupt = 1 if MODE == "corrupt" and not IS_CHECK else 0
     size = count * options.size
     plan = {"url": options.url, "workload": options.workload, "arrivals": options.arrivals, "depth": options.depth}

@@ -69,6 +69,8 @@ def serve(listener: socket.socket) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             totals["requests"] += 1
             totals["bytes_in"] += len(data)
+            if MODE == "asks_more":
+                os.getppid()
             connection.sendall(data)
             totals["bytes_out"] += len(data)
 

@@ -1,0 +1,233 @@
+"""What goes along with a difference in rank: the counters that tell two contestants apart beyond chance, in words.
+
+The counters are compared as the metric is: paired within blocks, by an exact sign-flip test, corrected (Holm) over all
+counters of all paragraphs of a scenario, for they are one answer. What passes is associated with the result; its cause
+it need not be (docs/adr/equal-work.md). Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from netdyno import answers, counters, measured, stats, words
+from netdyno.counters import Counter
+from netdyno.findings import Difference, Standing, Why, Work
+from netdyno.levels import level_key
+from netdyno.model import Run, Scenario
+from netdyno.stats import Comparison, Samples
+
+SHOWN_IN_SHORT = 2
+"""Differences that the line in the terminal has room for; the report has all."""
+CALLS_WORTH_TELLING = 0.05
+"""Of one system call, per message: two traces of the same server differ by less."""
+SYSTEM = "system"
+"""The CPU time in the kernel, which is told with the whole and not tested by itself."""
+
+Figures = Mapping[str, Mapping[str, Samples]]
+"""By counter and contestant."""
+
+
+class _Pair(NamedTuple):
+    """The lower in rank, the higher, and the comparison of their metrics, the first divided by the second."""
+
+    worse: str
+    better: str
+    result: Comparison
+
+
+class _Tested(NamedTuple):
+    """One counter of one pair. `relative`: the effect is a ratio; else a difference, for some value is 0."""
+
+    pair: _Pair
+    counter: str
+    relative: bool
+    worse: float
+    better: float
+    comparison: Comparison
+
+
+def whys(
+    run: Run,
+    scenario: Scenario,
+    standings: Sequence[Standing],
+    family: Sequence[Comparison],
+    work: Sequence[Work] = (),
+    level: float = stats.LEVEL,
+) -> tuple[Why, ...]:
+    """A paragraph for each contestant that is proven to differ from the first of its kind, then for each that is from
+    the one right above it. `family` are the comparisons of the metric."""
+    figures = _figures(run, scenario)
+    pairs = _pairs(standings, family)
+    raw = [
+        one
+        for pair in pairs
+        for name in counters.COUNTERS
+        if (one := _test(pair, name, figures[name], run.experiment.seed)) is not None
+    ]
+    judged = stats.corrected([one.comparison for one in raw], level)
+    tested = [one._replace(comparison=comparison) for one, comparison in zip(raw, judged, strict=True)]
+    needed = stats.pairs_needed(len(tested), level)
+    return tuple(
+        _why(scenario, pair, [one for one in tested if one.pair == pair], needed, figures, work) for pair in pairs
+    )
+
+
+# --- who is compared, and by what --------------------------------------------------------------------------------
+
+
+def _pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[_Pair]:
+    """Each once; those that are ranked apart among themselves."""
+    found: dict[tuple[str, str], _Pair] = {}
+    for apart in (False, True):
+        names = [one.contestant for one in standings if one.apart == apart]
+        to_first = [(name, names[0]) for name in names[1:]]
+        for worse, better in [*to_first, *((lower, upper) for upper, lower in pairwise(names))]:
+            one = answers.against(worse, better, family)
+            if one is not None and one.different:
+                found.setdefault((worse, better), _Pair(worse, better, one))
+    return list(found.values())
+
+
+def _figures(run: Run, scenario: Scenario) -> Figures:
+    wanted: Mapping[str, Counter] = {**counters.COUNTERS, SYSTEM: counters.SYSTEM}
+    found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in wanted}
+    for trial, load in measured.valid(run, scenario):
+        for name, counter in wanted.items():
+            figure = counter.of(trial, load)
+            if figure is not None:
+                found[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
+    return found
+
+
+def _test(pair: _Pair, name: str, figures: Mapping[str, Samples], seed: int) -> _Tested | None:
+    """None where the counter was not read in any cell that both share, or counted nothing: it is no hypothesis then.
+    Whether ratios or differences are tested does not depend on which of the two is which, so under "both are the same
+    server" each sign is still a fair coin."""
+    mine, theirs = figures.get(pair.worse, {}), figures.get(pair.better, {})
+    shared = sorted(mine.keys() & theirs.keys())
+    if not any(mine[cell] or theirs[cell] for cell in shared):
+        return None
+    relative = all(mine[cell] > 0 and theirs[cell] > 0 for cell in shared)
+    pairs = stats.pairs_of(
+        {cell: math.log(mine[cell] / theirs[cell]) if relative else mine[cell] - theirs[cell] for cell in shared}
+    )
+    effect = stats.log_ratio(pairs)
+    comparison = Comparison(
+        a=pair.worse,
+        b=pair.better,
+        pairs=len(pairs),
+        blocks=len(np.unique(pairs.blocks)),
+        ratio=math.exp(effect) if relative else effect,
+        interval=stats.ratio_interval(pairs, seed) if relative else stats.mean_interval(pairs, seed),
+        p=stats.sign_flip_p(pairs, seed),
+    )
+    worse, better = (_mean([values[cell] for cell in shared], pairs, relative) for values in (mine, theirs))
+    return _Tested(pair, name, relative, worse, better, comparison)
+
+
+def _mean(values: Sequence[float], pairs: stats.Pairs, relative: bool) -> float:
+    """Each level weighing the same, as in the effect; geometric where that is a ratio, so that one mean divided by the
+    other is just it. `values` are in the order of the pairs."""
+    weights = pairs.weights()
+    if relative:
+        return math.exp(float(weights @ np.log(values)))
+    return float(weights @ np.asarray(values, dtype=np.float64))
+
+
+# --- the paragraph -----------------------------------------------------------------------------------------------
+
+
+def _why(
+    scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], needed: int, figures: Figures, work: Sequence[Work]
+) -> Why:
+    passed = [one for one in tested if one.comparison.different]
+    clauses = [_clause(one, figures) for one in passed]
+    change = words.percent_change(pair.result.ratio)
+    head = f"{pair.worse} against {pair.better} ({answers.METRIC_NAMES[scenario.metric]} {change})"
+    return Why(
+        worse=pair.worse,
+        better=pair.better,
+        result=pair.result,
+        differences=tuple(
+            Difference(one.counter, one.worse, one.better, one.relative, one.comparison) for one in passed
+        ),
+        considered=tuple(one.counter for one in tested),
+        text=f"{head}{_told(clauses, tested, needed)}{_traced(pair, work)}",
+        short=f"{head}{_told(clauses[:SHOWN_IN_SHORT], tested, needed)}",
+    )
+
+
+def _told(clauses: Sequence[str], tested: Sequence[_Tested], needed: int) -> str:
+    return f": it {'; it '.join(clauses)}." if clauses else f". {_nothing(tested, needed)}"
+
+
+def _nothing(tested: Sequence[_Tested], needed: int) -> str:
+    """Why no counter is named."""
+    if not tested:
+        return "Nothing was counted by which the two could be compared."
+    if any(one.comparison.decidable for one in tested):
+        return "Nothing that was counted explains it."
+    pairs = max(one.comparison.pairs for one in tested)
+    return (
+        f"{words.plural(pairs, 'pair')} are too few to tell what was counted from chance: it takes {needed} for the "
+        "counters of this ranking."
+    )
+
+
+def _clause(one: _Tested, figures: Figures) -> str:
+    """What the one does more or less than the other, with the effect and its interval."""
+    counter = counters.COUNTERS[one.counter]
+    says = counter.says.format(counter.speak(one.worse), counter.speak(one.better))
+    kernel = f"; {_in_kernel(one.pair, figures)}" if one.counter == "cpu" else ""
+    return f"{says} ({_effect(one, counter)}{kernel})"
+
+
+def _effect(one: _Tested, counter: Counter) -> str:
+    interval = one.comparison.interval
+    if one.relative:
+        change = words.percent_change(one.comparison.ratio)
+        return f"{change} [{words.change_interval(interval)}]" if interval else change
+    change = _signed(one.comparison.ratio, counter)
+    if interval is None:
+        return change
+    return f"{change} [{_signed(interval.low, counter)} to {_signed(interval.high, counter)}]"
+
+
+def _signed(value: float, counter: Counter) -> str:
+    sign = "+" if value > 0 else words.MINUS if value < 0 else ""
+    return f"{sign}{counter.speak(abs(value))}"
+
+
+def _in_kernel(pair: _Pair, figures: Figures) -> str:
+    """How much of the CPU time was the kernel's, over all trials of each."""
+
+    def share(name: str) -> str:
+        whole, kernel = (sum(figures[counter].get(name, {}).values()) for counter in ("cpu", SYSTEM))
+        return words.share(kernel / whole) if whole else words.DASH
+
+    return f"{share(pair.worse)} of it in the kernel against {share(pair.better)}"
+
+
+def _traced(pair: _Pair, work: Sequence[Work]) -> str:
+    """What the traces of both say. They are one trial each, so nothing is tested."""
+    traced = {one.contestant: one for one in work if one.calls}
+    if pair.worse not in traced or pair.better not in traced:
+        return ""
+    mine, theirs = traced[pair.worse].calls, traced[pair.better].calls
+    text = (
+        f" Traced at {traced[pair.worse].label}, once each and so not tested: "
+        f"{_against(sum(mine.values()), sum(theirs.values()), ' system calls a message')}"
+    )
+    apart = {name: mine.get(name, 0.0) - theirs.get(name, 0.0) for name in (*mine, *theirs)}
+    most = max(apart, key=lambda name: abs(apart[name]))
+    if abs(apart[most]) < CALLS_WORTH_TELLING:
+        return f"{text}."
+    return f"{text}; most of the difference is {most}, {_against(mine.get(most, 0.0), theirs.get(most, 0.0))}."
+
+
+def _against(mine: float, theirs: float, unit: str = "") -> str:
+    return f"{words.three_digits(mine)}{unit} against {words.three_digits(theirs)}"

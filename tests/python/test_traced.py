@@ -1,0 +1,199 @@
+"""Which trials are traced, and what comes of one: with a fake server that may ask the kernel for more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno import plan, store, strace, traced
+from netdyno.bench import Bench
+from netdyno.levels import middle
+from netdyno.model import Contestant, Experiment, Run, Scenario, Traced, type_level
+
+
+@pytest.fixture
+def servers(contestant: Contestant) -> dict[str, Contestant]:
+    absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
+    return {one.name: one for one in (contestant, msgspec.structs.replace(contestant, name="other"), absent)}
+
+
+# --- which -------------------------------------------------------------------------------------------------------
+
+
+def test_a_scenario_is_traced_at_one_combination_in_the_middle_of_its_levels() -> None:
+    factors: dict[str, tuple[type_level, ...]] = {
+        "connections": (1, 10, 100),
+        "both.nodelay": ("on", "off"),
+        "size": (31,),
+    }
+    assert middle(Scenario(name="a", workload="echo", factors=factors)) == {
+        "connections": 10,
+        "both.nodelay": "off",
+        "size": 31,
+    }
+    assert middle(Scenario(name="a", workload="echo")) == {}
+
+
+def long(experiment: Experiment, *names: str) -> Experiment:
+    """Of a hundred times the length that tracing it takes."""
+    return experiment.with_each(contestants=names, blocks=100, duration_s=2.0)
+
+
+def test_each_contestant_of_each_scenario_is_traced_once(
+    experiment: Experiment, servers: dict[str, Contestant]
+) -> None:
+    found = traced.tasks(long(experiment, "fake", "other", "absent"), servers)
+    assert [(one.contestant, one.levels, one.reason) for one in found] == [
+        ("fake", {"connections": 2}, ""),
+        ("other", {"connections": 2}, ""),
+        ("absent", {"connections": 2}, "Folly not found"),
+    ]
+    assert traced.seconds(found) == pytest.approx(2 * traced.seconds(found[:1]))
+    assert "tracing system calls in 2 short trials" in traced.announcement(found)
+
+
+def test_tracing_takes_a_tenth_of_a_run_at_most_and_all_of_a_scenario_or_nothing(
+    experiment: Experiment, servers: dict[str, Contestant]
+) -> None:
+    first = experiment.scenarios[0]
+    two = msgspec.structs.replace(experiment, scenarios=(first, msgspec.structs.replace(first, name="second")))
+    for blocks in range(1, 40):
+        asked = two.with_each(contestants=("fake", "other"), blocks=blocks, duration_s=0.3)
+        found = traced.tasks(asked, servers)
+        assert traced.seconds(found) <= traced.SHARE * plan.estimate_seconds(asked, servers)
+        for name in ("echo", "second"):
+            assert len({one.reason for one in found if one.scenario.name == name}) == 1, "all or none"
+    few, many = (
+        traced.tasks(two.with_each(contestants=("fake",), blocks=blocks, duration_s=0.3), servers) for blocks in (1, 39)
+    )
+    assert ["--trace always" in one.reason for one in few] == [True, True]
+    assert [one.reason for one in many] == ["", ""]
+
+
+def test_asked_for_it_is_always_or_never_done(experiment: Experiment, servers: dict[str, Contestant]) -> None:
+    asked = experiment.with_each(contestants=("fake",), blocks=1)
+    assert [one.reason for one in traced.tasks(asked, servers, trace="always")] == [""]
+    assert traced.tasks(long(experiment, "fake"), servers, trace="never") == ()
+    assert traced.announcement(()) == ""
+
+
+def test_a_trace_is_short_whatever_the_window(experiment: Experiment, servers: dict[str, Contestant]) -> None:
+    some = traced.tasks(
+        experiment.with_each(contestants=("fake",), duration_s=60.0, warmup_s=9.0), servers, trace="always"
+    )
+    assert traced.seconds(some) < 1.5
+
+
+# --- what comes of one -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The load sends all through its window, which is long enough for a busy machine."""
+    monkeypatch.setenv("FAKE_LOAD", "steady")
+    monkeypatch.setattr(traced, "WINDOW_S", 1.0)
+
+
+def trace_one(experiment: Experiment, contestant: Contestant, bench: Bench) -> Traced:
+    asked = experiment.with_each(contestants=(contestant.name,), duration_s=1.0)
+    named = {contestant.name: contestant}
+    (found,) = traced.trace(traced.tasks(asked, named, trace="always"), named, bench)
+    return found
+
+
+def per_message(found: Traced) -> dict[str, float]:
+    assert found.reason == ""
+    return {one.name: one.calls / found.messages for one in found.calls}
+
+
+@pytest.mark.usefixtures("strace_program", "steady")
+def test_a_server_that_makes_one_more_system_call_a_message_is_seen(
+    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = trace_one(experiment, contestant, bench)
+    monkeypatch.setenv("FAKE_SERVER", "asks_more")
+    more = trace_one(experiment, contestant, bench)
+    usual, unusual = per_message(plain), per_message(more)
+    assert usual["recvfrom"] == pytest.approx(1, abs=0.15)
+    assert usual["sendto"] == pytest.approx(1, abs=0.15)
+    assert "getppid" not in usual
+    assert unusual["getppid"] == pytest.approx(1, abs=0.15)
+    assert sum(unusual.values()) - sum(usual.values()) == pytest.approx(1, abs=0.3)
+    assert (plain.scenario, plain.contestant, plain.levels) == ("echo", "fake", {"connections": 2})
+    assert plain.threads == 1
+    assert 0.5 < plain.window_s < 20
+
+
+@pytest.mark.usefixtures("strace_program", "steady")
+def test_what_a_server_does_before_and_after_the_window_is_no_messages_work(
+    experiment: Experiment, contestant: Contestant, bench: Bench
+) -> None:
+    assert (
+        not {"accept4", "listen", "execve", "exit_group"} & per_message(trace_one(experiment, contestant, bench)).keys()
+    )
+
+
+@pytest.mark.usefixtures("strace_program", "steady")
+def test_the_log_stays_and_the_trace_goes(experiment: Experiment, contestant: Contestant, bench: Bench) -> None:
+    found = trace_one(experiment, contestant, bench)
+    text = (bench.folder / found.log).read_text()
+    assert "== strace: " in text
+    assert "== server: " in text
+    assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(found.log).name]
+
+
+def test_without_strace_it_is_a_stated_skip(
+    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strace, "program", lambda: None)
+    assert trace_one(experiment, contestant, bench).reason == "strace is not installed (package strace)"
+
+
+def test_where_nobody_may_trace_it_is_one_too(
+    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    refused = tmp_path / "refused"
+    refused.write_text("#!/bin/sh\necho 'attach: ptrace(PTRACE_SEIZE, 7): Operation not permitted' >&2\nexit 1\n")
+    refused.chmod(0o755)
+    monkeypatch.setattr(strace, "program", lambda: str(refused))
+    found = trace_one(experiment, contestant, bench)
+    assert found.reason.startswith("strace may not trace here: attach: ptrace")
+    assert (found.messages, found.calls) == (0, ())
+
+
+@pytest.mark.usefixtures("strace_program")
+def test_too_few_messages_to_count_by_are_a_reason(
+    experiment: Experiment, contestant: Contestant, bench: Bench
+) -> None:
+    assert "6 messages in " in trace_one(experiment, contestant, bench).reason
+
+
+@pytest.mark.usefixtures("strace_program")
+def test_a_server_that_dies_under_it_is_a_reason_and_no_fault(
+    experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
+    assert "the server ended with signal SIGKILL" in trace_one(experiment, contestant, bench).reason
+
+
+def test_over_a_link_that_is_not_measured_over_nothing_is_traced(
+    experiment: Experiment, contestant: Contestant, bench: Bench
+) -> None:
+    bad = bench._replace(bad_links={"loopback": "it takes 9 ms"})
+    assert trace_one(experiment, contestant, bad).reason == "it takes 9 ms"
+
+
+# --- how it is stored --------------------------------------------------------------------------------------------
+
+
+def test_it_is_stored_beside_the_trials_and_read_back(experiment: Experiment, tmp_path: Path) -> None:
+    run = Run(run_id="x", experiment=experiment, started_at="now", finished_at=None, environment={}, trials=())
+    found = [Traced(scenario="echo", contestant=name, levels={"connections": 2}, messages=7) for name in ("b", "a")]
+    with store.Store.create(tmp_path, run, [], ()) as stored:
+        for one in found:
+            stored.add_traced(one)
+    read = store.load(tmp_path / store.FILE_NAME)
+    assert read.traced == tuple(found)
+    assert read.trials == ()
