@@ -140,7 +140,7 @@ def moved(looks: Looks, series: Floats, by: Floats) -> Looks:
 
 def intervals(seen: Floats) -> tuple[Floats, Floats]:
     """The interval of each column as stats.interval has it; a test holds the two together."""
-    multiplicities, chances = stats.resamples(len(seen), 1)
+    multiplicities, _ = stats.resamples(len(seen), 1)
     tail = stats.expanded_tail(len(seen))
     if len(seen) <= stats.ENUMERATED_BLOCKS:  # these have chances of their own; few enough for one at a time
         found = [stats.interval(lambda drawn, one=one: drawn @ one / len(one), len(seen)) for one in seen.T]

@@ -24,6 +24,7 @@ SHOWN_IN_SHORT = 2
 """Differences that the line in the terminal has room for; the report has all."""
 CALLS_WORTH_TELLING = 0.05
 """Of one system call, per message: two traces of the same server differ by less."""
+SMALL_RATIO = 0.5
 SYSTEM = "system"
 """The CPU time in the kernel, which is told with the whole and not tested by itself."""
 
@@ -188,13 +189,17 @@ def _clause(one: _Tested, figures: Figures) -> str:
 
 def _effect(one: _Tested, counter: Counter) -> str:
     interval = one.comparison.interval
-    if one.relative:
-        change = words.percent_change(one.comparison.ratio)
-        return f"{change} [{words.change_interval(interval)}]" if interval else change
-    change = _signed(one.comparison.ratio, counter)
-    if interval is None:
-        return change
-    return f"{change} [{_signed(interval.low, counter)} to {_signed(interval.high, counter)}]"
+
+    def speak(effect: float) -> str:
+        return _multiple(effect) if one.relative else _signed(effect, counter)
+
+    change = speak(one.comparison.ratio)
+    return change if interval is None else f"{change} [{speak(interval.low)} to {speak(interval.high)}]"
+
+
+def _multiple(ratio: float) -> str:
+    """As a change, but below a half as what is left: "−100%" would be nothing at all."""
+    return words.percent_change(ratio) if ratio >= SMALL_RATIO else f"{words.TIMES}{words.three_digits(ratio)}"
 
 
 def _signed(value: float, counter: Counter) -> str:

@@ -94,7 +94,7 @@ def run(
 
 @app.command()
 def aa(
-    comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 40,
+    comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 45,
     contestant: Annotated[
         list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
     ] = None,

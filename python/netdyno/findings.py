@@ -235,8 +235,8 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 @dataclass(frozen=True)
 class Ending:
     """Why the blocks of a scenario that asks for a precision ended (endings.py). `asked` and `widest` are half widths
-    of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where nothing is
-    compared."""
+    of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
+    nothing is compared."""
 
     why: EndReason
     blocks: int

@@ -192,7 +192,8 @@ def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple
 
 def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
     """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
-    ranking, nothing with so few blocks that no verdict could come of it, and nothing whose metric takes several cells."""
+    ranking, nothing with so few blocks that no verdict could come of it, and nothing whose metric takes several
+    cells."""
     costs = _costs(experiment, servers, clients)
     share = experiment.aa_share
     left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
@@ -201,7 +202,9 @@ def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple
     waiting = [
         (kind, seconds)
         for kind, seconds in costs
-        if blocks[kind.scenario] >= FEWEST_BLOCKS and kind.scenario not in searched and not servers[kind.contestant].manifest.apart
+        if blocks[kind.scenario] >= FEWEST_BLOCKS
+        and kind.scenario not in searched
+        and not servers[kind.contestant].manifest.apart
     ]
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
     chosen: list[tuple[Kind, float]] = []

@@ -31,7 +31,9 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             raise UserError(f"the run {run.run_id} came to its end at {run.finished_at}; nothing of it is left to do")
         asked = run.experiment
         if asked.capacity:
-            raise UserError(f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with")
+            raise UserError(
+                f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
+            )
         servers, clients = _servers(asked, build), _clients(asked, build)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(

@@ -18,7 +18,9 @@ from netdyno.plan import combinations
 from netdyno.transports import SOME_SERVERS_OPTIONS
 from netdyno.units import parse_duration
 
-_OWN = {name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)}
+_OWN = {
+    name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)
+}
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md

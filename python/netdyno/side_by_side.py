@@ -18,11 +18,12 @@ import msgspec
 import numpy as np
 
 from netdyno import differences, measured, stats, unsafe
+from netdyno.capacity.scenario import CAPACITY
 from netdyno.levels import level_key, level_label
 from netdyno.model import Run, Scenario, type_level
 from netdyno.stats import Floats, Interval
 
-Metric = Literal["throughput", "p50", "p99", "mean"]
+Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]
 NOT_ASKED = ("name", "contestants", "blocks", "precision", "most_blocks", "factors")
 """Of a scenario: what may differ without a cell being another one. A level has its own place in a cell."""
 
@@ -95,7 +96,9 @@ def _cells(run: Run) -> dict[_Key, _Cell]:
     found: dict[_Key, list[float]] = {}
     levels: dict[_Key, Mapping[str, type_level]] = {}
     scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
-    for scenario in scenarios.values():
+    for asked in scenarios.values():
+        # a capacity takes several cells, and here each stands by itself
+        scenario = msgspec.structs.replace(asked, metric="p99") if asked.metric == CAPACITY else asked
         for trial, load in measured.valid(run, scenario):
             key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
             figure = measured.metric(scenario, load)

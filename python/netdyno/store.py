@@ -113,8 +113,8 @@ class Store:
         self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?)", row)
 
     def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
-        """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or nothing.
-        It is on the disk when this returns."""
+        """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or
+        nothing. It is on the disk when this returns."""
         with self._connection:  # commits, or rolls back where it is interrupted
             self._connection.execute("BEGIN")
             if experiment:

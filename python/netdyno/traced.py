@@ -1,6 +1,6 @@
 """What a server asks of the kernel for a message: a short trial of its own under strace, after the measured ones.
 
-Under strace a server is ten times slower, so nothing of this is ever a speed: the counts are stored apart from the
+Under strace a server is two to ten times slower, so nothing of this is ever a speed: the counts are stored apart from the
 trials, in their own table. docs/adr/equal-work.md says why it is done like this."""
 
 from __future__ import annotations

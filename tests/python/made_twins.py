@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from netdyno import stats
 from netdyno.aa.control import control
 from netdyno.aa.found import AA, Control
-from netdyno.measured import metric
 from netdyno.levels import level_key
-from netdyno.measured import valid
+from netdyno.measured import metric, valid
 from netdyno.model import MOST_AA_SHARE, Contestant, Experiment, LoadResult, Manifest, Run, Scenario, Trial
 from netdyno.plan import Cell, Kind, plan
 from netdyno.stats import Comparison, Interval

@@ -112,7 +112,8 @@ def test_the_other_way_round_it_is_said_the_other_way_round() -> None:
     half = changed(of(LOCK, lambda server, n: replace(server, cpu_user_s=n * 0.5e-6, cpu_system_s=n * 1.5e-6)))
     one = why(half)
     assert said(one)["cpu"] == pytest.approx(2.0 / 4.9, rel=0.03)
-    assert "\N{MINUS SIGN}59% [\N{MINUS SIGN}" in one.text
+    assert "(\N{MULTIPLICATION SIGN}0.4" in one.text
+    assert "[\N{MULTIPLICATION SIGN}0." in one.text
 
 
 def test_where_nothing_differs_nothing_is_named() -> None:

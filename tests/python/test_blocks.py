@@ -54,7 +54,7 @@ def ending(run: Run, scenario: str = "echo") -> Ending:
 def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
     tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:
-    spread(echo=0.05)
+    spread(echo=0.08)
     run = load(execute(asked("echo"), tmp_path, fake_build))
     found = ending(run)
     assert blocks.EARLIEST_END < found.blocks < 50
@@ -69,7 +69,7 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
 
 def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
     """So the order of a block depends on the seed and not on what was measured."""
-    spread(echo=0.05)
+    spread(echo=0.08)
     outcome = execute(asked("echo"), tmp_path, fake_build)
     number = ending(load(outcome)).blocks
     cells = store.load_cells(outcome.folder / store.FILE_NAME)
@@ -134,7 +134,7 @@ def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
 def test_a_further_block_is_planned_on_disk_before_it_begins(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measure = trials_with({"echo": 0.05})
+    measure = trials_with({"echo": 0.08})
     seen = []
 
     def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:

@@ -74,7 +74,10 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["run", "--foreign-load", "ignore"], "--foreign-load"),
         (["run", "--duration", "5"], "--duration: '5' is not a duration"),
         (["run", "--duration", "0s"], "--duration: must be above 0"),
-        (["run", "--precision", "wide"], "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'"),
+        (
+            ["run", "--precision", "wide"],
+            "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'",
+        ),
         (["run", "--precision", "0"], "--precision: '0' is no precision"),
         (["run", "--most-blocks", "20"], "--most-blocks: is for a run with --precision"),
         (["run", "--precision", "5%", "--most-blocks", "2"], "key 'most-blocks': 2 is less than blocks = "),

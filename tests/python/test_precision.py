@@ -7,6 +7,7 @@ import math
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -42,6 +43,13 @@ def bench() -> ModuleType:
     sys.modules[spec.name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def simulation(bench: ModuleType) -> Any:
+    """1,200 runs of two contestants with log-normal noise: the worst case, for with more of them the widest of many
+    intervals decides."""
+    return bench.Simulation(bench.MACHINES["log-normal"], 2, 1200)
 
 
 def test_a_half_width_is_how_far_the_interval_goes_from_its_middle_as_a_factor() -> None:
@@ -133,11 +141,9 @@ def test_the_simulation_takes_the_looks_that_a_run_takes(bench: ModuleType) -> N
 
 
 def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_told_apart_no_more_often(
-    bench: ModuleType,
+    simulation: Any,
 ) -> None:
-    """1,200 runs of two equal contestants, the worst case: with more of them the widest of many intervals decides. The
-    first narrow look would be the end at 90%."""
-    simulation = bench.Simulation(bench.MACHINES["log-normal"], 2, 1200)
+    """The first narrow look would be the end at 90%."""
     naive, rule, fixed = simulation.outcomes(0.0, 0.04)
     error = math.sqrt(0.95 * 0.05 / 1200)
     assert naive.covered < 0.925
@@ -148,8 +154,7 @@ def test_where_the_rule_ends_the_intervals_hold_the_truth_and_equals_are_told_ap
     assert rule.at_budget < 0.02
 
 
-def test_a_true_difference_of_the_size_asked_for_is_covered_as_well(bench: ModuleType) -> None:
-    simulation = bench.Simulation(bench.MACHINES["log-normal"], 2, 1200)
+def test_a_true_difference_of_the_size_asked_for_is_covered_as_well(simulation: Any) -> None:
     naive, rule, _ = simulation.outcomes(1.0, 0.06)
     assert rule.covered >= 0.94 - math.sqrt(0.95 * 0.05 / 1200)
     assert naive.covered < rule.covered

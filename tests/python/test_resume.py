@@ -91,7 +91,7 @@ def test_what_differs_every_time_is_no_difference(cut: Path, fake_build: Path) -
 
 def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> None:
     go_on(cut, fake_build)
-    with pytest.raises(UserError, match="came to its end at .*; nothing of it is left to do"):
+    with pytest.raises(UserError, match=r"came to its end at .*; nothing of it is left to do"):
         go_on(cut, fake_build)
 
 

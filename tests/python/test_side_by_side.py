@@ -15,7 +15,7 @@ from made_run import EPOLL, LOCK, made_run, unsafe_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import cli, compare_command, stats, store
+from netdyno import cli, compare_command, stats, store, words
 from netdyno.model import Run, Trial
 from netdyno.plan import Cell
 from netdyno.side_by_side import Both, side_by_side, unpaired
@@ -113,7 +113,7 @@ def test_differences_are_told_before_any_figure() -> None:
     told = text(run, other)
     assert "environment: compiler was g++ 12.2.0 -O2 -march=native and is clang 14" in told
     assert told.index("environment: compiler") < told.index("95% interval") < told.index("are not paired")
-    assert "×3.00*" in told
+    assert f"{words.TIMES}3.00*" in told
     assert "environment: the same in both runs" in text(run, run)
 
 

@@ -7,7 +7,6 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-
 from msgspec.structs import replace
 
 from netdyno import store

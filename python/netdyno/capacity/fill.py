@@ -28,7 +28,9 @@ def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Sam
     answer, for its blocks have different rates."""
     of_each = {name: _by_block(run, scenario, name) for name in names}
     return {
-        name: {cell: one.rate_hz for cell, one in capacities.items()} for name, capacities in of_each.items() if capacities
+        name: {cell: one.rate_hz for cell, one in capacities.items()}
+        for name, capacities in of_each.items()
+        if capacities
     }
 
 
@@ -65,11 +67,12 @@ def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
     """What a capacity is, and of whom it is only a bound."""
     if found is None:
         return ()
-    told = [
+    meaning = (
         f"Capacity: the offered rate up to which {found.objective}, in messages per second. What was struck out for "
         "what the server did counts as not meeting it; what was struck out for the generator or the machine does not "
         "count."
-    ]
+    )
+    told = [meaning]
     for curve in found.curves:
         where = f"{curve.contestant}{f' at {curve.level}' if curve.level else ''}"
         blocks = words.plural(curve.blocks, "block")
@@ -93,8 +96,8 @@ def _judged(run: Run, scenario: Scenario, name: str) -> Iterator[Judged]:
 def _by_block(run: Run, scenario: Scenario, name: str) -> dict[tuple[int, str], threshold.Capacity]:
     if run.experiment.capacity is not None:
         answer = _answer(run, scenario)
-        one = _of_search(answer[0]) if answer else None
-        return {(1, ""): one} if one else {}
+        found_rate = _of_search(answer[0]) if answer else None
+        return {(1, ""): found_rate} if found_rate else {}
     term = slo.parse(scenario.slo, "slo").latency
     found: dict[tuple[int, str], list[threshold.Measured]] = {}
     for trial, verdict in _judged(run, scenario, name):

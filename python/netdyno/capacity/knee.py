@@ -21,8 +21,6 @@ def knee(points: Sequence[tuple[float, float]]) -> float | None:
     width, height = rates[-1] - rates[0], max(logs) - min(logs)
     if width <= 0 or height <= 0:
         return None
-    below = [
-        (rate - rates[0]) / width - (value - min(logs)) / height for rate, value in zip(rates, logs, strict=True)
-    ]
+    below = [(rate - rates[0]) / width - (value - min(logs)) / height for rate, value in zip(rates, logs, strict=True)]
     most = max(range(len(points)), key=lambda number: below[number])
     return rates[most] if below[most] >= LEAST_BEND else None

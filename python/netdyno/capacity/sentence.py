@@ -46,7 +46,7 @@ def sentence(server: str, objective: Objective, answer: Answer, why: str = "") -
         case "disturbed":
             said = f"no answer, for the machine did something else in every trial{stopped} ({why}): "
             return f"{said}{_at_least(server, objective, holds)}"
-        case "broken":
+        case _:
             return f"no answer, for no trial was completed{stopped} ({why}): {_at_least(server, objective, holds)}"
 
 

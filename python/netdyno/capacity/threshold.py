@@ -53,4 +53,4 @@ def _crossing(below: Measured, above: Measured, limit_ns: float | None) -> float
     if limit_ns is None or low is None or high is None or not 0 < low < limit_ns <= high:
         return below.rate_hz
     share = math.log(limit_ns / low) / math.log(high / low)
-    return below.rate_hz * (above.rate_hz / below.rate_hz) ** share
+    return below.rate_hz * math.exp(share * math.log(above.rate_hz / below.rate_hz))

@@ -15,8 +15,8 @@ from netdyno.report import theme
 from netdyno.report.curves import DASHES
 from netdyno.report.drawing import Panel, duration_axis, finish, level_axis, panel
 from netdyno.report.panels import FACTOR_AXES, Looks
+from netdyno.report.tables import Table
 from netdyno.report.theme import Look
-from netdyno.report.views import Table
 
 PANEL_HEIGHT = 3.6
 FAINT = 0.35

@@ -13,7 +13,8 @@ from netdyno.aa import speech
 from netdyno.aa.found import AA, Control
 from netdyno.report import theme
 from netdyno.report.drawing import Panel, finish, panel
-from netdyno.report.views import Table, comparison_row
+from netdyno.report.tables import Table
+from netdyno.report.views import comparison_row
 
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14
 HEADINGS = (
