@@ -181,10 +181,19 @@ def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, pac
     if machine is None:
         return ()
     all_s = machine.cores * machine.window_s
+    stolen_limit_s = max(STEAL_SHARE * all_s, STEAL_FLOOR_S)
     foreign_limit_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * machine.window_s), FOREIGN_FLOOR_S)
     foreign_limit_s += FOREIGN_SWITCH_S * machine.switches
-    stolen = _of_the_machine(machine, "steal", machine.steal_s, max(STEAL_SHARE * all_s, STEAL_FLOOR_S))
-    foreign = _of_the_machine(machine, "foreign_load", machine.foreign_s, foreign_limit_s)
+    stolen = Audit(
+        name="steal",
+        passed=machine.steal_s <= stolen_limit_s,
+        detail=f"the hypervisor gave others {_of_the_machine(machine, machine.steal_s, stolen_limit_s)}",
+    )
+    foreign = Audit(
+        name="foreign_load",
+        passed=machine.foreign_s <= foreign_limit_s,
+        detail=f"what netdyno had not started used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
+    )
     if wanted == "count":
         return _not_judged(stolen, "it is only counted"), _not_judged(foreign, "it is only counted")
     return stolen, _not_judged(foreign, "the kernel's work on a link that it paces is among it") if paced else foreign
@@ -194,16 +203,12 @@ def _not_judged(audit: Audit, why: str) -> Audit:
     return Audit(name=audit.name, passed=True, detail=f"not judged, for {why}: {audit.detail}")
 
 
-_WHO_HAD_IT = {"steal": "the hypervisor gave others", "foreign_load": "what netdyno had not started used"}
-
-
-def _of_the_machine(machine: MachineObservation, name: str, used_s: float, limit_s: float) -> Audit:
+def _of_the_machine(machine: MachineObservation, used_s: float, limit_s: float) -> str:
     cores = f"{machine.cores} cores" if machine.cores > 1 else "the only core"
-    detail = (
-        f"{_WHO_HAD_IT[name]} {used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "
+    return (
+        f"{used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "
         f"(limit {limit_s * 1e3:.0f} ms)"
     )
-    return Audit(name=name, passed=used_s <= limit_s, detail=detail)
 
 
 def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:

@@ -140,6 +140,7 @@ def _measure(
         loads = [load, *([check] if check else [])]
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
+    judged += _of_figures(load, observed, wanted, bench)
     if relay:
         judged.append(audits.link(relay, parse_duration(wanted.link_delay)))
     return _Measured(
@@ -186,6 +187,15 @@ def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
     """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
     own = load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
     return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
+
+
+def _of_figures(load: LoadResult, observed: ServerObservation, wanted: Settings, bench: Bench) -> tuple[Audit, ...]:
+    """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
+    from netdyno.limits import limits
+    from netdyno.plausible import plausible
+    from netdyno.stationary import stationary
+
+    return stationary(load), plausible(load, observed, limits(wanted, bench.pinning))
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:

@@ -167,6 +167,13 @@ const std::vector<Fault> faults{
 INSTANTIATE_TEST_SUITE_P(One, AuditFaults, testing::ValuesIn(faults),
                          [](const auto& test) { return std::string{test.param.name}; });
 
+TEST(Audits, EachIsStruckOutByAFault) {
+  const Trial trial;
+  for (const Audit& check : audit(trial.plan, trial.result))
+    EXPECT_TRUE(std::ranges::any_of(faults, [&](const Fault& fault) { return fault.audit == check.name; }))
+        << check.name << " has no fault that strikes it out";
+}
+
 TEST(Audits, StateAnOverloadThatTheServerCaused) {
   Trial trial;
   trial.complete(6000);

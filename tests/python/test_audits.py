@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import made_load
 import msgspec
 import pytest
+from made_load import load, machine, relay
 
 from netdyno.audits import (
     completed,
@@ -16,56 +18,9 @@ from netdyno.audits import (
     verdict,
     with_failed_connects,
 )
-from netdyno.model import (
-    Audit,
-    Bytes,
-    ClientReport,
-    Connections,
-    Distribution,
-    Generator,
-    Latency,
-    Lateness,
-    LoadResult,
-    MachineObservation,
-    Messages,
-    Plan,
-    Relayed,
-    RelayTotals,
-    Requests,
-    ServerObservation,
-    TimeSeries,
-)
+from netdyno.model import Audit, ClientReport, LoadResult, MachineObservation, RelayTotals, Requests, ServerObservation
 
-NONE = Distribution(count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0, histogram="")
-LOAD = LoadResult(
-    version=1,
-    plan=Plan(
-        url="tcp://h:1",
-        workload="echo",
-        arrivals="closed",
-        depth=1,
-        rate_hz=None,
-        connections=2,
-        size=31,
-        threads=1,
-        audience="others",
-        seed=1,
-        warmup_s=0.0,
-        duration_s=1.0,
-        timeout_s=1.0,
-    ),
-    requests=Requests(sent=10, completed=10, per_second=10.0),
-    latency=Latency(response_ns=NONE, service_ns=NONE),
-    send_lag_ns=NONE,
-    connections=Connections(attempted=2, established=2, refused=0, timed_out=0, reset=0, other=0),
-    connect_ns=NONE,
-    messages=Messages(sent=10, expected=10, received=10, lost=0, duplicated=0, reordered=0, corrupt=0),
-    bytes=Bytes(sent=310, received=310, expected=310),
-    generator=Generator(cpu_user_s=0.0, cpu_system_s=0.0, spun_s=0.0, cores_used=0.0, max_rss_bytes=0, threads=()),
-    errors={},
-    timeseries=TimeSeries(interval_ns=1, completed=(), p50_ns=(), p99_ns=(), errors=()),
-    audits=(Audit(name="verification", passed=True, detail="all true"),),
-)
+LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
 TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
 
 
@@ -165,18 +120,7 @@ def test_no_totals_or_a_bad_end_strikes_out() -> None:
 
 
 def observed(harness_cpu_s: float, window_s: float) -> ServerObservation:
-    return ServerObservation(
-        cpu_user_s=0.0,
-        cpu_system_s=0.0,
-        rss_peak_bytes=0,
-        threads=1,
-        voluntary_switches=0,
-        involuntary_switches=0,
-        run_queue_wait_s=0.0,
-        window_s=window_s,
-        harness_cpu_s=harness_cpu_s,
-        totals={},
-    )
+    return made_load.observed(harness_cpu_s=harness_cpu_s, window_s=window_s)
 
 
 def test_a_loud_harness_strikes_out() -> None:
@@ -216,28 +160,6 @@ def test_a_window_without_an_answer_strikes_out() -> None:
     assert not completed(nothing).passed
 
 
-RELAYED = Relayed(
-    frames_in=1000,
-    bytes_in=60_000,
-    frames_out=900,
-    bytes_out=54_000,
-    lost=90,
-    queue_full=8,
-    overflowed=0,
-    refused=0,
-    under_way=2,
-    unread=0,
-)
-
-
-def relay(p999_ns: int = 200_000, **of_one_way: int) -> RelayTotals:
-    late = Lateness(mean=50_000.0, p50=30_000, p90=60_000, p99=100_000, p999=p999_ns, max=90_000_000)
-    there = msgspec.structs.replace(RELAYED, **of_one_way)
-    return RelayTotals(
-        a_to_b=there, b_to_a=RELAYED, late_ns=late, seconds=1.0, cpu_user_s=0.1, cpu_system_s=0.1, run_queue_wait_s=0.0
-    )
-
-
 def test_a_link_that_kept_its_promise() -> None:
     """What was lost and what a rate dropped was asked for; one stall of 90 ms is not held against so many frames."""
     found = link(relay(), delay_s=0.02)
@@ -259,13 +181,6 @@ def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals
     found = link(totals, delay_s=0.02)
     assert not found.passed
     assert found.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
-
-
-NOBODY = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=0.5, foreign_s=0.0, switches=0)
-
-
-def machine(**fields: float) -> MachineObservation:
-    return msgspec.structs.replace(NOBODY, **fields)
 
 
 def failed(seen: MachineObservation) -> list[str]:

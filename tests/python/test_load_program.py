@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import audit_names
 import msgspec
 import pytest
 
@@ -82,6 +83,7 @@ def test_the_result_has_the_schema_of_the_harness(server: str, tmp_path: Path) -
     assert [audit.name for audit in result.audits] == [
         *("verification", "bytes", "connections", "achieved_rate", "little", "generator")
     ]
+    assert {audit.name for audit in result.audits} == audit_names.of_generator()
     assert list(tmp_path.iterdir()) == [file], "nothing is left beside it"
 
 

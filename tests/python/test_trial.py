@@ -80,6 +80,8 @@ def test_a_good_trial_is_valid_and_carries_everything(contestant: Contestant, be
         "server_totals",
         "harness_quiet",
         "observation",
+        "stationary",
+        "plausible",
     }
     assert trial.pinning == bench.pinning
     assert trial.seconds > 0
@@ -184,6 +186,11 @@ def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
     ("variable", "mode", "reason"),
     [
         ("FAKE_LOAD", "corrupt", "verification: 1 of 6 answers corrupt"),
+        (
+            "FAKE_LOAD",
+            "impossible",
+            "plausible: a round trip through the kernel (ns), of the shortest service time: 1000",
+        ),
         ("FAKE_LOAD", "check_fails", "server_alive: the closing check failed: the generator ended with exit code 1"),
         ("FAKE_SERVER", "miscounts", "server_totals: bytes_in: server 280, expected 279"),
         ("FAKE_SERVER", "crashes_at_end", "server_totals: it ended with signal SIGSEGV"),

@@ -1,0 +1,101 @@
+"""The audit `stationary`: what a trial measured kept its level over the window. A pure function.
+
+A trial is struck out only where the movement is both proven and large. On a shared machine everything moves a little,
+and a trial that is left out for that would be left out for its value; docs/adr/stationary.md has the reasons for each
+bound and how many trials of real runs they strike out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from netdyno import movement, words
+from netdyno.model import Audit, LoadResult
+from netdyno.movement import Movement
+from netdyno.stats import Floats
+
+THROUGHPUT_SHARE = 0.25
+"""How far throughput may drift, step or wander within a window, over its mean. A step of so much in the middle of a
+window moves the trial's mean by half of it, which is what machines do to a trial from one block to the next anyway; and
+one that goes on like that has no mean that a longer window would confirm."""
+RESPONSE_SHARE = 0.5
+"""The same for the median response time of an open loop, which near a server's limit moves twice as much as its load
+does."""
+WHOLE_RESPONSES = 2
+"""In a closed loop an interval holds so many response times at least: in shorter ones connections that are answered
+together take turns with nothing."""
+
+
+class _Series(NamedTuple):
+    name: str
+    values: Floats
+    interval_s: float
+    bound: float
+
+
+def stationary(load: LoadResult) -> Audit:
+    """Throughput kept its level, and in an open loop that was not overloaded the median response time did."""
+    judged = [_of_throughput(load)]
+    if load.plan.arrivals != "closed" and not _overloaded(load):
+        judged.append(_of_response(load))
+    found = [(series, movement.movements(series.values)) for series in judged]
+    passed = not any(_strikes_out(series, one) for series, each in found for one in each)
+    return Audit(name="stationary", passed=passed, detail="; ".join(_told(series, each) for series, each in found))
+
+
+def _strikes_out(series: _Series, one: Movement) -> bool:
+    return one.proven and abs(one.share) > series.bound
+
+
+def _of_throughput(load: LoadResult) -> _Series:
+    """Completions over intervals that are long enough to show the server and not its messages one by one."""
+    times = load.timeseries
+    least_ns = load.plan.round_s * 1e9
+    if load.plan.arrivals == "closed":
+        least_ns = max(least_ns, WHOLE_RESPONSES * load.latency.response_ns.p50)
+    together = max(1, math.ceil(least_ns / times.interval_ns))
+    full = times.completed[: _full(load)]
+    points = len(full) // together
+    values = np.array(full[: points * together], dtype=np.float64).reshape(points, together).sum(axis=1)
+    return _Series("throughput", values, together * times.interval_ns / 1e9, THROUGHPUT_SHARE)
+
+
+def _of_response(load: LoadResult) -> _Series:
+    """The medians of intervals in which anything was answered: they cannot be put together to those of longer ones."""
+    times = load.timeseries
+    answered = zip(times.completed[: _full(load)], times.p50_ns, strict=False)
+    values = np.array([median for completed, median in answered if completed], dtype=np.float64)
+    return _Series("median response time", values, times.interval_ns / 1e9, RESPONSE_SHARE)
+
+
+def _full(load: LoadResult) -> int:
+    """The intervals that are wholly within the window."""
+    return round(load.plan.duration_s * 1e9) // load.timeseries.interval_ns
+
+
+def _overloaded(load: LoadResult) -> bool:
+    """More than 1% of what was sent in the window, and was answered at all, was not answered in it. The response time
+    then rises as long as the load goes on, and what is measured is throughput."""
+    answered = load.latency.response_ns.count
+    return load.requests.completed < answered - 0.01 * load.requests.sent - 3
+
+
+def _told(series: _Series, each: Sequence[Movement]) -> str:
+    points = len(series.values)
+    over = f"{series.name} over {words.plural(points, 'point')} of {words.duration(series.interval_s * 1e9)}"
+    if points < movement.LEAST_POINTS:
+        return f"not judged: {over}, and {movement.LEAST_POINTS} are needed"
+    if not each:
+        return f"not judged: {over}, which are all 0"
+    moved = [one for one in each if _strikes_out(series, one)]
+    told = [_movement_told(series, one) for one in moved or each]
+    return f"{over}: {', '.join(told)}; bound {series.bound:.0%}"
+
+
+def _movement_told(series: _Series, one: Movement) -> str:
+    share = f"{one.share:.0%}" if one.kind == "wandering" else f"{one.share:+.0%}"
+    when = f" after {one.after * series.interval_s:g} s" if one.kind == "step" else ""
+    return f"{one.kind} {share}{when} ({one.told})"

@@ -1,0 +1,17 @@
+from audit_cases._journal import judged
+
+from netdyno.client.journal import Journal
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """A byte came that belongs to no reply."""
+
+    def add(journal: Journal) -> None:
+        journal.messages.bytes_received += 1
+
+    return judged("bytes", add)
+
+
+def passes() -> Audit:
+    return judged("bytes")

@@ -1,0 +1,13 @@
+from made_load import machine, named
+
+from netdyno.audits import foreign_load
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """Another program kept a core busy."""
+    return named(foreign_load(machine(foreign_s=1.0), "strike-out"), "foreign_load")
+
+
+def passes() -> Audit:
+    return named(foreign_load(machine(), "strike-out"), "foreign_load")

@@ -1,0 +1,17 @@
+from audit_cases._journal import judged
+
+from netdyno.client.journal import Journal
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """Requests were under way for half of the time that they took."""
+
+    def forget(journal: Journal) -> None:
+        journal.recorder.in_flight_ns //= 2
+
+    return judged("little", forget)
+
+
+def passes() -> Audit:
+    return judged("little")

@@ -1,0 +1,13 @@
+from made_load import observed
+
+from netdyno.audits import observation
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """The server was read over half of the window."""
+    return observation(observed(window_s=0.5), 1.0)
+
+
+def passes() -> Audit:
+    return observation(observed(), 1.0)

@@ -1,0 +1,13 @@
+from made_load import TOTALS, load
+
+from netdyno.audits import server_totals
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """It counted a byte more than was sent."""
+    return server_totals(TOTALS | {"bytes_in": TOTALS["bytes_in"] + 1}, [load()], "")
+
+
+def passes() -> Audit:
+    return server_totals(TOTALS, [load()], "")

@@ -1,0 +1,13 @@
+from made_load import machine, named
+
+from netdyno.audits import foreign_load
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """5% of two cores were somebody else's."""
+    return named(foreign_load(machine(steal_s=0.1), "strike-out"), "steal")
+
+
+def passes() -> Audit:
+    return named(foreign_load(machine(), "strike-out"), "steal")

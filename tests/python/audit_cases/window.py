@@ -1,0 +1,17 @@
+from audit_cases._journal import SECOND, judged
+
+from netdyno.client.journal import Journal
+from netdyno.model import Audit
+
+
+def struck_out() -> Audit:
+    """It was told to end after half of the window."""
+
+    def end(journal: Journal) -> None:
+        journal.end = SECOND // 2
+
+    return judged("window", end)
+
+
+def passes() -> Audit:
+    return judged("window")

@@ -1,0 +1,45 @@
+"""What a trial has at the most, from its cell and its cores."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from netdyno import copying
+from netdyno.limits import limits, service_s
+from netdyno.model import Pinning, Scenario
+from netdyno.options import settings
+
+UNPINNED = Pinning(server=(), generator=(), note="a test")
+PINNED = Pinning(server=(0, 1), generator=(2,), note="")
+
+
+def test_cores_are_those_of_the_pinning_or_all() -> None:
+    wanted = settings(Scenario(name="echo", workload="echo"), {})
+    allowed = len(os.sched_getaffinity(0))
+    free, bound = limits(wanted, UNPINNED), limits(wanted, PINNED)
+    assert (free.server_cores, free.generator_cores, free.all_cores) == (allowed, allowed, allowed)
+    assert (bound.server_cores, bound.generator_cores, bound.all_cores) == (2, 1, allowed)
+
+
+@pytest.mark.parametrize(
+    ("link", "rate_hz", "delay_s"), [("loopback", None, 0.0), ("lan", 10_000_000, 0.0), ("wan", 10_000_000, 0.02)]
+)
+def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int | None, delay_s: float) -> None:
+    scenario = Scenario(name="echo", workload="echo", link_rate="10mbit", link_delay="20ms")
+    found = limits(settings(scenario, {"link": link}), UNPINNED)
+    assert (found.rate_hz, found.delay_s) == (rate_hz, delay_s)
+
+
+def test_the_service_time_is_the_requests_and_the_servers() -> None:
+    scenario = Scenario(name="rpc", workload="rpc", service_time="2ms", server={"service-time": "3ms"})
+    assert service_s(settings(scenario, {})) == pytest.approx(0.005)
+    assert service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
+    assert service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0
+
+
+def test_memory_is_copied_at_some_speed_which_is_measured_once() -> None:
+    first = copying.bytes_hz()
+    assert first > 50e6, "a core of forty years ago"
+    assert copying.bytes_hz() == first
