@@ -74,6 +74,11 @@ function(netdyno_need_folly result why)
   set(${result} Folly::folly PARENT_SCOPE)
 endfunction()
 
+# No library: what the instruments share, in common/calibration/.
+function(netdyno_need_calibration result why)
+  set(${result} "" PARENT_SCOPE)
+endfunction()
+
 # What the contestants of one need share, beside the library itself, stands in common/<need>/: a library of its own.
 function(netdyno_add_shared_code need result)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/${need}/*.cpp)

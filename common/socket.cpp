@@ -179,6 +179,17 @@ nlohmann::ordered_json totals_json(const Totals& totals) {
           {"slow_closed", totals.slow_closed}};
 }
 
+nlohmann::ordered_json totals_with_peers(const Totals& totals) {
+  auto json = totals_json(totals);
+  json["oversized"] = totals.oversized;
+  json["peers_refused"] = totals.peers_refused;
+  json["peers_expired"] = totals.peers_expired;
+  json["strangers"] = totals.strangers;
+  json["send_dropped"] = totals.send_dropped;
+  json["receive_dropped"] = totals.receive_dropped;
+  return json;
+}
+
 }  // namespace
 
 void print_totals(const Totals& totals) { print_line(totals_json(totals)); }
@@ -189,15 +200,12 @@ void print_totals(const Totals& totals, const std::string& name, const std::stri
   print_line(all);
 }
 
-void print_totals_with_peers(const Totals& totals) {
-  auto json = totals_json(totals);
-  json["oversized"] = totals.oversized;
-  json["peers_refused"] = totals.peers_refused;
-  json["peers_expired"] = totals.peers_expired;
-  json["strangers"] = totals.strangers;
-  json["send_dropped"] = totals.send_dropped;
-  json["receive_dropped"] = totals.receive_dropped;
-  print_line(json);
+void print_totals_with_peers(const Totals& totals) { print_line(totals_with_peers(totals)); }
+
+void print_totals_with_peers(const Totals& totals, const std::string& name, const std::string& json) {
+  auto all = totals_with_peers(totals);
+  all[name] = nlohmann::ordered_json::parse(json);
+  print_line(all);
 }
 
 }  // namespace netdyno

@@ -101,5 +101,6 @@ void print_totals(const Totals& totals);
 void print_totals(const Totals& totals, const std::string& name, const std::string& json);
 /// The same of a server whose transport has no connections.
 void print_totals_with_peers(const Totals& totals);
+void print_totals_with_peers(const Totals& totals, const std::string& name, const std::string& json);
 
 }  // namespace netdyno

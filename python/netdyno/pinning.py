@@ -21,6 +21,12 @@ def choose() -> Pinning:
     return prioritise(split({cpu: siblings(cpu) for cpu in allowed}), may_run_realtime())
 
 
+def choose_one_core_each() -> Pinning:
+    """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
+    allowed = sorted(os.sched_getaffinity(0))
+    return prioritise(narrow(split({cpu: siblings(cpu) for cpu in allowed})), may_run_realtime())
+
+
 def may_run_realtime() -> bool:
     """Whether this process may use SCHED_FIFO (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of 2 or more). Only trying
     tells, as a container may give root without the capability."""
@@ -105,6 +111,15 @@ def split(core_of: Mapping[int, str]) -> Pinning:
     generator = tuple(cpu for cpu in cpus if core_of[cpu] not in lower)
     note = f"server pinned to {_cores(server)}, generator to {_cores(generator)}; the harness is not pinned"
     return Pinning(server=server, generator=generator, note=note)
+
+
+def narrow(pinning: Pinning) -> Pinning:
+    """Only the first core of each side. Pure."""
+    server, generator = pinning.server[:1], pinning.generator[:1]
+    if (server, generator) == (pinning.server, pinning.generator):
+        return pinning
+    note = f"{pinning.note}; of each side only the first core is used"
+    return msgspec.structs.replace(pinning, server=server, generator=generator, note=note)
 
 
 def _cores(cpus: tuple[int, ...]) -> str:

@@ -12,14 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/calibration/delays.hpp"
+#include "common/calibration/programme.hpp"
+#include "common/calibration/record.hpp"
 #include "common/epoll/callback.hpp"
 #include "common/epoll/connection.hpp"
 #include "common/epoll/grace.hpp"
 #include "common/epoll/loop.hpp"
 #include "common/epoll/roster.hpp"
-#include "delays.hpp"
-#include "programme.hpp"
-#include "record.hpp"
 
 namespace netdyno::calibration {
 
@@ -204,7 +204,7 @@ class Client final : public Connection<Callback> {
       Answer& answer = answers_.front();
       waiting_bytes_ -= cost(answer);
       shared_.record.answered(answer.number, answer.fate, answer.delay, now - answer.arrived);
-      if (answer.fate == Fate::corrupted) corrupt(answer);
+      if (answer.fate == Fate::corrupted) corrupt(answer.bytes);
       if (answer.fate != Fate::lost) put(answer);
       if (answer.fate == Fate::duplicated) put(answer);
     }
@@ -221,13 +221,6 @@ class Client final : public Connection<Callback> {
     ends_.push_back(sending_.size() + answer.header);
     sending_ += answer.bytes;
     ends_.push_back(sending_.size());
-  }
-
-  /// Changes the last byte that is not a line's end; with the highest bit, so that text never gets a line's end.
-  static void corrupt(Answer& answer) {
-    const std::size_t line_end = answer.bytes.size() > 1 && answer.bytes.ends_with('\n') ? 1 : 0;
-    char& byte = answer.bytes[answer.bytes.size() - 1 - line_end];
-    byte = static_cast<char>(byte ^ 0x80);
   }
 
   static std::size_t cost(const Answer& answer) { return sizeof(Answer) + answer.bytes.size(); }

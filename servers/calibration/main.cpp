@@ -1,17 +1,18 @@
 // An instrument, not a contestant: answers after exactly programmed delays, with programmed stalls and faults, and
 // tells at the end what it did. One thread, on the loop of the epoll family.
-#include <poll.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "client.hpp"
+#include "common/calibration/standstill.hpp"
+#include "common/calibration/witness.hpp"
 
 namespace netdyno::calibration {
 namespace {
@@ -37,7 +38,8 @@ class Server {
     shared_.clients.clear();
   }
 
-  void print_totals() {
+  void print_totals(std::vector<Witness::Pause> pauses) {
+    shared_.record.witnessed(std::move(pauses));
     record_stalls_of_connections();
     netdyno::print_totals(shared_.counters.totals(), "calibration", shared_.record.json());
   }
@@ -79,27 +81,7 @@ class Server {
     }
   }
 
-  /// Sleeps, as a server does that was stopped; only the end of the program is looked out for.
-  void stall_all() {
-    const auto now = Clock::now();
-    for (const Stall& stall : shared_.programme.stalls) {
-      const auto begin = shared_.first_request + stall.at;
-      const auto end = begin + stall.duration;
-      if (stall.connection || begin > now || end <= now) continue;
-      sleep_until(end);
-      shared_.record.stalled(stall, now, Clock::now());
-    }
-  }
-
-  void sleep_until(Clock::time_point end) {
-    pollfd told{shared_.signals.get(), POLLIN, 0};
-    for (auto left = end - Clock::now(); left.count() > 0; left = end - Clock::now()) {
-      const auto sleep = std::max(left - shared_.programme.look_out, Clock::duration{0});
-      const auto s = std::chrono::duration_cast<std::chrono::seconds>(sleep);
-      const timespec timeout{s.count(), (sleep - s).count()};
-      if (ppoll(&told, 1, &timeout, nullptr) > 0) return;
-    }
-  }
+  void stall_all() { stand_still(shared_.programme, shared_.first_request, shared_.signals.get(), shared_.record); }
 
   void end() {
     shared_.grace.start();
@@ -129,14 +111,15 @@ void limit_receive_buffer(int listener, std::size_t bytes) {
 
 int main(int argc, char** argv) {
   using namespace netdyno;
-  const calibration::Settings settings = calibration::parse_settings(argc, argv);
+  const calibration::Settings settings = calibration::parse_settings(argc, argv, "tcp");
   UniqueFd signals = termination_signals();
   UniqueFd listener = listen_tcp(settings.server, true);
   calibration::limit_receive_buffer(listener.get(), settings.programme.receive_buffer);
   const Url endpoint = local_endpoint(listener.get());
   calibration::Server server{settings, std::move(listener), std::move(signals)};
+  calibration::Witness witness{settings.programme.to_witness};
   announce_ready(endpoint);
 
   server.run();
-  server.print_totals();
+  server.print_totals(witness.stop());
 }

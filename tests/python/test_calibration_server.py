@@ -3,6 +3,8 @@ machine can break; counts are exact."""
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -225,6 +227,42 @@ def test_it_tells_when_requests_came() -> None:
     assert told.arrivals_ns[0] == 0 < told.arrivals_ns[1] < told.arrivals_ns[2] < told.arrivals_span_ns
 
 
+def test_a_witness_sees_when_nothing_runs() -> None:
+    """As when the machine lets nothing run: the whole process is stopped."""
+    core = min(os.sched_getaffinity(0))
+    with (
+        serving(COMMAND, "--workload", "lines", "--witness", f"generator={core}") as server,
+        Client(server.address) as client,
+    ):
+        client.send(b"first\n")
+        assert client.receive(6) == b"first\n"
+        os.kill(server.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        while time.monotonic() - stopped < 0.3:
+            time.sleep(0.01)
+        os.kill(server.pid, signal.SIGCONT)
+        client.send(b"again\n")
+        assert client.receive(6) == b"again\n"
+        told = done(server)
+    longest = max(told.pauses, key=lambda pause: pause.ns)
+    assert longest.core == "generator"
+    assert longest.ns > 290 * MS
+    assert longest.began_ns + longest.ns > 290 * MS
+    assert told.look_ns == MS // 2
+    assert all(pause.ns >= told.look_ns for pause in told.pauses)
+
+
+def test_without_a_witness_there_are_no_pauses() -> None:
+    assert programmed(count=1).pauses == ()
+
+
+def test_a_core_that_is_not_there_is_told() -> None:
+    """The highest number there can be (CPU_SETSIZE); no machine that runs this has it."""
+    ended = run(COMMAND, "--witness", "generator=1023")
+    assert ended.code == 1
+    assert "core 1023" in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -241,6 +279,11 @@ def test_it_tells_when_requests_came() -> None:
         ("--stall", "at=1s,for=1s,client=1"),
         ("--lose", "-1"),
         ("--workload", "chat"),
+        ("--witness", "generator"),
+        ("--witness", "=1"),
+        ("--witness", "generator=first"),
+        ("--witness", "generator=-1"),
+        ("--witness", "generator=1024"),
     ],
 )
 def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:

@@ -14,6 +14,9 @@ from netdyno.calibrate.others import Other
 from netdyno.calibrate.running import Attempt, Result
 from netdyno.calibrate.scores import Score
 
+WORTH_TELLING_NS = 1_000_000
+"""Of a pause of the machine."""
+
 
 def render(results: Sequence[Result], others: Sequence[Other], note: str) -> RenderableType:
     """Each property with its truth, what was read, how far off that is, and the verdict; others beside it."""
@@ -27,7 +30,7 @@ def render(results: Sequence[Result], others: Sequence[Other], note: str) -> Ren
     for result in results:
         _add(table, result, others)
     parts: list[RenderableType] = [table, Text(), *_repeated(results), Text(_explained(), style="dim"), Text(note)]
-    parts.append(_summary(results))
+    parts += [*_stood_still(results), _summary(results)]
     return Group(*parts)
 
 
@@ -108,10 +111,25 @@ def _failed(attempt: Attempt) -> str:
     )
 
 
+def _stood_still(results: Sequence[Result]) -> list[Text]:
+    """What the machine did to both sides in the attempts that count, where it did something."""
+    pauses = [pause for result in results for pause in result.attempts[-1].pauses if pause.ns >= WORTH_TELLING_NS]
+    told = []
+    for core in sorted({pause.core for pause in pauses}):
+        lengths = [pause.ns for pause in pauses if pause.core == core]
+        times = words.plural(len(lengths), "time")
+        told.append(f"{times} on the core of the {core}, for up to {words.duration(max(lengths))}")
+    if not told:
+        return []
+    text = f"The machine let nothing run for {words.duration(WORTH_TELLING_NS)} or more: {words.listed(told)}."
+    return [Text(text, style="yellow")]
+
+
 def _explained() -> str:
     return (
-        "truth: what the server did to the same messages, or S - (1-q)T for a stall of S in a window of T. Times are "
-        "within 2%, rates within 1%, counts exact, A² (Anderson-Darling) below its value at the 1% level. service: "
+        "truth: what the server did to the same messages, with the pauses of the machine, which a client without fault "
+        "reads as well; or S - (1-q)T for a stall of S in a window of T. Times are within 2%, rates within 1%, counts "
+        "exact, A² (Anderson-Darling) below its value at the 1% level. service: "
         "from the actual send, at the same percentile; in a closed loop at p99. It is what a closed loop says."
     )
 
@@ -137,7 +155,13 @@ def as_json(results: Sequence[Result], others: Sequence[Other], pinning: str) ->
                 "about": result.about,
                 "passed": result.passed,
                 "attempts": [
-                    {"failure": attempt.failure, "scores": [_score_json(score) for score in attempt.scores]}
+                    {
+                        "failure": attempt.failure,
+                        "scores": [_score_json(score) for score in attempt.scores],
+                        "pauses": [
+                            {"core": one.core, "began_ns": one.began_ns, "ns": one.ns} for one in attempt.pauses
+                        ],
+                    }
                     for attempt in result.attempts
                 ],
             }

@@ -6,11 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
+import numpy as np
+
+from netdyno import hdr
 from netdyno.calibrate import truths
 from netdyno.calibrate.done import Done
 from netdyno.calibrate.scores import QUANTILES, Score, at, exactly, within
-from netdyno.model import LoadResult
+from netdyno.calibrate.truths import Floats
+from netdyno.model import Distribution, LoadResult
 
 STALL_S = 1.0
 WINDOW_S = 4.0
@@ -22,7 +27,7 @@ GRID_BOUND = 0.1
 
 @dataclass(frozen=True)
 class Case:
-    """One trial. Its name is unique and goes before the names of its scores."""
+    """One trial. Its name is unique and goes before the names of its scores. `program` is the server's name."""
 
     name: str
     about: str
@@ -30,17 +35,34 @@ class Case:
     load: tuple[str, ...]
     judge: Callable[[LoadResult, Done], tuple[Score, ...]]
     warmup: str = "0ms"
+    program: str = "calibration"
+    workload: str = "lines"
+    """An answer is a line, so the server knows one message from the next."""
 
 
 def response_percentiles(load: LoadResult, done: Done) -> tuple[Score, ...]:
-    """Against what the server really did to the same messages. That it kept its programme is scored first, as
-    everything else stands on it."""
-    kept = (
-        within("server kept its programme, p99", at(done.delay_programmed_ns, "p99"), at(done.delay_actual_ns, "p99")),
-    )
-    names = ("p50", "p99", "p99.9")
+    """Against what the server really did to the same messages, and what the machine did to both programs meanwhile.
+    That the server kept its programme is scored first, as everything else stands on it."""
+    programmed, did = _values(done.delay_programmed_ns), _values(done.delay_actual_ns)
+    begin, end = load.plan.warmup_s * 1e9, (load.plan.warmup_s + load.plan.duration_s) * 1e9
+    due = np.linspace(begin, end, len(did), endpoint=False, dtype=np.float64)
+    generator, server = done.paused("generator"), done.paused("server")
+    kept = truths.at_rank(truths.held_up(due + programmed, server) - due, QUANTILES["p99"])
+    right = truths.readings(due, did, generator, server)
     read = load.latency.response_ns
-    return kept + tuple(within(name, at(done.delay_actual_ns, name), at(read, name)) for name in names)
+    return (
+        within("server kept its programme, p99", kept, at(done.delay_actual_ns, "p99")),
+        *(within(name, truths.at_rank(right, QUANTILES[name]), at(read, name)) for name in ("p50", "p99", "p99.9")),
+    )
+
+
+def _values(distribution: Distribution) -> Floats:
+    """What was recorded, in an order that has nothing to do with time."""
+    if not distribution.count:
+        return np.empty(0)
+    recorded = hdr.decode(distribution.histogram)
+    values = np.repeat(recorded.highest.astype(np.float64), recorded.counts.astype(np.int64))
+    return np.random.default_rng(1).permutation(values)
 
 
 def stalled(load: LoadResult, done: Done) -> tuple[Score, ...]:
@@ -111,7 +133,7 @@ def poisson(load: LoadResult, done: Done) -> tuple[Score, ...]:
 def constant(load: LoadResult, done: Done) -> tuple[Score, ...]:
     """Equal gaps: on the grid, and told apart from exponential ones, so that the test of those is seen to refuse."""
     asked = load.plan.rate_hz or 0.0
-    off = truths.off_the_grid(done.arrivals_ns, asked, 0.99)
+    off = truths.off_the_grid(done.arrivals_ns, asked, 0.99, done.paused("generator"), done.paused("server"))
     statistic = truths.exponential_gaps(done.arrivals_ns, asked)
     critical = truths.AD_CRITICAL
     return (
@@ -138,11 +160,14 @@ _STALL_OF_LARGE = ("--stall", "at=1996ms,for=1s")
 _STALL_OF_ONE = ("--stall", "at=1999ms,for=1s,connection=1")
 _SOCKETS = "64KiB"
 _WINDOW = "4s"
+_FAULTS = ("--lose", "97", "--corrupt", "83", "--duplicate", "89")
+_DELAYS = Path(__file__).with_name("delays.txt")
 
 CASES = (
     _delayed("constant 200 ms", "every answer after 200 ms", "constant:200ms"),
     _delayed("bimodal 10, 100 ms", "98.5% after 10 ms, the others after 100 ms", "bimodal:10ms,100ms,0.985"),
     _delayed("exponential 20 ms", "exponentially distributed delays with a mean of 20 ms", "exponential:20ms"),
+    _delayed("from a file", "delays of 20, 60 and 150 ms as a file lists them", f"file:{_DELAYS}"),
     Case("stall", "the server stands still for 1 s of 4 s", _STALL, _open(10, 1000, _WINDOW), stalled),
     Case(
         "stall, full sockets",
@@ -168,9 +193,18 @@ CASES = (
     Case(
         "faults",
         "of 4000 answers every 97th is lost, every 83rd corrupted, every 89th sent twice",
-        ("--lose", "97", "--corrupt", "83", "--duplicate", "89"),
+        _FAULTS,
         _open(20, 2000, "2s", "--timeout", "1s"),
         counted,
+    ),
+    Case(
+        "faults, UDP",
+        "the same with datagrams",
+        _FAULTS,
+        _open(20, 2000, "2s", "--timeout", "1s"),
+        counted,
+        program="calibration-udp",
+        workload="echo",
     ),
     Case("rate", "5000 messages a second", (), _open(20, 5000, "2s"), rate),
     Case(
@@ -188,5 +222,3 @@ CASES = (
         constant,
     ),
 )
-WORKLOAD = "lines"
-"""Of all cases: an answer is a line, so the server knows one message from the next."""

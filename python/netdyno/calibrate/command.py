@@ -15,8 +15,6 @@ from netdyno.calibrate.running import Programs, attempt, run_all
 from netdyno.errors import UserError
 from netdyno.paths import build_dir, generator_path
 
-SERVER = "calibration"
-
 
 def run(other: Sequence[str], as_json: bool) -> int:
     """0 when every case passed, 1 otherwise. Progress goes to stderr. Raises UserError."""
@@ -36,10 +34,13 @@ def run(other: Sequence[str], as_json: bool) -> int:
 
 def _programs() -> Programs:
     build = build_dir()
-    server = contestants.by_name(contestants.discover(build=build), SERVER)
-    if not server.available:
-        raise UserError(f"{SERVER} cannot be started: {server.why_not}")
+    known = contestants.discover(build=build)
+    servers = {name: contestants.by_name(known, name) for name in sorted({case.program for case in CASES})}
+    for name, server in servers.items():
+        if not server.available:
+            raise UserError(f"{name} cannot be started: {server.why_not}")
     generator = generator_path(build)
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
-    return Programs(server.command, (str(generator),), pinning.choose())
+    commands = {name: server.command for name, server in servers.items()}
+    return Programs(commands, (str(generator),), pinning.choose_one_core_each())

@@ -14,8 +14,18 @@ class StallDone(Frozen):
     connection: int | None
 
 
+class Pause(Frozen):
+    """The machine let nothing run on a core, which has the name that the server was told. `began_ns` after the first
+    request."""
+
+    core: str
+    began_ns: int
+    ns: int
+
+
 class Done(Frozen):
-    """Counts over the server's life. `arrivals_ns`: the first of them, as many as were asked for."""
+    """Counts over the server's life. `arrivals_ns`: the first of them, as many as were asked for. `look_ns`: how often
+    the witnesses of pauses looked."""
 
     arrived: int
     arrivals_span_ns: int
@@ -27,3 +37,13 @@ class Done(Frozen):
     delay_programmed_ns: Distribution
     delay_actual_ns: Distribution
     stalls: tuple[StallDone, ...]
+    pauses: tuple[Pause, ...] = ()
+    look_ns: int = 0
+
+    def paused(self, core: str) -> tuple[tuple[float, float], ...]:
+        """From when to when nothing ran on a core, in ns. A pause may have begun right after the look before it."""
+        return tuple(
+            (float(pause.began_ns - self.look_ns), float(pause.began_ns + pause.ns))
+            for pause in self.pauses
+            if pause.core == core
+        )

@@ -1,7 +1,8 @@
 """What other load generators say of the same stall, read from what they print (they have no other output).
 
 `wrk --latency` and `wrk2 -R N --latency` (or -L) print a block "Latency Distribution" of percentiles, a line "N
-requests in D, B read" and a line "Requests/sec: R" (their print_stats in wrk.c)."""
+requests in D, B read", a line "Requests/sec: R" and a line "Latency" with the mean and the deviation over all threads
+(their print_stats in wrk.c)."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from netdyno.units import parse_duration
 
 KINDS = ("wrk", "wrk2")
 _PERCENTILE = re.compile(r"^\s*(?P<percent>\d+(?:\.\d+)?)%\s+(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h)\s*$")
+_MEAN = re.compile(r"^\s*Latency\s+(?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h)\s", re.MULTILINE)
 _REQUESTS = re.compile(r"^\s*\d+ requests in (?P<value>\d+(?:\.\d+)?)(?P<unit>us|ms|s|m|h),", re.MULTILINE)
 _RATE = re.compile(r"^Requests/sec:\s+(?P<rate>\d+(?:\.\d+)?)\s*$", re.MULTILINE)
 _UNIT_NS = {"us": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9}
@@ -30,6 +32,7 @@ class Said(msgspec.Struct, frozen=True):
     percentiles_ns: Mapping[str, float]
     window_s: float
     rate_hz: float
+    mean_ns: float
 
 
 class Other(msgspec.Struct, frozen=True):
@@ -47,7 +50,10 @@ def parse(text: str, where: str) -> Said:
     found = _distribution(text)
     if not found:
         raise UserError(f"{where}: no latency distribution; call the generator with --latency")
-    return Said(found, _ns(requests) / 1e9, float(rate["rate"]))
+    mean = _MEAN.search(text)
+    if mean is None:
+        raise UserError(f"{where}: no line of the mean latency")
+    return Said(found, _ns(requests) / 1e9, float(rate["rate"]), _ns(mean))
 
 
 def _distribution(text: str) -> dict[str, float]:

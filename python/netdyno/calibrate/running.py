@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from typing import IO, TypeVar
 
 import msgspec
 
-from netdyno.calibrate.cases import WORKLOAD, Case
-from netdyno.calibrate.done import Done
+from netdyno.calibrate.cases import Case
+from netdyno.calibrate.done import Done, Pause
 from netdyno.calibrate.scores import Score
 from netdyno.model import LoadResult, Pinning
 from netdyno.process import LineReader, Process, TrialError, describe_exit
@@ -26,10 +26,11 @@ _Said = TypeVar("_Said")
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One trial of a case: its scores, or why there are none."""
+    """One trial of a case: its scores, or why there are none; and when the machine stood still meanwhile."""
 
     scores: tuple[Score, ...]
     failure: str = ""
+    pauses: tuple[Pause, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -50,9 +51,9 @@ class Result(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started, and on which cores."""
+    """What is started, and on which cores: the servers by their names."""
 
-    server: tuple[str, ...]
+    servers: Mapping[str, tuple[str, ...]]
     generator: tuple[str, ...]
     pinning: Pinning
 
@@ -78,13 +79,17 @@ def attempt(case: Case, programs: Programs) -> Attempt:
         load, done = measure(case, programs)
     except TrialError as failure:
         return Attempt(scores=(), failure=str(failure))
-    return Attempt(scores=case.judge(load, done))
+    return Attempt(scores=case.judge(load, done), pauses=done.pauses)
 
 
 def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
     """What the generator read and what the server did. Raises TrialError where either cannot be had."""
     with tempfile.TemporaryDirectory(prefix="netdyno-calibrate-") as folder, _output(folder, "server") as said:
-        command = (*programs.server, "--workload", WORKLOAD, *case.server)
+        command = (
+            *programs.servers[case.program],
+            *("--workload", case.workload, *case.server),
+            *_witnesses(programs.pinning),
+        )
         # Unlike a contestant, the server is half of the instrument: it keeps its programme as exactly as it may.
         realtime = programs.pinning.realtime
         with Process(command, programs.pinning.server, said, talks=True, realtime=realtime) as server:
@@ -94,6 +99,15 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
             server.terminate()
             done = _line(server, lines, _Totals).calibration
     return load, done
+
+
+def _witnesses(pinning: Pinning) -> tuple[str, ...]:
+    """What makes the server tell when the machine let nothing run on a core of either side. Only where all have real-time
+    priority: a witness that waits for the generator would excuse what the generator is to answer for."""
+    if not pinning.realtime:
+        return ()
+    sides = {"generator": pinning.generator, "server": pinning.server}
+    return tuple(word for side, cores in sides.items() for core in cores for word in ("--witness", f"{side}={core}"))
 
 
 class _Totals(msgspec.Struct, frozen=True):
@@ -120,7 +134,7 @@ def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
 
 def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadResult:
     result = Path(folder) / "result.json"
-    asked = ("--workload", WORKLOAD, "--warmup", case.warmup, *case.load, "--json", str(result))
+    asked = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
     pinning = programs.pinning
     with (
         _output(folder, "generator") as output,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
 
 AD_CRITICAL = 3.857
 """Of A² at the 1% level, where the distribution is wholly known ("case 0"; D'Agostino & Stephens, Goodness-of-Fit
@@ -18,7 +21,35 @@ def stall_percentile(stall_ns: float, window_ns: float, quantile: float, share: 
     return max(0.0, stall_ns - (1 - quantile) * window_ns / share)
 
 
-def anderson_darling(uniform: NDArray[np.float64]) -> float:
+def held_up(due_ns: Floats, pauses_ns: Sequence[tuple[float, float]]) -> Floats:
+    """When what is due at these moments happens at the earliest, on a core where nothing ran from here to there."""
+    if not pauses_ns:
+        return due_ns
+    begins, ends = np.array(sorted(pauses_ns)).T
+    last = np.searchsorted(begins, due_ns, side="right") - 1
+    return np.where(last >= 0, np.maximum(due_ns, ends[last]), due_ns)
+
+
+def readings(
+    due_ns: Floats,
+    delays_ns: Floats,
+    generator: Sequence[tuple[float, float]],
+    server: Sequence[tuple[float, float]],
+) -> Floats:
+    """The response times that a client without any fault reads, of messages that are due at these moments and answered
+    after these delays, on a machine that held up the client's core and the server's. A message goes out late where it
+    is due in a pause of the client's core, it is read late in one of the server's, and its answer in one of the
+    client's; that it is answered late is in the delays already, which are what the server did."""
+    reached = held_up(held_up(due_ns, generator), server)
+    return held_up(reached + delays_ns, generator) - due_ns
+
+
+def at_rank(values: Floats, share: float) -> float:
+    """The value at that rank, as of a histogram; NaN where there is none."""
+    return float(np.quantile(values, share, method="inverted_cdf")) if len(values) else math.nan
+
+
+def anderson_darling(uniform: Floats) -> float:
     """A² of values that should be uniform in (0, 1) (Anderson & Darling 1954)."""
     values = np.sort(uniform)
     if not len(values):
@@ -35,9 +66,19 @@ def exponential_gaps(arrivals_ns: Sequence[int], rate_hz: float) -> float:
     return anderson_darling(np.clip(uniform, None, 1 - 2**-53))
 
 
-def off_the_grid(arrivals_ns: Sequence[int], rate_hz: float, quantile: float) -> float:
-    """How far arrivals lie from a grid of equal gaps at a quantile, in gaps. The rate is that of the grid, so a drift
-    shows; where the grid begins is the arrivals' median."""
+def off_the_grid(
+    arrivals_ns: Sequence[int],
+    rate_hz: float,
+    share: float,
+    generator: Sequence[tuple[float, float]] = (),
+    server: Sequence[tuple[float, float]] = (),
+) -> float:
+    """How far arrivals lie at a quantile from where a client without fault has them, in gaps: on a grid of equal gaps,
+    but for those that are due in a pause of either core. The rate is that of the grid, so a drift shows; where the grid
+    begins is the arrivals' median."""
     arrivals = np.asarray(arrivals_ns, dtype=np.float64)
-    late = arrivals * rate_hz / 1e9 - np.arange(len(arrivals))
-    return float(np.quantile(np.abs(late - np.median(late)), quantile))
+    gap_ns = 1e9 / rate_hz
+    steps = np.arange(len(arrivals)) * gap_ns
+    due = steps + np.median(arrivals - steps)
+    right = held_up(held_up(due, generator), server)
+    return float(np.quantile(np.abs(arrivals - right), share)) / gap_ns

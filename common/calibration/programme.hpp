@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/calibration/witness.hpp"
 #include "common/options.hpp"
 
 /// What the server is told to do to its answers, beside giving them.
@@ -30,6 +31,9 @@ struct Faults {
   Fate of(std::uint64_t answer) const;
 };
 
+/// Changes the last byte that is not a line's end; with the highest bit, so that text never gets a line's end.
+void corrupt(std::string& answer);
+
 struct Programme {
   std::string delay = "constant:0";
   std::uint64_t seed = 1;
@@ -38,7 +42,8 @@ struct Programme {
   std::uint64_t record_arrivals = 0;  // how many of the first arrivals the totals tell
   std::uint64_t warm_up = 0;          // the first answers, whose delays the totals leave out
   std::chrono::nanoseconds look_out = std::chrono::microseconds{100};
-  std::size_t receive_buffer = 0;  // SO_RCVBUF of each connection; 0: as the system has it
+  std::size_t receive_buffer = 0;       // SO_RCVBUF of each connection; 0: as the system has it
+  std::vector<WatchedCore> to_witness;  // cores
 };
 
 struct Settings {
@@ -46,7 +51,7 @@ struct Settings {
   Programme programme;
 };
 
-/// The contract's options and this server's own. Ends the program as parse_server_options does.
-Settings parse_settings(int argc, const char* const* argv);
+/// The contract's options and these of a server over `transport`. Ends the program as parse_server_options does.
+Settings parse_settings(int argc, const char* const* argv, const std::string& transport);
 
 }  // namespace netdyno::calibration

@@ -1,4 +1,4 @@
-#include "record.hpp"
+#include "common/calibration/record.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -46,6 +46,10 @@ std::string Record::json() const {
                       {"began_ns", since_first(done.from)}});
     stalls.back()["connection"] = done.stall.connection ? Json(*done.stall.connection) : Json();
   }
+  Json pauses = Json::array();
+  for (const Witness::Pause& pause : pauses_)
+    pauses.push_back(
+        {{"core", pause.name}, {"began_ns", since_first(pause.from)}, {"ns", (pause.to - pause.from).count()}});
   return Json{{"arrived", arrived_},
               {"arrivals_span_ns", since_first(last_)},
               {"arrivals_ns", arrivals},
@@ -55,7 +59,9 @@ std::string Record::json() const {
               {"held_for_order", held_for_order_},
               {"delay_programmed_ns", distribution(programmed_)},
               {"delay_actual_ns", distribution(actual_)},
-              {"stalls", stalls}}
+              {"stalls", stalls},
+              {"pauses", pauses},
+              {"look_ns", Witness::period.count()}}
       .dump();
 }
 

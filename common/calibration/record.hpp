@@ -3,10 +3,12 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/calibration/programme.hpp"
+#include "common/calibration/witness.hpp"
 #include "common/histogram.hpp"
-#include "programme.hpp"
 
 namespace netdyno::calibration {
 
@@ -26,6 +28,8 @@ class Record {
   /// An answer had to wait for an earlier one of its connection.
   void held_for_order() { ++held_for_order_; }
   void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
+  /// What the machine did meanwhile.
+  void witnessed(std::vector<Witness::Pause> pauses) { pauses_ = std::move(pauses); }
 
   /// As one JSON object (README.md).
   std::string json() const;
@@ -50,6 +54,7 @@ class Record {
   Histogram programmed_;
   Histogram actual_;
   std::vector<StallDone> stalls_;
+  std::vector<Witness::Pause> pauses_;
 };
 
 }  // namespace netdyno::calibration

@@ -1,4 +1,4 @@
-#include "delays.hpp"
+#include "common/calibration/delays.hpp"
 
 #include <charconv>
 #include <cmath>

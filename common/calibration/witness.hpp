@@ -1,0 +1,50 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace netdyno::calibration {
+
+/// A core that is watched, and what it is called in the totals.
+struct WatchedCore {
+  std::string name;
+  int core;
+};
+
+/// Sees when the machine lets nothing run on a core: a thread there sleeps for half a millisecond at a time and notes
+/// when it woke up late. It does nothing else and runs before server and generator where this user may, so what it
+/// notes is no doing of theirs: another program in the kernel, which is not interrupted there (CONFIG_PREEMPT_NONE), or
+/// a hypervisor that has taken the core away.
+class Witness {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  /// How often it looks. What began between two looks may have begun right after the first.
+  static constexpr std::chrono::nanoseconds period = std::chrono::microseconds{500};
+
+  /// Nothing ran on the core from when it should have, until it did.
+  struct Pause {
+    std::string name;
+    Clock::time_point from;
+    Clock::time_point to;
+  };
+
+  /// Dies where this process may not run on one of the cores.
+  explicit Witness(const std::vector<WatchedCore>& cores);
+
+  /// Ends looking. Every pause of at least one period, core by core.
+  std::vector<Pause> stop();
+
+ private:
+  struct Look {
+    WatchedCore at;
+    std::vector<Pause> pauses;
+    std::jthread thread;
+  };
+
+  std::vector<Look> looks_;
+};
+
+}  // namespace netdyno::calibration
