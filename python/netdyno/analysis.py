@@ -20,6 +20,7 @@ import numpy as np
 from netdyno import (
     answers,
     attribution,
+    canary_findings,
     cells,
     endings,
     loss_words,
@@ -89,6 +90,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         set_aside=tuple(_note(run, trial) for trial in run.all_trials if trial.status != "valid"),
         audits=_audits(run.all_trials),
         machine=_machine(run.all_trials),
+        canary=canary_findings.of_run(run),
         pinning=_pinning(run.all_trials),
         control=control(
             safe,

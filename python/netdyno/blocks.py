@@ -156,6 +156,16 @@ class Schedule:
         self._trials.append(trial)
         self._progress.add(trial)
 
+    def revise(self, judged: Sequence[Trial]) -> None:
+        """Trials that were judged later, each in the place of itself."""
+        places = {(one.block, one.position): one for one in judged}
+        self._trials = [places.get((one.block, one.position), one) for one in self._trials]
+
+    def is_over(self, block: int) -> bool:
+        """Whether every cell of a block has its trial."""
+        planned = sum(cell.block == block for cell in self._cells)
+        return planned == sum(trial.block == block for trial in self._trials)
+
     def _further(self) -> tuple[Cell, ...]:
         """The next block; empty where the run has come to its end."""
         still_open = self._open()

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Protocol
 
 from netdyno import transports, words
 from netdyno.model import Trial
-from netdyno.plan import Cell
+from netdyno.plan import CANARY_S, Cell
 from netdyno.units import format_clock
 
 if TYPE_CHECKING:
@@ -34,7 +34,12 @@ class Progress:
 
     def add(self, trial: Trial) -> None:
         self.counts[trial.status] += 1
-        self._spent_s += trial.seconds
+        self._spent_s += trial.seconds + (0.0 if trial.canary is None else CANARY_S)
+
+    def strike_out(self, trial: Trial) -> None:
+        """One that had been valid until its block ended."""
+        self.counts["valid"] -= 1
+        self.counts[trial.status] += 1
 
     @property
     def done(self) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from netdyno.aa.found import Control
+from netdyno.canary_findings import MachineOverTime
 from netdyno.claims.verdicts import Judged
 from netdyno.model import About, Figure, Published, Scenario, Status, Traced, type_level
 from netdyno.stats import Better, Comparison, Interval
@@ -533,6 +534,8 @@ class Analysis:
     audits: tuple[AuditTally, ...]
     machine: MachineUse | None
     """None where no valid trial tells."""
+    canary: MachineOverTime | None
+    """None in a run that was stored before there was one."""
     pinning: tuple[str, ...]
     control: Control
     """The same contestants under two names."""

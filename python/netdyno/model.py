@@ -346,6 +346,27 @@ class RelayTotals(Frozen):
     run_queue_wait_s: float
 
 
+class CanaryReading(Frozen):
+    """How fast the machine was at one moment, by a workload that is always the same (canary/README.md): round trips of
+    64 bytes between two processes that stand where server and generator stand, then millions of steps a second that
+    each of them counted, both at the same time. `seconds` is what it took; `taken` how often it was asked, for a
+    reading that is slower than the last one is taken again (canary.py)."""
+
+    round_trips_per_second: float
+    server_millions_per_second: float
+    generator_millions_per_second: float
+    seconds: float
+    taken: int = 1
+
+
+class CanaryReadings(Frozen):
+    """Beside one trial. `unread` says why one of them is missing."""
+
+    before: CanaryReading | None
+    after: CanaryReading | None
+    unread: str = ""
+
+
 Status = Literal["valid", "struck_out", "skipped", "failed"]
 
 Link = Literal["loopback", "lan", "wan"]
@@ -357,8 +378,9 @@ Budget = Literal["smoke", "normal", "full"]
 
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
-    server options that the harness set beside those of the cell; `relay` is there where one made the link. `twin`: its
-    cell was run a second time in this block, for the A/A control (docs/adr/aa-control.md)."""
+    server options that the harness set beside those of the cell; `canary` is there where programs ran, `relay` where
+    one made the link. `twin`: its cell was run a second time in this block, for the A/A control
+    (docs/adr/aa-control.md)."""
 
     block: int
     position: int
@@ -374,6 +396,7 @@ class Trial(Frozen):
     load: LoadResult | None = None
     server: ServerObservation | None = None
     machine: MachineObservation | None = None
+    canary: CanaryReadings | None = None
     kernel: dict[str, int] = {}
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()

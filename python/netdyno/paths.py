@@ -21,3 +21,8 @@ def relay_path(build: Path) -> Path:
 def generator_path(build: Path) -> Path:
     """The load generator inside a build directory (it need not exist)."""
     return build / "loadgen" / "netdyno-load"
+
+
+def canary_path(build: Path) -> Path:
+    """The canary inside a build directory (it need not exist)."""
+    return build / "canary" / "netdyno-canary"

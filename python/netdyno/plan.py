@@ -27,6 +27,8 @@ LAN_OVERHEAD_S = 0.2
 """What the link lan adds to a trial: making two namespaces and their link, and ending them. Measured: 0.15 to 0.2 s on
 a busy machine of two cores."""
 
+CANARY_S = 0.04
+"""What the canary after a trial takes, its process included (canary.py)."""
 
 WAN_TRIPS = 8
 """How often a trial waits for something to come from the other end beside its window: connecting, the last answers, the
@@ -165,7 +167,7 @@ def trial_seconds(wanted: Settings) -> float:
     link_s = 0.0 if wanted.link == "loopback" else LAN_OVERHEAD_S
     delay_s = WAN_TRIPS * parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0
     connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
-    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + link_s + delay_s
+    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:

@@ -13,9 +13,11 @@ from typing import cast, get_args
 import msgspec
 
 from netdyno import contestants, differences, experiment, runner, store, traced, words
+from netdyno.canary import Canary
 from netdyno.display import Display
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Experiment, ForeignLoad, Run
+from netdyno.paths import canary_path
 from netdyno.store import Environment, Store
 
 RESUMED = "resumed"
@@ -58,8 +60,9 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
         done = f"{words.plural(len(run.all_trials), 'trial')} of {len(cells)} that are planned"
         display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
         named = {server.name: server for server in servers}
+        beside = Canary(canary_path(build), bench.pinning, path.parent)
         to_trace = traced.tasks(asked, named, bench.clients, "auto" if not run.traced else "never")
-        interrupted = runner.carry_out(run, cells, named, bench, stored, display, to_trace)
+        interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace)
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
 

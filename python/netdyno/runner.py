@@ -8,18 +8,32 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType, MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
-from netdyno import blocks, codesize, environment, link_check, pinning, plan, programs, store, traced, words
+from netdyno import (
+    blocks,
+    canary_audit,
+    codesize,
+    environment,
+    link_check,
+    pinning,
+    plan,
+    programs,
+    store,
+    traced,
+    words,
+)
 from netdyno.bench import Bench
+from netdyno.canary import Canary
 from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
 from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trace, Trial
-from netdyno.paths import generator_path
+from netdyno.paths import canary_path, generator_path
 from netdyno.trial import run_trial
 from netdyno.units import format_clock
 
@@ -84,15 +98,16 @@ def execute(
     with store.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
         display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
-        interrupted = carry_out(run, cells, named, bench, stored, display, to_trace)
+        beside = Canary(canary_path(build), bench.pinning, folder)
+        interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace)
     return Outcome(run_id, folder, interrupted)
 
 
 def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
     """What would go wrong in the middle of a run, and can be known before. Raises UserError."""
-    generator = generator_path(build)
-    if not generator.is_file():
-        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
+    for what, program in (("load generator", generator_path(build)), ("canary", canary_path(build))):
+        if not program.is_file():
+            raise UserError(f"the {what} is not built: {program} is missing (run ./netdyno, which builds it)")
     check_workloads(experiment, servers)
     named = {server.name: server for server in servers}
     ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
@@ -138,6 +153,7 @@ def carry_out(
     cells: Sequence[plan.Cell],
     servers: plan.Named,
     bench: Bench,
+    canary: Canary,
     stored: store.Store,
     display: Display,
     to_trace: Sequence[traced.Task],
@@ -149,7 +165,7 @@ def carry_out(
     progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
     schedule = blocks.Schedule(run, cells, progress)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-    interrupted = _run_cells(schedule, scenarios, servers, bench, stored, display, progress)
+    interrupted = _run_cells(schedule, scenarios, servers, bench, canary, stored, display, progress)
     interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
     if not interrupted:
         stored.finish(store.utc_now())
@@ -161,25 +177,47 @@ def _run_cells(
     scenarios: Mapping[str, Scenario],
     servers: plan.Named,
     bench: Bench,
+    canary: Canary,
     stored: store.Store,
     display: Display,
     progress: Progress,
 ) -> int:
     """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
-    dropped, because half a window is no result."""
+    dropped, because half a window is no result. At the end of a block its trials are judged by the canary."""
+
+    def revise(judged: Sequence[Trial]) -> None:
+        stored.revise(judged)
+        schedule.revise(judged)
+        _tell_of_struck_out(judged, display, progress)
+
+    judge = canary_audit.Judge(bench.foreign_load, revise)
     try:
         with signals_raise():
             for cell in schedule.cells(stored.extend):
                 display.trial_started(cell, progress)
-                trial = run_trial(cell, scenarios[cell.scenario], servers[cell.contestant], bench)
+                run = partial(run_trial, cell, scenarios[cell.scenario], servers[cell.contestant], bench)
+                trial = canary.beside(run)
                 stored.add(trial)
                 schedule.add(trial)
+                judge.add(trial)
                 display.trial_done(trial, progress)
+                if schedule.is_over(cell.block):
+                    judge.block_ended()
+            judge.run_ended()
     except Interrupted as signalled:
+        judge.run_ended()  # of the block that was cut short, what there is
         return signalled.exit_code
     finally:
         display.close()
     return 0
+
+
+def _tell_of_struck_out(judged: Sequence[Trial], display: Display, progress: Progress) -> None:
+    """Of the trials that were valid until the canary had judged their block."""
+    for trial in judged:
+        if canary_audit.struck_by(trial):
+            progress.strike_out(trial)
+            display.trial_done(trial, progress)
 
 
 def _trace(

@@ -22,8 +22,7 @@ from netdyno.plan import Cell
 
 SCHEMA_VERSION = 8
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins, blocks until a precision is reached, searches for a capacity,
-# the table traced
+# 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -68,6 +67,8 @@ CREATE TABLE trial (
     FOREIGN KEY (block, position) REFERENCES cell (block, position)
 );
 """
+
+_REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ?"
 
 Environment = dict[str, str | int | float | bool | list[str]]
 
@@ -128,6 +129,17 @@ class Store:
     def add_traced(self, traced: Traced) -> None:
         """Store what was traced beside the trials; it is on the disk when this returns."""
         self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
+
+    def revise(self, trials: Sequence[Trial]) -> None:
+        """Put stored trials in the place of themselves, as they are judged later: all of them, or none where it is
+        interrupted. They are on the disk when this returns. Raises KeyError for a trial that was never stored."""
+        rows = [(one.status, one.reason, _json(one), one.block, one.position) for one in trials]
+        with self._connection:  # commits, or rolls back what an exception has cut short
+            self._connection.execute("BEGIN IMMEDIATE")
+            for row in rows:
+                changed = self._connection.execute(_REVISE, row)
+                if changed.rowcount != 1:
+                    raise KeyError(f"no trial {row[-1]} of block {row[-2]} is stored")
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno import answers, endings, loss_words, unsafe, words
+from netdyno import answers, canary_findings, endings, loss_words, unsafe, words
 from netdyno.aa import speech
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import ClaimVerdict, Judged
@@ -47,6 +47,8 @@ def render(analysis: Analysis) -> RenderableType:
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
     parts += [Text(), *_set_aside(analysis)]
+    if drifted := canary_findings.drift_line(analysis.canary):
+        parts.append(Text(drifted, style="yellow"))
     if not analysis.control.is_the_question:
         parts.append(_control(analysis))
     return Group(*parts, _sureness(analysis))

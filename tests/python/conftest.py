@@ -100,9 +100,11 @@ def write_program() -> WriteProgram:
 
 @pytest.fixture
 def fake_build(tmp_path: Path, write_program: WriteProgram) -> Path:
-    """A build directory with the fake generator, and the fake server under the name of every CMake contestant."""
+    """A build directory with the fake generator and canary, and the fake server under the name of every CMake
+    contestant."""
     build = tmp_path / "build"
     write_program(build / "loadgen" / "netdyno-load", "load.py")
+    write_program(build / "canary" / "netdyno-canary", "canary.py")
     for found in discover():
         if found.manifest.kind == "cmake":
             write_program(build / "servers" / found.name, "server.py")

@@ -13,7 +13,7 @@ from netdyno.contestants import discover, select
 from netdyno.model import Contestant, Experiment, Manifest, Scenario, type_level
 from netdyno.options import settings
 from netdyno.paths import ROOT
-from netdyno.plan import combinations, estimate_seconds, most_descriptors, plan, why_skip
+from netdyno.plan import CANARY_S, TRIAL_OVERHEAD_S, combinations, estimate_seconds, most_descriptors, plan, why_skip
 from netdyno.server_options import added_options
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
@@ -175,6 +175,14 @@ def test_skipped_cells_cost_no_time(experiment: Experiment) -> None:
     alone = estimate_seconds(experiment.with_each(contestants=("a",)), both)
     assert alone > experiment.blocks * 2 * experiment.scenarios[0].duration_s
     assert estimate_seconds(experiment.with_each(contestants=("a", "b")), both) == alone
+
+
+def test_the_canary_beside_each_trial_costs_time(experiment: Experiment) -> None:
+    one = experiment.with_each(contestants=("a",), warmup_s=0.0)
+    trials = one.blocks * 2
+    whole_s = trials * (one.scenarios[0].duration_s + TRIAL_OVERHEAD_S + CANARY_S)
+    assert math.isclose(estimate_seconds(one, {"a": contestant("a")}), whole_s)
+    assert 0.03 <= CANARY_S <= 0.06  # the exchange and the loop take 30 ms
 
 
 def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -> None:

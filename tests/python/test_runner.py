@@ -13,9 +13,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import link_check, runner, store, traced
+from netdyno import canary, link_check, runner, store, traced
+from netdyno.audits import verdict
+from netdyno.display import Progress
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, Traced, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Traced, Trial
 from netdyno.paths import ROOT
 from netdyno.plan import Cell
 
@@ -28,6 +30,7 @@ class Recorder:
         self.trials: list[Trial] = []
         self.notes: list[str] = []
         self.closed = 0
+        self.valid_at_end = 0
 
     def begin(self, text: str) -> None:
         self.begun.append(text)
@@ -36,8 +39,9 @@ class Recorder:
 
     def throughput(self, completed: int, seconds: float) -> None: ...
 
-    def trial_done(self, trial: Trial, progress: object) -> None:
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
         self.trials.append(trial)
+        self.valid_at_end = progress.counts["valid"]
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -47,7 +51,12 @@ class Recorder:
 
 
 def execute(
-    experiment: Experiment, contestants: list[Contestant], tmp_path: Path, fake_build: Path, display: Recorder
+    experiment: Experiment,
+    contestants: list[Contestant],
+    tmp_path: Path,
+    fake_build: Path,
+    display: Recorder,
+    foreign_load: ForeignLoad = "count",
 ) -> runner.Outcome:
     results = tmp_path / "results"
     asked = experiment.with_each(contestants=tuple(one.name for one in contestants))
@@ -58,8 +67,13 @@ def execute(
         build=fake_build,
         argv=["netdyno", "run"],
         display=display,
-        foreign_load="count",
+        foreign_load=foreign_load,
     )
+
+
+def without_canary_audit(trial: Trial) -> Trial:
+    """As it was before its block ended."""
+    return msgspec.structs.replace(trial, audits=tuple(one for one in trial.audits if one.name != "canary"))
 
 
 def test_a_run_stores_every_trial_of_its_plan(
@@ -74,7 +88,7 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0}
     assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
-    assert tuple(recorder.trials) == run.trials
+    assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
     assert "2 blocks of 4 trials (2 contestants) over loopback, about 0:0" in recorder.begun[0]
     assert recorder.closed == 1
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
@@ -202,6 +216,120 @@ def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path,
     assert run.finished_at is None
     assert len(store.load_cells(results / run_id / store.FILE_NAME)) == 2000
     assert all(trial.load is not None for trial in run.trials)  # valid or not, for a machine may be late
+
+
+def test_kill_9_leaves_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
+    toml, results = tmp_path / "endless.toml", tmp_path / "results"
+    toml.write_text(ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n")
+    command = [sys.executable, "-c", KILLED, str(fake_build), str(results), str(toml)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as harness:
+        assert harness.stdout is not None
+        for _ in range(8):  # the announcement, two blocks, and a trial of the third
+            assert harness.stdout.readline()
+        harness.send_signal(signal.SIGKILL)
+    (run_id,) = store.run_ids(results)
+    trials = store.load(results / run_id / store.FILE_NAME).trials
+    judged = [[has_canary_audit(one) for one in trials if one.block == block] for block in (1, 2, trials[-1].block)]
+    assert judged[:2] == [[True] * 3] * 2
+    assert len(set(judged[2])) == 1
+    assert all(one.canary is not None for one in trials)
+
+
+def has_canary_audit(trial: Trial) -> bool:
+    return any(audit.name == "canary" for audit in trial.audits)
+
+
+# --- the canary --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def slow_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that is half as fast after the third trial (asked twice, as at the very beginning) as otherwise."""
+    speeds = tmp_path / "speeds"
+    speeds.write_text("1 1  1 1 0.5 0.5 1")
+    monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
+    monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+
+
+SIX = {"connections": (1, 2, 3, 4, 5, 6)}
+
+
+@pytest.mark.usefixtures("slow_for_a_while")
+def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_block_ends(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    recorder = Recorder()
+    asked = experiment.with_each(factors=SIX, blocks=1)
+    outcome = execute(asked, [contestant], tmp_path, fake_build, recorder, "strike-out")
+    run = store.load(outcome.folder / store.FILE_NAME)
+    audits = [next(audit for audit in one.audits if audit.name == "canary") for one in run.trials]
+    assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
+    struck = run.trials[2]
+    assert struck.status == "struck_out"
+    assert "canary: after it, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
+    assert struck.load is not None
+    # who watches sees the trial as it ended, and again where only the canary has struck it out
+    by_canary = [one for one in run.trials if [audit.name for audit in one.audits if not audit.passed] == ["canary"]]
+    assert tuple(recorder.trials) == (*map(as_it_ended, run.trials), *by_canary)
+    assert recorder.valid_at_end == runner.counts(run.trials)["valid"]
+
+
+def as_it_ended(trial: Trial) -> Trial:
+    without = without_canary_audit(trial)
+    status, reason = verdict(without.audits)
+    return msgspec.structs.replace(without, status=status, reason=reason)
+
+
+@pytest.mark.usefixtures("slow_for_a_while")
+def test_where_foreign_load_is_only_counted_so_is_the_canary(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    outcome = execute(
+        experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, Recorder(), "count"
+    )
+    trials = store.load(outcome.folder / store.FILE_NAME).trials
+    assert not any("canary" in one.reason for one in trials)
+    (told,) = [one.detail for one in trials[2].audits if one.name == "canary"]
+    assert told.startswith("not judged, for it is only counted: after it, the canary read 10.0k/s")
+
+
+def test_an_interrupted_block_is_judged_as_far_as_it_came(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    class Impatient(Recorder):
+        def throughput(self, completed: int, seconds: float) -> None:
+            if len(self.trials) == 3:
+                signal.raise_signal(signal.SIGINT)
+
+    outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, Impatient())
+    trials = store.load(outcome.folder / store.FILE_NAME).trials
+    assert [has_canary_audit(one) for one in trials] == [True] * 3
+
+
+def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_CANARY", "fails")
+    outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
+    run = store.load(outcome.folder / store.FILE_NAME)
+    assert run.finished_at is not None
+    assert {one.status for one in run.trials} == {"struck_out"}
+    why = "canary: how fast the machine was is not known: the canary ended with exit code 1"
+    assert all(why in one.reason for one in run.trials)
+
+
+def test_a_missing_canary_is_said_before_anything_is_written(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    (fake_build / "canary" / "netdyno-canary").unlink()
+    with pytest.raises(UserError, match="the canary is not built"):
+        execute(experiment, [contestant], tmp_path, fake_build, Recorder())
+    assert not (tmp_path / "results").exists()
 
 
 def test_a_missing_generator_is_said_before_anything_is_written(

@@ -140,6 +140,33 @@ def test_a_trial_outside_the_plan_is_refused(run: Run, tmp_path: Path) -> None:
         made.add(trial(7))
 
 
+def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: Path) -> None:
+    with store.Store.create(tmp_path, run, [], cells()) as made:
+        made.add(trial(0))
+        made.add(trial(1))
+        judged = replace(trial(0), status="struck_out", reason="canary: another machine")
+        made.revise([judged])
+        assert store.load(tmp_path / store.FILE_NAME).trials == (judged, trial(1))  # another connection sees it
+        made.add(trial(2))
+    assert store.load(tmp_path / store.FILE_NAME).trials == (judged, trial(1), trial(2))
+    assert store.summary(tmp_path / store.FILE_NAME)["trials"] == {
+        "valid": 0,
+        "struck_out": 1,
+        "skipped": 0,
+        "failed": 2,
+    }
+
+
+def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
+    """The second of them was never stored; the first stays as it was, and the file goes on."""
+    with store.Store.create(tmp_path, run, [], cells()) as made:
+        made.add(trial(0))
+        with pytest.raises(KeyError, match="no trial 1 of block 1 is stored"):
+            made.revise([replace(trial(0), reason="judged"), trial(1)])
+        made.add(trial(2))
+    assert store.load(tmp_path / store.FILE_NAME).trials == (trial(0), trial(2))
+
+
 def test_a_missing_run_is_one_clear_line(path: Path) -> None:
     (path.parent / "sub").mkdir()
     with pytest.raises(UserError, match="no such run"):

@@ -16,7 +16,7 @@ from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
-from netdyno.report import capacity, charts, control, panels, theme, timeline, views
+from netdyno.report import capacity, charts, control, machine, panels, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -59,6 +59,7 @@ def html(analysis: Analysis) -> str:
         published_path=theme.PUBLISHED,
         charts=[charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
         control=control.view(analysis.control),
+        machine=machine.view(analysis.canary),
         mark_sign=loss_words.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),

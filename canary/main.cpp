@@ -1,0 +1,56 @@
+// netdyno-canary: how fast this machine is right now, by a short workload that is always the same. README.md says more.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "canary/place.hpp"
+#include "canary/plan.hpp"
+#include "canary/slices.hpp"
+#include "canary/workload.hpp"
+#include "common/socket.hpp"
+
+namespace {
+
+using namespace netdyno;
+using namespace netdyno::canary;
+
+/// The other process, where the server of a trial would be.
+[[noreturn]] void be_the_server(const UniqueFd& answering, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it had ended before the call
+  answer(answering.get());
+  _exit(0);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Plan plan = parse_plan(argc, argv);
+  const Clock::time_point begun = Clock::now();
+  auto [asking, answering] = connected_pair();
+  run_on(plan.server_cores);  // the other process inherits them, so that whatever cannot be had is said here
+  const pid_t here = getpid();
+  const pid_t child = fork();
+  if (child < 0) die("cannot start a second process; raise ulimit -u");
+  if (child == 0) {
+    asking.reset();
+    be_the_server(answering, here);
+  }
+  answering.reset();
+  run_on(plan.generator_cores);
+  run_before_others(plan.realtime);
+
+  const double there_and_back = round_trips(asking.get(), plan.exchange);
+  const auto [server, generator] = count_together(asking.get(), plan.loop);
+  const nlohmann::ordered_json said = {
+      {"round_trips_per_second", there_and_back},
+      {"server_millions_per_second", server},
+      {"generator_millions_per_second", generator},
+      {"seconds", std::chrono::duration<double>(Clock::now() - begun).count()},
+  };
+  std::printf("%s\n", said.dump().c_str());
+  return 0;
+}

@@ -1,0 +1,30 @@
+#include "canary/place.hpp"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+#include "common/socket.hpp"
+
+namespace netdyno::canary {
+
+void run_on(const std::vector<int>& cores) {
+  if (cores.empty()) return;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
+  if (sched_setaffinity(0, sizeof set, &set) != 0)
+    die(std::string{"cannot run on the asked cores: "} + std::strerror(errno) + "; taskset -p $$ says which there are");
+}
+
+void run_before_others(int priority) {
+  if (priority == 0) return;
+  const sched_param parameters{.sched_priority = priority};
+  if (sched_setscheduler(0, SCHED_FIFO, &parameters) != 0)
+    die(std::string{"cannot have real-time priority: "} + std::strerror(errno) +
+        "; leave out --realtime, or raise ulimit -r");
+}
+
+}  // namespace netdyno::canary

@@ -1,0 +1,54 @@
+#include "canary/plan.hpp"
+
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "common/option_values.hpp"
+
+namespace netdyno::canary {
+namespace {
+
+constexpr const char* description =
+    R"(netdyno-canary: a short fixed workload that says how fast this machine is right now.
+
+Two processes send each other 64 bytes over a TCP connection of the loopback, then both count at the same time. One line
+of JSON says how fast that went. README.md says what the figures are.
+
+Example: netdyno-canary --server-cores 0 --generator-cores 1
+)";
+
+constexpr std::chrono::seconds longest{10};
+
+void check(const std::string& program, const char* name, std::chrono::nanoseconds value) {
+  if (value.count() <= 0 || value > longest)
+    usage_error(program, std::string{name} + ": want more than 0, at most 10s");
+}
+
+}  // namespace
+
+Plan parse_plan(int argc, const char* const* argv) {
+  Plan plan;
+  CLI::App app{description};
+  const std::string program = program_name(argv[0]);
+  app.name(program);
+  const auto add_cores = [&app](const char* name, std::vector<int>& cores, const char* help) {
+    app.add_option(name, cores, help)->delimiter(',')->check(CLI::Range(0, CPU_SETSIZE - 1))->type_name("N[,N…]");
+  };
+  add_cores("--server-cores", plan.server_cores, "cores of the process that answers (default: any)");
+  add_cores("--generator-cores", plan.generator_cores, "cores of the process that asks (default: any)");
+  app.add_option("--realtime", plan.realtime, "priority of the process that asks under SCHED_FIFO (default: none)")
+      ->check(CLI::Range(1, 99))
+      ->type_name("PRIORITY");
+  add_duration(app, "--exchange", plan.exchange, "how long messages are exchanged (default 20ms, at most 10s)");
+  add_duration(app, "--loop", plan.loop, "how long both count (default 10ms, at most 10s)");
+  parse_or_exit(app, program, argc, argv);
+  check(program, "--exchange", plan.exchange);
+  check(program, "--loop", plan.loop);
+  if (plan.server_cores.empty() != plan.generator_cores.empty())
+    usage_error(program, "--server-cores and --generator-cores: want both or neither");
+  return plan;
+}
+
+}  // namespace netdyno::canary

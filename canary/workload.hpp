@@ -1,0 +1,29 @@
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "common/socket.hpp"
+
+/// The work itself: always the same, and nothing of any contestant in it.
+namespace netdyno::canary {
+
+/// Both ends of a TCP connection over the loopback, without Nagle's delay. Either gives up on a peer that says nothing
+/// for seconds. Dies with a hint when that cannot be had.
+std::pair<UniqueFd, UniqueFd> connected_pair();
+
+/// The side that asks: 64 bytes there and back, one message at a time. Round trips a second.
+double round_trips(int fd, std::chrono::nanoseconds how_long);
+
+/// Both sides: a chain of multiplications, each of which waits for the one before. Millions of them a second.
+double count(std::chrono::nanoseconds how_long);
+
+/// The side that asks: the other side counts for so long, at the same time as this one. What `count` says there, and
+/// here.
+std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_long);
+
+/// The side that answers: sends each message back, until it is told to count; then says what came of that and returns.
+/// It also returns when the other side has ended, who has then said why.
+void answer(int fd);
+
+}  // namespace netdyno::canary

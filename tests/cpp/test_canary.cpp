@@ -1,0 +1,100 @@
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <initializer_list>
+#include <thread>
+#include <vector>
+
+#include "canary/plan.hpp"
+#include "canary/slices.hpp"
+#include "canary/workload.hpp"
+
+namespace netdyno::canary {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using testing::ExitedWithCode;
+
+std::vector<nanoseconds> slices(std::initializer_list<int> in_milliseconds) {
+  std::vector<nanoseconds> times;
+  for (const int each : in_milliseconds) times.emplace_back(milliseconds{each});
+  return times;
+}
+
+Plan parse(std::vector<const char*> options) {
+  options.insert(options.begin(), "./path/to/netdyno-canary");
+  return parse_plan(static_cast<int>(options.size()), options.data());
+}
+
+TEST(Slices, ATypicalOneKnowsNothingOfAnInterruptionAndAllOfThemDo) {
+  const PerSecond found = per_second(10, slices({1, 1, 96, 1, 1}));
+  EXPECT_DOUBLE_EQ(found.typical, 10'000);
+  EXPECT_DOUBLE_EQ(found.overall, 500);
+}
+
+TEST(Slices, TheFirstIsForNothing) {
+  std::size_t done = 0;
+  const std::vector<nanoseconds> times = timed_slices(milliseconds{20}, [&done] {
+    if (done++ == 0) std::this_thread::sleep_for(milliseconds{40});
+    std::this_thread::sleep_for(milliseconds{1});
+  });
+  EXPECT_EQ(times.size(), done - 1);
+  EXPECT_GE(times.size(), 1U);
+  nanoseconds all{0};
+  for (const nanoseconds each : times) all += each;
+  EXPECT_GE(all, milliseconds{20});
+}
+
+TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
+  auto [asking, answering] = connected_pair();
+  std::thread other{[fd = answering.get()] { answer(fd); }};
+  const double there_and_back = round_trips(asking.get(), milliseconds{5});
+  const auto [there, here] = count_together(asking.get(), milliseconds{5});
+  other.join();
+  EXPECT_GT(there_and_back, 0);
+  EXPECT_GT(there, 0);
+  EXPECT_GT(here, 0);
+}
+
+TEST(Workload, WhoAnswersEndsWithTheOtherSide) {
+  auto [asking, answering] = connected_pair();
+  asking.reset();
+  answer(answering.get());
+}
+
+TEST(Workload, WhoHasLostTheOtherSideSaysSo) {
+  auto [asking, answering] = connected_pair();
+  answering.reset();
+  const int fd = asking.get();
+  EXPECT_EXIT(round_trips(fd, milliseconds{5}), ExitedWithCode(1), "the process that answers has ended|cannot send");
+}
+
+TEST(Plan, WhatIsAskedForIsUnderstood) {
+  const Plan plan = parse(
+      {"--server-cores", "0,2", "--generator-cores", "3", "--realtime", "2", "--exchange", "5ms", "--loop", "1500us"});
+  EXPECT_EQ(plan.server_cores, (std::vector<int>{0, 2}));
+  EXPECT_EQ(plan.generator_cores, (std::vector<int>{3}));
+  EXPECT_EQ(plan.realtime, 2);
+  EXPECT_EQ(plan.exchange, milliseconds{5});
+  EXPECT_EQ(plan.loop, std::chrono::microseconds{1500});
+}
+
+TEST(Plan, WithoutOptionsNothingIsPinned) {
+  const Plan plan = parse({});
+  EXPECT_TRUE(plan.server_cores.empty());
+  EXPECT_TRUE(plan.generator_cores.empty());
+  EXPECT_EQ(plan.realtime, 0);
+}
+
+TEST(Plan, WhatCannotBeMeantEndsWithExit2AndOneLine) {
+  EXPECT_EXIT(parse({"--server-cores", "x"}), ExitedWithCode(2), "--server-cores");
+  EXPECT_EXIT(parse({"--server-cores", "0"}), ExitedWithCode(2), "want both or neither");
+  EXPECT_EXIT(parse({"--realtime", "0"}), ExitedWithCode(2), "--realtime");
+  EXPECT_EXIT(parse({"--loop", "0"}), ExitedWithCode(2), "--loop: want more than 0, at most 10s");
+  EXPECT_EXIT(parse({"--exchange", "11s"}), ExitedWithCode(2), "--exchange: want more than 0, at most 10s");
+}
+
+}  // namespace
+}  // namespace netdyno::canary
