@@ -6,10 +6,10 @@ and beside it a ratio of each to itself, which is the noise: what two runs of on
 0, load on core 1, one thread each, the same connections, a request target of the same length. Run by hand on a quiet
 machine; where wrk is missing it says so and ends.
 
-    bench/wrk_cross_check.py [--server epoll-reactor] [--blocks 8] [--seconds 2] [--connections 1 10 100] [--realtime]
+    bench/wrk_cross_check.py [--server epoll-reactor] [--blocks 8] [--seconds 2] [--connections 1 ...] [--realtime]
 
-They differ in two respects, both of wrk (wrk.c, 4.1.0). To the times that it has measured it adds those that it takes for
-left out, wherever one is longer than twice the mean interval of its connection (stats_correct), which lengthens its
+They differ in two respects, both of wrk (wrk.c, 4.1.0). To the times that it has measured it adds those that it takes
+for left out, wherever one is longer than twice the mean interval of its connection (stats_correct), which lengthens its
 tail; and it only counts bytes, where netdyno-load verifies every reply.
 """
 
@@ -19,6 +19,7 @@ import argparse
 import json
 import os
 import random
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -55,7 +56,7 @@ NAMES = {"rate": "requests/s", "mean_us": "mean", "p50_us": "p50", "p99_us": "p9
 @dataclass(frozen=True)
 class Bench:
     build: Path
-    server: str
+    server: Sequence[str]
     connections: int
     seconds: int
     realtime: bool
@@ -68,8 +69,8 @@ class Bench:
     @contextmanager
     def serving(self) -> Iterator[str]:
         """A fresh server; gives its URL."""
-        program = self.build / "servers" / self.server
-        command = [*self.on(SERVER_CORE), str(program), "--workload", "http"]
+        name, *more = self.server
+        command = [*self.on(SERVER_CORE), str(self.build / "servers" / name), "--workload", "http", *more]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             assert server.stdout is not None
             try:
@@ -133,7 +134,7 @@ def block(bench: Bench, rng: random.Random) -> dict[str, list[Read]]:
 def compare(bench: Bench, blocks: int, rng: random.Random) -> None:
     """Print every block, then each figure's ratio with its spread beside the noise."""
     print(
-        f"{bench.server}, http, closed loop, {bench.connections} connections, {TARGET}-byte target, "
+        f"{' '.join(bench.server)}, http, closed loop, {bench.connections} connections, {TARGET}-byte target, "
         f"{bench.seconds} s a run, in each block both twice; times in us"
     )
     print(f"{'':>5}" + "".join(f"  {NAMES[f.name]:>10} ours {'wrk':>9}" for f in fields(Read)))
@@ -143,7 +144,7 @@ def compare(bench: Bench, blocks: int, rng: random.Random) -> None:
         print(f"{number:>5}" + "".join(_pair(found[-1], f.name) for f in fields(Read)), flush=True)
     for field in fields(Read):
         print(_judged(found, field.name))
-    print()
+    print(_little(found, bench.connections))
 
 
 def _pair(one: dict[str, list[Read]], name: str) -> str:
@@ -169,6 +170,17 @@ def _judged(found: Sequence[dict[str, list[Read]]], name: str) -> str:
     )
 
 
+def _little(found: Sequence[dict[str, list[Read]]], connections: int) -> str:
+    """Little's law of each: in a closed loop rate times mean is the number of connections, whatever the server does.
+    Who is far from it has a mean that is not of the requests that it counts."""
+    products = {
+        load: statistics.median(mean(one[load], "rate") * mean(one[load], "mean_us") for one in found) / 1e6
+        for load in LOADS
+    }
+    said = ", ".join(f"{load} {product:.2f}" for load, product in products.items())
+    return f"rate x mean, which is {connections} by Little's law: {said}\n"
+
+
 def _apart(runs: Sequence[Read], name: str) -> float:
     values = [getattr(one, name) for one in runs]
     return float(max(values) / min(values))
@@ -184,10 +196,10 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
-    parser.add_argument("--server", default="epoll-reactor")
+    parser.add_argument("--server", default="epoll-reactor", help="its name, and options of its own")
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--seconds", type=int, default=2, help="of each run; wrk takes whole ones only")
-    parser.add_argument("--connections", type=int, nargs="+", default=[1, 10, 100])
+    parser.add_argument("--connections", type=int, nargs="+", default=[1])
     parser.add_argument("--seed", type=int, default=1, help="of the order within the blocks")
     parser.add_argument("--realtime", action="store_true", help="all programs under SCHED_FIFO")
     options = parser.parse_args()
@@ -196,7 +208,7 @@ def main() -> None:
         return
     rng = random.Random(options.seed)
     for connections in options.connections:
-        bench = Bench(options.build, options.server, connections, options.seconds, options.realtime)
+        bench = Bench(options.build, shlex.split(options.server), connections, options.seconds, options.realtime)
         compare(bench, options.blocks, rng)
 
 

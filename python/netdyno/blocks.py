@@ -21,7 +21,7 @@ from netdyno.plan import Cell, Kind
 
 FIRST_LOOK = 10
 """The number of blocks after which an interval is first asked how wide it is."""
-LOOKS = 5
+LOOKS = 8
 """At so many looks in succession, one after each block, it must have been narrow enough."""
 EARLIEST_END = FIRST_LOOK + LOOKS - 1
 MOST_BLOCKS = 60
@@ -155,6 +155,11 @@ class Schedule:
         """What came of the cell that was given last."""
         self._trials.append(trial)
         self._progress.add(trial)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those that there are."""
+        return tuple(self._trials)
 
     def revise(self, judged: Sequence[Trial]) -> None:
         """Trials that were judged later, each in the place of itself."""

@@ -58,6 +58,11 @@ class Judge:
             self._read.append((trial.block, trial.canary))
             self._waiting.setdefault(trial.block, []).append(trial)
 
+    def know(self, trial: Trial) -> None:
+        """A trial of an earlier part of the run, whose block has been judged: it is a neighbour of others."""
+        if trial.canary is not None:
+            self._read.append((trial.block, trial.canary))
+
     def block_ended(self) -> None:
         """Judge what can be judged by now: a small block may have to wait for its neighbours."""
         self._judge(run_ended=False)
@@ -127,10 +132,15 @@ def judged(trial: Trial, median: Median | None, wanted: ForeignLoad) -> Trial:
         return trial
     found = _audit(trial.canary, median)
     if wanted == "count":
-        found = Audit(name=NAME, passed=True, detail=f"not judged, for it is only counted: {found.detail}")
-    every = (*trial.audits, found)
+        found = Audit(name="canary", passed=True, detail=f"not judged, for it is only counted: {found.detail}")
+    every = (*(audit for audit in trial.audits if audit.name != NAME), found)  # of a block gone on with, once more
     status, reason = audits.verdict(every)
     return msgspec.structs.replace(trial, status=status, reason=reason, audits=every)
+
+
+def is_judged(trial: Trial) -> bool:
+    """Whether its block has been judged. One that failed or was skipped has nothing to be judged for."""
+    return trial.status in ("failed", "skipped") or any(audit.name == NAME for audit in trial.audits)
 
 
 def struck_by(trial: Trial) -> bool:
@@ -140,9 +150,11 @@ def struck_by(trial: Trial) -> bool:
 
 def _audit(readings: CanaryReadings, median: Median | None) -> Audit:
     if readings.unread:
-        return Audit(name=NAME, passed=False, detail=f"how fast the machine was is not known: {readings.unread}")
+        return Audit(name="canary", passed=False, detail=f"how fast the machine was is not known: {readings.unread}")
     if median is None:
-        return Audit(name=NAME, passed=True, detail="not judged, for there are too few trials to know the machine by")
+        return Audit(
+            name="canary", passed=True, detail="not judged, for there are too few trials to know the machine by"
+        )
     side, name, here, there = max(
         (
             (side, name, speed(reading), median.speeds[name])
@@ -156,7 +168,7 @@ def _audit(readings: CanaryReadings, median: Median | None) -> Audit:
         f"{side} it, the canary read {words.rate(here)} ({name}), a factor of {words.three_digits(factor)} off the "
         f"median {median.whose}, {words.rate(there)} (bound {FACTOR:g})"
     )
-    return Audit(name=NAME, passed=factor <= FACTOR, detail=detail)
+    return Audit(name="canary", passed=factor <= FACTOR, detail=detail)
 
 
 def _factor(one: float, other: float) -> float:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from netdyno.paths import ROOT
 
-_CPP_FOLDERS = ("bench", "common", "clients", "link", "loadgen", "servers", "tests/cpp")
+_CPP_FOLDERS = ("canary", "bench", "common", "clients", "link", "loadgen", "servers", "tests/cpp")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/conformance", "tests/messages", "tests/clients")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find

@@ -27,12 +27,12 @@ def choose_one_core_each() -> Pinning:
     return prioritise(narrow(split({cpu: siblings(cpu) for cpu in allowed})), may_run_realtime())
 
 
-def may_run_realtime() -> bool:
-    """Whether this process may use SCHED_FIFO (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of 2 or more). Only trying
-    tells, as a container may give root without the capability."""
+def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
+    """Whether this process may use SCHED_FIFO at a priority (sched(7): CAP_SYS_NICE, or RLIMIT_RTPRIO of so much). Only
+    trying tells, as a container may give root without the capability."""
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
     try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(REALTIME_PRIORITY))
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
     except PermissionError:
         return False
     os.sched_setscheduler(0, before, parameters)

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import IO, Self
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_PTRACER = 0x59616D61
+_PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
 
 REALTIME_PRIORITY = 2
 """Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
@@ -46,10 +48,12 @@ class Process:
         realtime: bool = False,
         priority: int = REALTIME_PRIORITY,
         pass_fds: Sequence[int] = (),
+        traceable: bool = False,
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
         `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at
-        `priority`, sched(7)). Raises TrialError when it cannot be started."""
+        `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it, which Yama otherwise
+        allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be started."""
         self.name = name
         self.output = output
         parent = os.getpid()
@@ -60,6 +64,8 @@ class Process:
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
             if os.getppid() != parent:
                 os._exit(1)
+            if traceable:
+                _libc.prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)  # EINVAL without Yama: then nobody needs it
             if cores:
                 os.sched_setaffinity(0, cores)
             if realtime:

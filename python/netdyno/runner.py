@@ -191,6 +191,11 @@ def _run_cells(
         _tell_of_struck_out(judged, display, progress)
 
     judge = canary_audit.Judge(bench.foreign_load, revise)
+    for trial in schedule.trials:
+        if schedule.is_over(trial.block) and canary_audit.is_judged(trial):
+            judge.know(trial)
+        else:
+            judge.add(trial)
     try:
         with signals_raise():
             for cell in schedule.cells(stored.extend):

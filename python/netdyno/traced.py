@@ -1,7 +1,7 @@
 """What a server asks of the kernel for a message: a short trial of its own under strace, after the measured ones.
 
-Under strace a server is two to ten times slower, so nothing of this is ever a speed: the counts are stored apart from the
-trials, in their own table. docs/adr/equal-work.md says why it is done like this."""
+Under strace a server is two to ten times slower, so nothing of this is ever a speed: the counts are stored apart from
+the trials, in their own table. docs/adr/equal-work.md says why it is done like this."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     try:
         with (
             log.section("server", command) as output,
-            Process(command, bench.pinning.server, output, talks=True) as server,
+            Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
             ready = wait_ready(server, server.lines(), bench)
             with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:

@@ -262,6 +262,6 @@ def test_table_and_report_show_the_rate() -> None:
 
 
 def test_a_run_without_twins_says_so_in_table_and_report() -> None:
-    found = analyse(made_run(blocks=2))
+    found = analyse(made_run(blocks=3))
     assert "No A/A control: this run gave it no share of its time." in as_text(found)
     assert "No A/A control: this run gave it no share of its time." in html(found)

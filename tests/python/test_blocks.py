@@ -158,11 +158,11 @@ def test_it_says_between_what_it_will_take_and_that_what_is_left_is_at_most(
     display = Silent()
     run = load(execute(asked("echo"), tmp_path, fake_build, display))
     (begun,) = display.begun
-    assert "14 to 60 blocks of 2 trials" in begun
+    assert "17 to 60 blocks of 2 trials" in begun
     assert re.search(r"between 0:3\d and 2:\d\d \(minutes:seconds\)", begun)
     assert len(display.left) == len(run.trials)
     assert all(text.startswith("at most ") for text in display.left)
-    assert display.left[1] == "at most 5:09 left"  # 119 of 120 trials of 2.6 s
+    assert display.left[1] == "at most 5:14 left"  # 119 of 120 trials of 2.6 s, each with its canary
 
 
 def test_the_last_block_that_may_be_is_sure_to_come(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
@@ -281,7 +281,7 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
         assert one.ending is not None
         assert endings.sentence(one.ending) in told
         assert endings.sentence(one.ending) in page
-    assert "precise enough after 14 blocks (widest interval ±" in told
+    assert "precise enough after 17 blocks (widest interval ±" in told
     assert "budget ended after 18 blocks (widest interval ±" in told
     assert "in 18 of 18 blocks" in page
 

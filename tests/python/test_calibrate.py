@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import made_run
 import msgspec
@@ -16,7 +17,7 @@ import pytest
 from rich.console import Console
 from tests.support.server import serving
 
-from netdyno import cli, pinning
+from netdyno import cli, contestants, pinning
 from netdyno.calibrate import card, cases, command, others, running, truths
 from netdyno.calibrate.cases import CASES, Case
 from netdyno.calibrate.done import Done, Pause, StallDone
@@ -25,6 +26,7 @@ from netdyno.calibrate.scores import Score, exactly, within
 from netdyno.errors import UserError
 from netdyno.histogram import Histogram
 from netdyno.model import Audit, Distribution, LoadResult, Pinning, Scenario
+from netdyno.process import REALTIME_PRIORITY
 
 MS = 10**6
 SECOND = 10**9
@@ -601,6 +603,14 @@ def test_a_mistake_of_the_user_is_one_line(quick: Callable[[bool], None], capsys
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("allowed", "priority"), [(True, running.ABOVE_OTHER_RUNS), (False, REALTIME_PRIORITY)])
+def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, allowed: bool, priority: int) -> None:
+    monkeypatch.setattr(pinning, "may_run_realtime", lambda asked=REALTIME_PRIORITY: allowed or asked < 10)
+    monkeypatch.setattr(contestants, "by_name", lambda _, name: SimpleNamespace(available=True, command=(name,)))
+    monkeypatch.setattr(command, "generator_path", lambda _: Path(__file__))
+    assert command._programs().priority == priority
 
 
 @pytest.mark.needs_build

@@ -117,6 +117,13 @@ def test_neighbours_are_those_that_ran_nearest() -> None:
     assert found.speeds["round trips"] == 20_000 * 2.5  # of 3 1 2 1 3 9
 
 
+def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
+    """Where one was taken anew, as after a pause."""
+    found = median_of([(1, one) for number in range(5) if (one := trial(1, number, 1.2, 1.0).canary) is not None], 1)
+    assert found is not None
+    assert found.speeds["round trips"] == pytest.approx(20_000 * 1.1)
+
+
 # --- what is told, and what is not judged ------------------------------------------------------------------------
 
 

@@ -73,6 +73,24 @@ def test_what_the_generator_did_is_no_fault_of_the_server(audit: str) -> None:
     assert outcome(trial(load(completed_share=0.5), audit)) == ("generator", f"{audit}: so it was")
 
 
+def test_answers_that_were_held_up_in_the_warm_up_are_not_the_generators_fault() -> None:
+    one = load()
+    late = msgspec.structs.replace(one, requests=msgspec.structs.replace(one.requests, completed=RATE * 2 + 500))
+    assert outcome(trial(late, "achieved_rate"))[0] == "disturbed"
+
+
+def test_a_server_that_answers_nothing_is_not_blamed_on_the_generator() -> None:
+    one = load()
+    none = msgspec.structs.replace(one.latency.response_ns, count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0)
+    requests = msgspec.structs.replace(one.requests, completed=0, per_second=0.0)
+    mute = msgspec.structs.replace(
+        one, requests=requests, latency=msgspec.structs.replace(one.latency, response_ns=none)
+    )
+    assert outcome(trial(mute, "generator")) == ("failed", "overload: 0/s answered of 10.0k/s offered")
+    few = msgspec.structs.replace(mute, plan=msgspec.structs.replace(mute.plan, rate_hz=5.0))
+    assert outcome(trial(few, "generator")) == ("failed", "nothing was answered")
+
+
 def test_an_audit_that_is_not_known_here_makes_no_witness() -> None:
     assert outcome(trial(load(), "something_new"))[0] == "disturbed"
 

@@ -14,6 +14,8 @@ from netdyno.model import CapacityPlan
 
 LIMIT_MS = 5.0
 PLAN = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)
+MOST_AT_THE_BOUNDARY = 4
+"""Trials at the end of a search without noise that only confirm its two rates."""
 Server = Callable[[float, np.random.Generator], Outcome]
 
 
@@ -95,9 +97,11 @@ def test_a_single_failure_wherever_it_falls_changes_no_answer() -> None:
     quiet, trials = search(server)
     assert quiet.holds
     for number in range(len(trials)):
-        answer, _ = search(failing_at(server, number))
+        answer, spiked = search(failing_at(server, number))
         assert answer.holds
         assert answer.holds.rate_hz == quiet.holds.rate_hz
+        if trials[number][1] == "held" and number < len(trials) - MOST_AT_THE_BOUNDARY:
+            assert spiked[number + 1][0] == spiked[number][0], "what failed is tried again at once"
 
 
 def test_a_rate_that_held_once_by_luck_is_given_up_at_the_boundary() -> None:
@@ -117,11 +121,13 @@ def test_a_rate_that_held_once_by_luck_is_given_up_at_the_boundary() -> None:
 
 
 def test_trials_at_the_boundary_alternate_between_the_two_rates() -> None:
-    answer, trials = search(noisy(20_000, sigma=0))
+    needed = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000, needed=5)
+    answer, trials = search(noisy(20_000, sigma=0), plan=needed)
     assert answer.holds
     assert answer.fails
-    last = [rate for rate, _ in trials[-3:]]
+    last = [rate for rate, _ in trials[-5:]]
     assert set(last) == {answer.holds.rate_hz, answer.fails.rate_hz}
+    assert all(one != other for one, other in itertools.pairwise(last))
 
 
 def test_an_objective_that_nothing_meets_is_said_to_be_met_by_nothing() -> None:

@@ -49,6 +49,11 @@ def test_a_ratio_stands_beside_its_spread_and_the_noise(cross: ModuleType) -> No
     assert "4.0% apart, at most 4.0%" in text
 
 
+def test_littles_law_stands_beside_it(cross: ModuleType) -> None:
+    found = [{"netdyno-load": [cross.Read(1e5, 100.0, 1.0, 1.0)], "wrk": [cross.Read(1e5, 900.0, 1.0, 1.0)]}]
+    assert cross._little(found, 10) == "rate x mean, which is 10 by Little's law: netdyno-load 10.00, wrk 90.00\n"
+
+
 def test_each_load_runs_twice_in_each_block_in_random_order_against_one_server(
     cross: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +74,7 @@ def test_each_load_runs_twice_in_each_block_in_random_order_against_one_server(
     monkeypatch.setattr(cross.Bench, "serving", serving)
     monkeypatch.setattr(cross, "ours", load("warm"))
     monkeypatch.setattr(cross, "LOADS", {"netdyno-load": load("ours"), "wrk": load("wrk")})
-    bench = cross.Bench(Path(), "epoll-reactor", 10, 1, False)
+    bench = cross.Bench(Path(), ["epoll-reactor"], 10, 1, False)
     rng = random.Random(1)
     orders = set()
     for _ in range(40):

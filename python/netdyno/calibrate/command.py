@@ -11,9 +11,10 @@ from rich.console import Console
 from netdyno import contestants, pinning
 from netdyno.calibrate import card, others
 from netdyno.calibrate.cases import CASES
-from netdyno.calibrate.running import Programs, attempt, run_all
+from netdyno.calibrate.running import ABOVE_OTHER_RUNS, Programs, attempt, run_all
 from netdyno.errors import UserError
 from netdyno.paths import build_dir, generator_path
+from netdyno.process import REALTIME_PRIORITY
 
 
 def run(other: Sequence[str], as_json: bool) -> int:
@@ -43,4 +44,5 @@ def _programs() -> Programs:
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
     commands = {name: server.command for name, server in servers.items()}
-    return Programs(commands, (str(generator),), pinning.choose_one_core_each())
+    priority = ABOVE_OTHER_RUNS if pinning.may_run_realtime(ABOVE_OTHER_RUNS) else REALTIME_PRIORITY
+    return Programs(commands, (str(generator),), pinning.choose_one_core_each(), priority)

@@ -16,11 +16,14 @@ from netdyno.calibrate.cases import Case
 from netdyno.calibrate.done import Done, Pause
 from netdyno.calibrate.scores import Score
 from netdyno.model import LoadResult, Pinning
-from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.process import REALTIME_PRIORITY, LineReader, Process, TrialError, describe_exit
 from netdyno.trial import Ready
 
 ATTEMPTS = 3
 """A machine that did something else meanwhile is no fault of the generator. Each attempt is shown."""
+ABOVE_OTHER_RUNS = 10
+"""Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
+REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""
 PATIENCE_S = 30.0
 _Said = TypeVar("_Said")
 
@@ -51,11 +54,12 @@ class Result(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Programs:
-    """What is started, and on which cores: the servers by their names."""
+    """What is started, on which cores and at which priority: the servers by their names."""
 
     servers: Mapping[str, tuple[str, ...]]
     generator: tuple[str, ...]
     pinning: Pinning
+    priority: int = REALTIME_PRIORITY
 
 
 def run_all(
@@ -92,7 +96,9 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
         )
         # Unlike a contestant, the server is half of the instrument: it keeps its programme as exactly as it may.
         realtime = programs.pinning.realtime
-        with Process(command, programs.pinning.server, said, talks=True, realtime=realtime) as server:
+        with Process(
+            command, programs.pinning.server, said, talks=True, realtime=realtime, priority=programs.priority
+        ) as server:
             lines = server.lines()
             endpoint = _line(server, lines, Ready).endpoint
             load = _load(case, endpoint, programs, folder)
@@ -102,8 +108,8 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
 
 
 def _witnesses(pinning: Pinning) -> tuple[str, ...]:
-    """What makes the server tell when the machine let nothing run on a core of either side. Only where all have real-time
-    priority: a witness that waits for the generator would excuse what the generator is to answer for."""
+    """What makes the server tell when the machine let nothing run on a core of either side. Only at real-time priority:
+    a witness that has to wait for the generator would excuse what the generator is to answer for."""
     if not pinning.realtime:
         return ()
     sides = {"generator": pinning.generator, "server": pinning.server}
@@ -144,6 +150,7 @@ def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadRes
             output,
             name="generator",
             realtime=pinning.realtime,
+            priority=programs.priority,
         ) as generator,
     ):
         if not generator.wait(time.monotonic() + PATIENCE_S):

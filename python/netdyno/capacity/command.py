@@ -151,7 +151,7 @@ def _limits(wishes: Wishes, objective: Objective) -> CapacityPlan:
         raise UserError(f"--duration: {error}") from error
     if duration_s <= 0:
         raise UserError("--duration: must be above 0")
-    least = objective.least_messages() / duration_s
+    least = float(math.ceil(objective.least_messages() / duration_s - 1e-9))
     start = max(DEFAULT_START_HZ, least) if wishes.start is None else wishes.start
     if start < least:
         raise UserError(

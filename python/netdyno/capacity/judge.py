@@ -37,14 +37,19 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     if trial.load is None or trial.status in ("failed", "skipped"):
         return Verdict("broken", trial.reason)
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
-    if ABOUT_THE_GENERATOR in failed:
+    # Without any answer the generator's lag has nothing to stand beside: its audit fails, and blames the wrong one.
+    if ABOUT_THE_GENERATOR in failed and trial.load.latency.response_ns.count:
         return Verdict("generator", _told([failed[ABOUT_THE_GENERATOR]]))
     if of_the_machine := [failed[name] for name in OF_THE_MACHINE if name in failed]:
         return Verdict("disturbed", _told(of_the_machine))
     if ACHIEVED_RATE in failed:
-        return Verdict("generator", _told([failed[ACHIEVED_RATE]]))
+        # More answers than messages: what was held up in the warm-up came within the window.
+        held_up = trial.load.requests.completed > trial.load.requests.sent
+        return Verdict("disturbed" if held_up else "generator", _told([failed[ACHIEVED_RATE]]))
     if missing := overload(trial.load):
         return Verdict("failed", missing)
+    if trial.load.requests.completed == 0:
+        return Verdict("failed", "nothing was answered")
     if of_the_server := [failed[name] for name in OF_THE_SERVER if name in failed]:
         return Verdict("failed", _told(of_the_server))
     if failed:

@@ -136,7 +136,9 @@ def _draw(axes: Axes, line: Line) -> None:
             axes.plot(across, up, linestyle="", marker=marker, color=colour, alpha=opacity, zorder=4)
     if line.label:
         x, y, _ = line.points[-1]
-        axes.annotate(line.label, (x, y), xytext=(5, 0), textcoords="offset points", va="center", color=colour)
+        # Neighbours meet where an overload fills the whole window.
+        place = (5, 5 * (line.dash - 1))
+        axes.annotate(line.label, (x, y), xytext=place, textcoords="offset points", va="center", color=colour)
 
 
 def _mark(axes: Axes, curve: CapacityCurve, look: Look) -> None:

@@ -18,7 +18,7 @@ from netdyno.canary_audit import FACTOR
 from netdyno.canary_findings import Beside, MachineOverTime, Range, by_block, sentences
 from netdyno.report import theme
 from netdyno.report.drawing import Panel, dots, finish, panel, short_number
-from netdyno.report.views import Table
+from netdyno.report.tables import Table
 
 HEIGHT_INCHES = 2.4
 MOST_POINTS = 80
