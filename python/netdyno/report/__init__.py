@@ -16,7 +16,7 @@ from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
 from netdyno.model import Run
-from netdyno.report import capacity, charts, control, machine, panels, theme, timeline, views
+from netdyno.report import capacity, charts, control, machine, panels, styles, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
@@ -43,7 +43,7 @@ def html(analysis: Analysis) -> str:
     )
     environment.filters["groupby_reason"] = _by_reason
     environment.filters["share"] = words.share
-    return environment.get_template("page.html.j2").render(
+    page = environment.get_template("page.html.j2").render(
         analysis=analysis,
         links=words.listed(analysis.links),
         windows=words.listed([words.duration(1e9 * window) for window in analysis.windows_s]),
@@ -71,6 +71,7 @@ def html(analysis: Analysis) -> str:
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
     )
+    return styles.shared(page)
 
 
 def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
