@@ -10,6 +10,10 @@ from typing import NamedTuple
 from netdyno.model import Contestant, ForeignLoad, Pinning
 
 
+def unwatched(_completed: int, _seconds: float) -> None:
+    """The progress of a window that nobody looks at."""
+
+
 class Bench(NamedTuple):
     """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `bad_links`
     says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
@@ -22,7 +26,7 @@ class Bench(NamedTuple):
     folder: Path
     clients: Mapping[str, Contestant] = MappingProxyType({})
     bad_links: Mapping[str, str] = MappingProxyType({})
-    progress: Callable[[int, float], None] = lambda _completed, _seconds: None
+    progress: Callable[[int, float], None] = unwatched
     foreign_load: ForeignLoad = "strike-out"
     ready_timeout_s: float = 10.0
     shutdown_timeout_s: float = 5.0

@@ -126,6 +126,14 @@ def _median(speeds: dict[str, list[float]], whose: str) -> Median:
     return Median({name: statistics.median(each) for name, each in speeds.items() if each}, whose)
 
 
+def judged_at_once(trial: Trial, before: Sequence[Trial], wanted: ForeignLoad) -> Trial:
+    """A trial of a search, which cannot wait for the end of a block to know whether it is a witness: judged by all
+    trials so far. `before` are those that ran before it."""
+    read = [(one.block, one.canary) for one in (*before, trial) if one.canary is not None]
+    median = _median(_speeds(read), "of the search so far") if len(read) >= FEWEST_TRIALS else None
+    return judged(trial, median, wanted)
+
+
 def judged(trial: Trial, median: Median | None, wanted: ForeignLoad) -> Trial:
     """The trial with this audit among the others. One that failed is not judged: it has no figure to doubt."""
     if trial.status == "failed" or trial.canary is None:

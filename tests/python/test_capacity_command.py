@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import audits, cli, store
+from netdyno import audits, canary, cli, store
 from netdyno.analysis import analyse
 from netdyno.contestants import discover
 from netdyno.model import Run
@@ -75,6 +75,38 @@ def test_every_step_is_stored_and_the_report_says_the_same(tmp_path: Path, capsy
     assert Path(said["report"]).is_file()
     planned = store.load_cells(Path(said["report"]).parent / store.FILE_NAME)
     assert {(cell.block, cell.position) for cell in planned} == {(one.block, one.position) for one in trials}
+
+
+@pytest.fixture
+def slow_after_the_sixth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that is half as fast after the sixth trial (asked twice, as at the very beginning) as otherwise."""
+    speeds = tmp_path / "speeds"
+    speeds.write_text("1 1  1 1 1 1 1 0.5 0.5 1")
+    monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
+    monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+    monkeypatch.setattr(audits, "STEAL_FLOOR_S", 600.0)
+    monkeypatch.setattr(audits, "FOREIGN_FLOOR_S", 600.0)
+
+
+@pytest.mark.usefixtures("slow_after_the_sixth")
+def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert search(tmp_path, "--json", "--foreign-load", "strike-out") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [number for number, step in enumerate(said["steps"], 1) if step["outcome"] == "disturbed"] == [6, 7]
+    assert (
+        "after it, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of the search so far"
+        in (said["steps"][5]["why"])
+    )
+    assert said["steps"][7]["rate_hz"] == said["steps"][5]["rate_hz"]
+    assert (said["ending"], said["holds"]["rate_hz"], said["fails"]["rate_hz"]) == ("capacity", 1220, 1280)
+    told = [
+        [audit.detail for audit in one.audits if audit.name == "canary"]
+        for one in sorted(stored(tmp_path).trials, key=lambda one: one.position)
+    ]
+    assert all(len(details) == 1 for details in told)
+    assert ["too few trials to know the machine by" in details[0] for details in told[:6]] == [True] * 4 + [False] * 2
 
 
 def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno import codesize, environment, pinning, plan, store
-from netdyno.bench import Bench
+from netdyno import canary_audit, codesize, plan, store
+from netdyno.bench import Bench, unwatched
+from netdyno.canary import Canary
 from netdyno.capacity import slo
 from netdyno.capacity.judge import Verdict, judge
 from netdyno.capacity.scenario import RATE
 from netdyno.capacity.search import Answer, Search
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
-from netdyno.paths import generator_path
-from netdyno.runner import SPARE_DESCRIPTORS, Interrupted, create_folder, ensure_descriptors, signals_raise
+from netdyno.paths import canary_path
+from netdyno.runner import Interrupted, check, create_folder, set_up, signals_raise, write_environment
 from netdyno.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
@@ -52,14 +53,12 @@ def execute(
     (scenario,) = experiment.scenarios
     if reason := plan.why_skip(server, scenario, {RATE: level(scenario.factors[RATE][0])}):
         raise UserError(reason)
-    generator = generator_path(build)
-    if not generator.is_file():
-        raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
-    ensure_descriptors(plan.most_descriptors(experiment, {server.name: server}) + SPARE_DESCRIPTORS, experiment.name)
-    cores = pinning.choose()
+    check(experiment, [server], build)
     run_id, folder = create_folder(results, experiment.name)
-    found = environment.collect(experiment, cores, build) | {"foreign_load": foreign_load}
-    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+    bench, found = set_up(
+        experiment, [server], clients=(), build=build, folder=folder, progress=unwatched, foreign_load=foreign_load
+    )
+    write_environment(folder, found)
     run = Run(
         run_id=run_id,
         experiment=experiment,
@@ -69,22 +68,16 @@ def execute(
         trials=(),
         about=codesize.describe([server], ()),
     )
-    bench = Bench(
-        seed=experiment.seed,
-        generator=(str(generator),),
-        pinning=cores,
-        folder=folder,
-        foreign_load=foreign_load,
-    )
     with store.Store.create(folder, run, argv, ()) as stored:
-        answer, why, interrupted = _search(experiment, server, bench, stored, show)
+        beside = Canary(canary_path(build), bench.pinning, folder)
+        answer, why, interrupted = _search(experiment, server, bench, beside, stored, show)
         if answer is not None:
             stored.finish(store.utc_now())
     return Found(run_id, folder, answer, why, interrupted)
 
 
 def _search(
-    experiment: Experiment, server: Contestant, bench: Bench, stored: store.Store, show: Show
+    experiment: Experiment, server: Contestant, bench: Bench, canary: Canary, stored: store.Store, show: Show
 ) -> tuple[Answer | None, str, int]:
     search, wanted, why = begin(experiment), slo.parse(experiment.scenarios[0].slo, "slo"), ""
     trials: list[Trial] = []
@@ -94,7 +87,8 @@ def _search(
                 cell = _cell(experiment.scenarios[0], server, level(rate_hz), trials)
                 experiment = _with(experiment, cell)
                 stored.extend((cell,), experiment)
-                trials.append(run_trial(cell, experiment.scenarios[0], server, bench))
+                trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, bench))
+                trials.append(canary_audit.judged_at_once(trial, trials, bench.foreign_load))
                 stored.add(trials[-1])
                 verdict = judge(trials[-1], wanted, experiment.scenarios[0])
                 search.tell(verdict.outcome)
