@@ -28,6 +28,7 @@ from netdyno.histogram import Histogram
 from netdyno.model import Audit, Distribution, LoadResult, Pinning, Scenario
 from netdyno.process import REALTIME_PRIORITY
 
+SAID = Path(__file__).with_name("said")
 MS = 10**6
 SECOND = 10**9
 
@@ -483,6 +484,7 @@ WRK = """Running 4s test @ http://127.0.0.1:40213/x
 Requests/sec: 162591.93
 Transfer/sec:     10.23MB
 """
+WRK_WINDOW_S = 650868 / 162591.93  # what it prints as 4.00s
 WRK2 = """Running 4s test @ http://127.0.0.1:40213/x
   1 threads and 10 connections
   Thread Stats   Avg      Stdev     Max   +/- Stdev
@@ -515,11 +517,15 @@ Transfer/sec:    119.23KB
 def test_wrk_fails_the_stall_at_p90() -> None:
     """What wrk 4.1.0 printed over the stall of the card: it puts in what its closed loop left out, and not enough."""
     said = others.parse(WRK, "FILE")
-    assert (said.window_s, said.rate_hz) == (4.0, 162591.93)
+    assert said.window_s == pytest.approx(WRK_WINDOW_S)
+    assert said.rate_hz == 162591.93
     assert said.mean_ns == pytest.approx(100_020_000)
     assert said.percentiles_ns == pytest.approx({"p50": 38_000, "p90": 499_930_000, "p99": 951_330_000})
     scored = others.score("wrk", said, 1.0, None)
     assert verdicts(scored.scores) == {"stall: p90": False, "stall: p99": True}
+
+
+WRK2_SCORES = ("stall: p90", "stall: p99", "stall: p99.9", "rate: arrived")
 
 
 def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
@@ -532,14 +538,80 @@ def test_wrk2_passes_the_stall_and_fails_the_rate() -> None:
     }
 
 
+def test_wrk2_is_read_as_it_prints() -> None:
+    """Really run, as docs/calibration.md says (of the spectrum only the lines below it are kept)."""
+    said = others.parse((SAID / "wrk2.txt").read_text(), "FILE")
+    assert said.window_s == pytest.approx(4.0, rel=2e-3)
+    assert said.mean_ns == pytest.approx(128 * MS)
+    assert said.percentiles_ns == pytest.approx(
+        {"p50": 1.13 * MS, "p90": 608.26 * MS, "p99": 962.05 * MS, "p99.9": 1000 * MS}
+    )
+    found = others.read(f"wrk2={SAID / 'wrk2.txt'},rate=1000")
+    assert verdicts(found.scores) == dict.fromkeys(WRK2_SCORES, True)
+
+
+def test_wrk2_is_scored_over_what_it_kept_and_by_its_corrected_times() -> None:
+    """Really run for 14 s with -U, and the stall at 11 s: it has forgotten its first 10 s. Over all 14 s the truth at
+    p90 would be nothing, and uncorrected the p90 is 77 us."""
+    said = others.parse((SAID / "wrk2-uncorrected.txt").read_text(), "FILE")
+    assert said.window_s == pytest.approx(13.981 * 3950 / 13981, rel=2e-3)
+    assert said.percentiles_ns["p90"] == pytest.approx(610.82 * MS)
+    found = others.read(f"wrk2={SAID / 'wrk2-uncorrected.txt'},rate=1000")
+    assert verdicts(found.scores) == dict.fromkeys(WRK2_SCORES, True)
+
+
+def test_wrk2_that_forgot_all_is_refused() -> None:
+    """As it prints where the run ends when its own calibration does."""
+    nothing = (SAID / "wrk2.txt").read_text().replace("        3980]", "           0]").replace("128.00ms", "  -nanus")
+    with pytest.raises(UserError, match="percentiles are of no request"):
+        others.parse(nothing, "FILE")
+
+
+def test_wrk2_that_forgot_nobody_knows_what_is_refused() -> None:
+    whole = (SAID / "wrk2-uncorrected.txt").read_text()
+    without = "\n".join(line for line in whole.splitlines() if not line.startswith("#"))
+    with pytest.raises(UserError, match="Total count"):
+        others.parse(without, "FILE")
+
+
+@pytest.mark.parametrize(
+    "line", ["Socket errors: connect 0, read 7, write 0, timeout 0", "Non-2xx or 3xx responses: 3981"]
+)
+@pytest.mark.parametrize("text", [WRK, WRK2], ids=["wrk", "wrk2"])
+def test_requests_that_failed_are_no_answers_after_a_stall(text: str, line: str) -> None:
+    with pytest.raises(UserError, match=line):
+        others.parse(text.replace("Requests/sec", f"  {line}\nRequests/sec"), "FILE")
+
+
+def test_a_timeout_is_an_answer_that_was_waited_for() -> None:
+    """wrk2 counts it when an answer takes longer than 2 s, and its percentiles hold it all the same."""
+    late = "  Socket errors: connect 0, read 0, write 0, timeout 20\nRequests/sec"
+    assert others.parse(WRK2.replace("Requests/sec", late), "FILE") == others.parse(WRK2, "FILE")
+
+
+def test_a_percentile_that_the_stall_does_not_reach_has_no_score() -> None:
+    said = others.parse(WRK2, "FILE")
+    found = others.score("wrk2", said, 0.1, None)
+    assert list(verdicts(found.scores)) == ["stall: p99", "stall: p99.9"]
+    with pytest.raises(UserError, match=r"no percentile shows a stall of 0.001 s in 4 s"):
+        others.score("wrk2", said, 0.001, 1000)
+
+
+def test_wrk_fails_a_stall_that_is_longer_than_its_timeout() -> None:
+    """Really run over a stall of 5 s: what took longer than 2 s is in no percentile, and nothing else tells of it."""
+    found = others.read(f"wrk={SAID / 'wrk-timeouts.txt'},stall=5s")
+    assert verdicts(found.scores) == {"stall: p90": False, "stall: p99": False}
+    assert found.scores[0].measured == pytest.approx(0.104 * MS)
+
+
 def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
     file = tmp_path / "wrk.txt"
     file.write_text(WRK)
     text = shown([STALL], [others.read(f"wrk={file}")], width=100)
     line = next(line for line in text.splitlines() if line.startswith("  p90"))
-    assert line.rstrip().endswith("500 ms (-16.68%)")
+    assert line.rstrip().endswith("500 ms (-16.64%)")
     longer = others.read(f"wrk={file},stall=2s")
-    assert longer.scores[0].truth == pytest.approx(1.6e9)
+    assert longer.scores[0].truth == pytest.approx(2e9 - 0.1e9 * WRK_WINDOW_S)
 
 
 @pytest.mark.parametrize(
