@@ -614,6 +614,15 @@ def test_others_stand_beside_the_same_properties(tmp_path: Path) -> None:
     assert longer.scores[0].truth == pytest.approx(2e9 - 0.1e9 * WRK_WINDOW_S)
 
 
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_however_narrow_the_card_holds_what_others_read(width: int) -> None:
+    """Each of their cells ends with a bracket, which is folded where there is no room, and never cut off."""
+    one, two = (others.read(f"wrk2={SAID / name},rate=1000") for name in ("wrk2.txt", "wrk2-uncorrected.txt"))
+    text = shown([STALL, FAULTS], [one, two], width=width)
+    assert text.count("%") == shown([STALL, FAULTS], [one, two], width=300).count("%")
+    assert max(map(len, text.splitlines())) <= width
+
+
 @pytest.mark.parametrize(
     ("option", "says"),
     [

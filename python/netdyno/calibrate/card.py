@@ -21,7 +21,8 @@ WORTH_TELLING_NS = 1_000_000
 def render(results: Sequence[Result], others: Sequence[Other], note: str) -> RenderableType:
     """Each property with its truth, what was read, how far off that is, and the verdict; others beside it."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
-    table.add_column("property", overflow="fold", min_width=22)
+    # With a least width instead, Rich makes room in this column first, then gives it back and cuts off the last ones.
+    table.add_column("property", overflow="fold", width=22 if others else None)
     for heading in ("truth", "netdyno", "error", "service"):
         table.add_column(heading, justify="right", overflow="fold")
     table.add_column("")
