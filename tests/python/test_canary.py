@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from netdyno.paths import build_dir, canary_path
 
 NOT_PINNED = Pinning(server=(), generator=(), note="not pinned: a test")
 SOON_S = 60
+PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 
 
 @pytest.fixture(autouse=True)
@@ -199,6 +201,26 @@ def test_by_hand_it_prints_one_line() -> None:
         "generator_millions_per_second",
         "seconds",
     ]
+
+
+@pytest.mark.needs_build
+def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
+    """Two run beside each trial: where init reaps nobody, as in many a container, they would fill up the machine."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.prctl(PR_SET_CHILD_SUBREAPER, 1) == 0  # its orphans come to this process
+    try:
+        command = [str(canary_path(build_dir())), "--exchange", "1ms", "--loop", "1ms"]
+        for _ in range(20):  # else its second process is mostly, and not always, the one that ends first
+            subprocess.run(command, stdout=subprocess.DEVNULL, timeout=SOON_S, check=True)
+        assert "netdyno-canary" not in children()
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def children() -> list[str]:
+    """The names of this process's own."""
+    pids = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids]
 
 
 @pytest.mark.needs_build
