@@ -200,6 +200,8 @@ def test_how_likely_a_rate_is_by_chance() -> None:
     assert math.isclose(Rate(2, 2).chance_of_more(0.05), 0.0025)
     assert math.isnan(Rate(0, 0).share)
     assert Rate(0, 0).chance_of_more(0.05) == 1.0
+    assert math.isclose(Rate(60, 2000).chance_of_more(0.05), 1.0, abs_tol=1e-4)
+    assert math.isclose(Rate(140, 2000).chance_of_more(0.05), 5.928e-5, rel_tol=1e-3)  # more ways than a float counts
 
 
 # --- what is said ------------------------------------------------------------------------------------------------
