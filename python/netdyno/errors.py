@@ -31,5 +31,5 @@ def table_in(where: str, parent: Mapping[str, object], key: str) -> dict[str, ob
     """The table of that name in a table of TOML, empty where there is none. Raises UserError for anything else."""
     value = parent.get(key, {})
     if not isinstance(value, dict):
-        raise UserError(f"{where}: {key!r} must be a table")
+        raise UserError(f"{where}: key {key!r}: must be a table")
     return value

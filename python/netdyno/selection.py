@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from netdyno.claims.metrics import METRICS, TIMES, Metric
-from netdyno.errors import UserError, check_keys, did_you_mean
+from netdyno.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model import CONTESTANT, Cells, Scenario, type_level
 from netdyno.options import SIDES
 from netdyno.units import parse_duration
@@ -94,10 +94,7 @@ def flat(where: str, table: Table) -> dict[str, object]:
     """Coordinates by their full names: `both.nodelay` is written like a factor."""
     found = {key: value for key, value in table.items() if key not in SIDES}
     for side in SIDES:
-        inner = table.get(side, {})
-        if not isinstance(inner, dict):
-            fail(where, side, "must be a table")
-        found |= {f"{side}.{key}": value for key, value in inner.items()}
+        found |= {f"{side}.{key}": value for key, value in table_in(where, table, side).items()}
     return found
 
 
@@ -117,13 +114,6 @@ def word(where: str, table: Table, key: str, valid: Mapping[str, object] | Seque
         raise UserError(f"{where}: the key {key!r} is missing{did_you_mean('', valid)}")
     if not isinstance(value, str) or value not in valid:
         fail(where, key, f"{value!r} is not valid{did_you_mean(str(value), valid)}")
-    return value
-
-
-def table_of(where: str, parent: Table, key: str) -> dict[str, object]:
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        fail(where, key, "must be a table")
     return value
 
 

@@ -146,6 +146,8 @@ def test_an_experiment_without_claims_makes_none() -> None:
             'a = { nodelay = "on" }',
             "a: unknown key 'nodelay' (did you mean 'both.nodela",
         ),
+        ('a = { both.nodelay = "on" }', 'a = "on"', "test 1: key 'a': must be a table"),
+        ('a = { both.nodelay = "on" }', 'a = { both = "on" }', "a: key 'both': must be a table"),
         ('a = { both.nodelay = "on" }', 'a = { both.nodelay = "off" }', "'a' and 'b' are the same cells"),
         ('a = { both.nodelay = "on" }', 'a = { client = "asio-x" }', "a: key 'client': 'cells' says it already"),
         (

@@ -188,6 +188,11 @@ def test_it_is_frozen() -> None:
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
         ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
+        (
+            "[scenario.factors]\nconnections = [10, 100]\nthreads = [1, 2]",
+            "factors = 1",
+            "key 'factors': must be a table",
+        ),
         ("[10, 100]", "10", "factors: key 'connections' must be a list of levels"),
         ("[10, 100]", "[10, 10]", "factors: key 'connections' names a level twice"),
         ("[10, 100]", "[10, true]", "factors: key 'connections': True is not a whole number"),

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from netdyno.claims.metrics import METRICS
 from netdyno.claims.why import EXPLANATIONS
-from netdyno.errors import UserError, check_keys, did_you_mean
+from netdyno.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.model import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Scenario, Side, Test, Trend
-from netdyno.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, table_of, text, word
+from netdyno.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, text, word
 
 CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -88,10 +88,10 @@ class Reader:
     def _ratio(self, where: str, table: Table, metric: str) -> Ratio:
         if METRICS[metric].scale == "share":
             fail(where, "metric", f"{metric!r} is a share and may be 0; compare it by order, trend, flat or bound")
-        common = table_of(where, table, "cells")
+        common = table_in(where, table, "cells")
         sides = {}
         for key in ("a", "b"):
-            own = table_of(where, table, key)
+            own = table_in(where, table, key)
             for twice in own.keys() & common.keys():
                 fail(f"{where}: {key}", twice, "'cells' says it already")
             sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own}, METRICS[metric])
@@ -138,7 +138,7 @@ class Reader:
         return Flat(metric=metric, cells=cells, along=along, within=within)
 
     def _bound(self, where: str, table: Table, metric: str) -> Bound:
-        cells = self._cells.cells(f"{where}: cells", table_of(where, table, "cells"), METRICS[metric])
+        cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
         side, threshold = _threshold(where, table, lambda key, value: amount(where, key, value, metric))
         every = flag(where, table, "every")
         return Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
@@ -146,7 +146,7 @@ class Reader:
     # --- cells ---------------------------------------------------------------------------------------------------
 
     def _along(self, where: str, table: Table, metric: str) -> tuple[Cells, str]:
-        cells = self._cells.cells(f"{where}: cells", table_of(where, table, "cells"), METRICS[metric])
+        cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
         return cells, word(where, table, "along", self._cells.coordinates(cells.scenario))
 
     def _check_steps(self, where: str, cells: Cells, along: str) -> None:

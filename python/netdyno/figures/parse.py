@@ -12,9 +12,9 @@ from typing import cast
 import msgspec
 
 from netdyno.claims.metrics import METRICS
-from netdyno.errors import UserError, check_keys
+from netdyno.errors import UserError, check_keys, table_in
 from netdyno.model import CONTESTANT, SCENARIO, Cells, Figure, FigureKind, Published, Scenario, type_level
-from netdyno.selection import PATTERNS, CellReader, Table, amount, fail, finite, flat, table_of, text, word
+from netdyno.selection import PATTERNS, CellReader, Table, amount, fail, finite, flat, text, word
 
 _COMMON = ("kind", "title", "scenario", "metric", "cells", "along", "panels", "scale", "published")
 FIGURE_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -80,7 +80,7 @@ class Reader:
         names = [self._cells.scenario(where, name) for name in (listed if isinstance(listed, list) else [listed])]
         if not names or len(set(names)) != len(names):
             fail(where, "scenario", "must be a scenario, or a list of some, each once")
-        at = table_of(where, table, "cells")
+        at = table_in(where, table, "cells")
         if "scenario" in at:
             fail(f"{where}: cells", "scenario", "a figure names it beside 'cells'")
         return tuple(self._cells.cells(f"{where}: cells", {**at, "scenario": name}, METRICS[metric]) for name in names)
@@ -162,7 +162,7 @@ class Reader:
         check_keys(where, table, PUBLISHED_KEYS)
         if "value" not in table:
             raise UserError(f"{where}: the key 'value' is missing")
-        at = flat(f"{where}: at", table_of(where, table, "at"))
+        at = flat(f"{where}: at", table_in(where, table, "at"))
         fixed = {name for cells in figure.cells for name in cells.at if name not in figure.drawn}
         check_keys(f"{where}: at", at, (*figure.drawn, *sorted(fixed)))
         for name in (figure.along, figure.across):
