@@ -32,7 +32,17 @@ app.add_typer(new_app, name="new")
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+LastLine = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
 Results = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", help="Where runs are stored.")]
+Contestants = Annotated[
+    list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
+]
+Duration = Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")]
+Foreign = Annotated[
+    ForeignLoad,
+    typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
+]
 RESULTS = ROOT / "results"
 
 
@@ -43,10 +53,8 @@ def run(
         "normal"
     ),
     blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, instead of the experiment's.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
-    contestant: Annotated[
-        list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
-    ] = None,
+    duration: Duration = None,
+    contestant: Contestants = None,
     precision: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Go on until each ratio is known to within so much, such as 5%.")
     ] = None,
@@ -54,12 +62,9 @@ def run(
     time_budget: Annotated[
         str | None, typer.Option(metavar="DUR", help="With --precision: no block that ends later, such as 20m.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
+    seed: Seed = None,
     results: Results = RESULTS,
-    foreign_load: Annotated[
-        ForeignLoad,
-        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
-    ] = "strike-out",
+    foreign_load: Foreign = "strike-out",
     aa_share: Annotated[
         float | None,
         typer.Option(min=0, max=MOST_AA_SHARE, help="Of the time of all trials, what the A/A control may take."),
@@ -68,7 +73,7 @@ def run(
         Trace,
         typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
     ] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+    as_json: LastLine = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
     from netdyno import run_command
@@ -95,19 +100,14 @@ def run(
 @app.command()
 def aa(
     comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 45,
-    contestant: Annotated[
-        list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
-    ] = None,
+    contestant: Contestants = None,
     workload: Annotated[str | None, typer.Option(help="Only the scenarios of this one.")] = None,
     blocks: Annotated[int | None, typer.Option(min=6, help="Blocks, instead of the experiment's.")] = None,
-    duration: Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")] = None,
+    duration: Duration = None,
+    seed: Seed = None,
     results: Results = RESULTS,
-    foreign_load: Annotated[
-        ForeignLoad,
-        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
-    ] = "strike-out",
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+    foreign_load: Foreign = "strike-out",
+    as_json: LastLine = False,
 ) -> int:
     """Run the same contestants under two names: how often are they told apart? (Exit code 1: too often.)"""
     from netdyno.aa import command
@@ -125,7 +125,7 @@ def resume(
         bool, typer.Option("--anyway", help="Even where machine or programs are not as they were; this is recorded.")
     ] = False,
     results: Results = RESULTS,
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+    as_json: LastLine = False,
 ) -> int:
     """Go on with an interrupted run where it stopped."""
     from netdyno import run_command
@@ -262,11 +262,8 @@ def capacity(
     service_kind: Annotated[str | None, typer.Option(help="Whether that is a wait or burns CPU: wait or cpu.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the arrivals.")] = 1,
     results: Results = RESULTS,
-    foreign_load: Annotated[
-        ForeignLoad,
-        typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
-    ] = "strike-out",
-    as_json: Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")] = False,
+    foreign_load: Foreign = "strike-out",
+    as_json: LastLine = False,
 ) -> int:
     """Find the highest rate at which a server meets an objective."""
     from netdyno.capacity import command
