@@ -116,16 +116,7 @@ def _test(pair: _Pair, name: str, figures: Mapping[str, Samples], seed: int) -> 
     pairs = stats.pairs_of(
         {cell: math.log(mine[cell] / theirs[cell]) if relative else mine[cell] - theirs[cell] for cell in shared}
     )
-    effect = stats.log_ratio(pairs)
-    comparison = Comparison(
-        a=pair.worse,
-        b=pair.better,
-        pairs=len(pairs),
-        blocks=len(np.unique(pairs.blocks)),
-        ratio=math.exp(effect) if relative else effect,
-        interval=stats.ratio_interval(pairs, seed) if relative else stats.mean_interval(pairs, seed),
-        p=stats.sign_flip_p(pairs, seed),
-    )
+    comparison = stats.comparison(pair.worse, pair.better, pairs, seed, ratios=relative)
     worse, better = (_mean([values[cell] for cell in shared], pairs, relative) for values in (mine, theirs))
     return _Tested(pair, name, relative, worse, better, comparison)
 

@@ -262,14 +262,20 @@ class Comparison:
 
 def compare(a: str, b: str, samples: Mapping[str, Samples], seed: int = 1) -> Comparison:
     """One comparison, not yet corrected. Without a shared cell the ratio is NaN."""
-    pairs = pair(samples[a], samples[b])
+    return comparison(a, b, pair(samples[a], samples[b]), seed)
+
+
+def comparison(a: str, b: str, pairs: Pairs, seed: int = 1, *, ratios: bool = True) -> Comparison:
+    """The same of pairs that are there already. Where they are differences and not `ratios` on the log scale, so are
+    the `ratio` and its interval."""
+    effect = log_ratio(pairs) if len(pairs) else math.nan
     return Comparison(
         a=a,
         b=b,
         pairs=len(pairs),
         blocks=len(np.unique(pairs.blocks)),
-        ratio=math.exp(log_ratio(pairs)) if len(pairs) else math.nan,
-        interval=ratio_interval(pairs, seed),
+        ratio=math.exp(effect) if ratios else effect,
+        interval=ratio_interval(pairs, seed) if ratios else mean_interval(pairs, seed),
         p=sign_flip_p(pairs, seed),
     )
 
