@@ -79,7 +79,7 @@ def of_run(run: Run) -> MachineOverTime | None:
         ranges=tuple(_range(number, name, readings, trials) for number, name in enumerate(FIGURES)),
         struck=sum(one.struck for one in trials),
         unread=sum(trial.canary is not None and bool(trial.canary.unread) for trial in told),
-        unjudged=sum(trial.status != "failed" and _audited(trial) is None for trial in told),
+        unjudged=sum(not canary_audit.is_judged(trial) for trial in told),
         counted=run.environment.get("foreign_load") == "count",
     )
 
