@@ -158,13 +158,13 @@ def _seconds(option: str, text: str | None) -> float | None:
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
     """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
     from netdyno.analysis import analyse
-    from netdyno.report import write
+    from netdyno.report import write_page
     from netdyno.table import render
 
     analysis = analyse(stored)
     console.print(render(analysis))
     path = (folder / REPORT_NAME).resolve()
-    write(stored, path)
+    write_page(analysis, path)
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
 

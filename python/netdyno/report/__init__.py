@@ -26,10 +26,15 @@ LOG_TAIL = 1500
 
 
 def write(run: Run, path: Path) -> None:
-    """Analyse a run and write its report to `path`: a reader sees the old file or the whole new one. Raises OSError."""
+    """Analyse a run and write its report, as `write_page` does."""
+    write_page(analyse(run), path)
+
+
+def write_page(analysis: Analysis, path: Path) -> None:
+    """Write the page to `path`: a reader sees the old file or the whole new one. Raises OSError."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        unfinished.write_text(html(analyse(run)), encoding="utf-8")
+        unfinished.write_text(html(analysis), encoding="utf-8")
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
