@@ -563,6 +563,7 @@ class Figure(Frozen):
 
 MOST_AA_SHARE = 0.5
 """Of the time of all trials: then everything is run twice."""
+
 # --- capacity ----------------------------------------------------------------------------------------------------
 
 
