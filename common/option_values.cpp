@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "common/units.hpp"
 
@@ -40,92 +41,87 @@ void parse_or_exit(CLI::App& app, const std::string& program, int argc, const ch
   }
 }
 
-CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
-                          const std::string& help) {
+namespace {
+
+/// Says why a text is no value of an option; parse_or_exit tells the user.
+[[noreturn]] void refuse(const std::string& name, const std::string& text, const std::string& why) {
+  throw CLI::ValidationError(name, "'" + text + "' " + why);
+}
+
+/// An option whose text `parse(text)` turns into its value; `parse` throws what `refuse` does.
+template <typename Value, typename Parse>
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, Value& value, const std::string& help,
+                        const char* type_name, Parse parse) {
   return app
       .add_option_function<std::string>(
-          name,
-          [&value, name](const std::string& text) {
-            const auto parsed = parse_duration(text);
-            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no duration; want e.g. 250us, 5ms, 1s");
-            value = *parsed;
-          },
-          help)
-      ->type_name("DUR");
+          name, [&value, parse](const std::string& text) { value = parse(text); }, help)
+      ->type_name(type_name);
+}
+
+/// The whole text as a number. Not the parser's own conversion: it reads nothing as 0, and -1 as 2^64 - 1.
+template <typename Number>
+std::optional<Number> parse_number(const std::string& text) {
+  Number value{};
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc{} || stopped != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& value,
+                          const std::string& help) {
+  return add_parsed(app, name, value, help, "DUR", [name](const std::string& text) {
+    const auto parsed = parse_duration(text);
+    if (!parsed) refuse(name, text, "is no duration; want e.g. 250us, 5ms, 1s");
+    return *parsed;
+  });
 }
 
 CLI::Option* add_bytes(CLI::App& app, const std::string& name, std::size_t& value, ByteRange range,
                        const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name, range](const std::string& text) {
-            const auto parsed = parse_bytes(text);
-            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no size; want e.g. 512, 16KiB, 1MiB");
-            if (*parsed < range.low || *parsed > range.high)
-              throw CLI::ValidationError(name, "'" + text + "' is out of range");
-            value = static_cast<std::size_t>(*parsed);
-          },
-          help)
-      ->type_name("BYTES");
+  return add_parsed(app, name, value, help, "BYTES", [name, range](const std::string& text) {
+    const auto parsed = parse_bytes(text);
+    if (!parsed) refuse(name, text, "is no size; want e.g. 512, 16KiB, 1MiB");
+    if (*parsed < range.low || *parsed > range.high) refuse(name, text, "is out of range");
+    return static_cast<std::size_t>(*parsed);
+  });
 }
 
 CLI::Option* add_whole_number(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help) {
-  // Not the parser's own conversion: it reads nothing as 0, and -1 as 2^64 - 1.
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name](const std::string& text) {
-            const char* const end = text.data() + text.size();
-            const auto [stopped, error] = std::from_chars(text.data(), end, value);
-            if (error != std::errc{} || stopped != end)
-              throw CLI::ValidationError(name, "'" + text + "' is no whole number from 0 to 2^64 - 1");
-          },
-          help)
-      ->type_name("N");
+  return add_parsed(app, name, value, help, "N", [name](const std::string& text) {
+    const auto parsed = parse_number<std::uint64_t>(text);
+    if (!parsed) refuse(name, text, "is no whole number from 0 to 2^64 - 1");
+    return *parsed;
+  });
 }
 
 CLI::Option* add_share(CLI::App& app, const std::string& name, double& value, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name](const std::string& text) {
-            const char* const end = text.data() + text.size();
-            const auto [stopped, error] = std::from_chars(text.data(), end, value);
-            if (error != std::errc{} || stopped != end || !(value >= 0 && value < 1))
-              throw CLI::ValidationError(name, "'" + text + "' is no share from 0 to below 1");
-          },
-          help)
-      ->type_name("SHARE");
+  return add_parsed(app, name, value, help, "SHARE", [name](const std::string& text) {
+    const auto parsed = parse_number<double>(text);
+    if (!parsed || !(*parsed >= 0 && *parsed < 1)) refuse(name, text, "is no share from 0 to below 1");
+    return *parsed;
+  });
 }
 
 CLI::Option* add_bit_rate(CLI::App& app, const std::string& name, std::uint64_t& value, const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name](const std::string& text) {
-            const auto parsed = parse_bit_rate(text);
-            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no rate; want e.g. 10mbit, 1gbit");
-            value = *parsed;
-          },
-          help)
-      ->type_name("RATE");
+  return add_parsed(app, name, value, help, "RATE", [name](const std::string& text) {
+    const auto parsed = parse_bit_rate(text);
+    if (!parsed) refuse(name, text, "is no rate; want e.g. 10mbit, 1gbit");
+    return *parsed;
+  });
 }
 
 CLI::Option* add_url(CLI::App& app, const std::string& name, Url& value, const std::set<std::string>& transports,
                      const std::string& help) {
-  return app
-      .add_option_function<std::string>(
-          name,
-          [&value, name, transports](const std::string& text) {
-            const auto parsed = parse_url(text);
-            if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no URL; want e.g. tcp://127.0.0.1:7000");
-            if (!transports.contains(parsed->transport))
-              throw CLI::ValidationError(name, "transport '" + parsed->transport + "' is not spoken here");
-            value = *parsed;
-          },
-          help)
-      ->type_name("URL");
+  return add_parsed(app, name, value, help, "URL", [name, transports](const std::string& text) {
+    const auto parsed = parse_url(text);
+    if (!parsed) refuse(name, text, "is no URL; want e.g. tcp://127.0.0.1:7000");
+    if (!transports.contains(parsed->transport))
+      throw CLI::ValidationError(name, "transport '" + parsed->transport + "' is not spoken here");
+    return *parsed;
+  });
 }
 
 }  // namespace netdyno
