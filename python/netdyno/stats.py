@@ -29,6 +29,7 @@ LEVEL = 0.05
 ENUMERATED_PAIRS = 20
 """Up to here every sign pattern is counted (half a million by symmetry); beyond it, patterns are drawn."""
 DRAWN_PATTERNS = 99_999
+DRAWN_AT_ONCE = 10_000
 ENUMERATED_BLOCKS = 7
 DRAWN_RESAMPLES = 4_000
 FEWEST_BLOCKS_FOR_INTERVAL = 5
@@ -113,12 +114,24 @@ def _flip(terms: Floats, seed: int) -> float:
     if len(terms) <= ENUMERATED_PAIRS:
         sums = _all_sign_sums(terms)
         return int(np.count_nonzero(np.abs(sums) >= threshold)) / len(sums)
-    generator = np.random.default_rng(seed)
-    beyond = 0
-    for start in range(0, DRAWN_PATTERNS, 10_000):
-        patterns = generator.integers(0, 2, size=(min(10_000, DRAWN_PATTERNS - start), len(terms))) * 2 - 1
-        beyond += int(np.count_nonzero(np.abs(patterns @ terms) >= threshold))
+    signs = _drawn_signs(len(terms), seed)
+    beyond = sum(
+        int(np.count_nonzero(np.abs(signs[start : start + DRAWN_AT_ONCE] @ terms) >= threshold))
+        for start in range(0, DRAWN_PATTERNS, DRAWN_AT_ONCE)
+    )
     return (1 + beyond) / (1 + DRAWN_PATTERNS)
+
+
+@lru_cache(maxsize=2)
+def _drawn_signs(terms: int, seed: int) -> NDArray[np.int8]:
+    """Patterns of so many signs, one per row. They are kept, for a report asks for the same ones hundreds of times; as
+    bytes, of which 180 pairs need 18 MB."""
+    generator = np.random.default_rng(seed)
+    signs = np.empty((DRAWN_PATTERNS, terms), dtype=np.int8)
+    for start in range(0, DRAWN_PATTERNS, DRAWN_AT_ONCE):
+        rows = signs[start : start + DRAWN_AT_ONCE]
+        rows[:] = generator.integers(0, 2, size=rows.shape) * 2 - 1
+    return signs
 
 
 def _all_sign_sums(terms: Floats) -> Floats:
