@@ -4,14 +4,58 @@ from __future__ import annotations
 
 import os
 import socket
-import threading
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from netdyno import observe
 from netdyno.observe import Reading, Task, observation
+
+HELD = 16 << 20
+STILL = f"""
+import resource, sys, threading, time
+held = b"x" * {HELD}
+end = threading.Event()
+others = [threading.Thread(target=end.wait) for _ in range(int(sys.argv[1]))]
+for each in others: each.start()
+
+def switches(): return resource.getrusage(resource.RUSAGE_SELF).ru_nvcsw
+def tell(): print(time.process_time(), switches(), flush=True)
+
+while switches() < 100: time.sleep(0.0001)
+tell()
+for _ in sys.stdin: tell()
+end.set()
+"""
+"""Begins and ends no thread while it is observed, as the process of the tests itself may. Whenever it is asked it tells
+the CPU time and the voluntary switches of all its threads."""
+Still = subprocess.Popen[str]
+
+
+@contextmanager
+def still(others: int) -> Iterator[Still]:
+    """A process of a main thread and so many others, which all wait. It has told one line."""
+    command = (sys.executable, "-I", "-S", "-c", STILL, str(others))
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process  # its input is closed after that, which ends it
+
+
+def told(process: Still) -> tuple[float, int]:
+    """The next line that it tells: CPU time in seconds, and voluntary switches."""
+    assert process.stdout is not None
+    cpu_s, voluntary = process.stdout.readline().split()
+    return float(cpu_s), int(voluntary)
+
+
+def ask(process: Still) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 def reading(at_s: float, cpu_s: float, ticks: tuple[int, int], tasks: dict[int, Task]) -> Reading:
@@ -55,23 +99,22 @@ def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
 
 
 def test_of_many_threads_some_are_chosen_once() -> None:
-    release = threading.Event()
-    threads = [threading.Thread(target=release.wait) for _ in range(observe.MOST_THREADS_READ + 50)]
-    assert observe.choose_threads(os.getpid()) == ()
-    for thread in threads:
-        thread.start()
-    try:
-        chosen = observe.choose_threads(os.getpid())
+    others = observe.MOST_THREADS_READ + 50
+    with still(others) as process:
+        told(process)
+        chosen = observe.choose_threads(process.pid)
         assert len(set(chosen)) == observe.MOST_THREADS_READ
-        assert chosen[0] == str(os.getpid())
-        taken = observe.take(os.getpid(), chosen)
+        assert chosen[0] == str(process.pid)
+        taken = observe.take(process.pid, chosen)
         assert set(taken.tasks) == set(chosen)
-        assert observe.understand(taken).threads > len(threads)
-        assert len(observe.take(os.getpid()).tasks) > len(threads)
-    finally:
-        release.set()
-        for thread in threads:
-            thread.join()
+        assert observe.understand(taken).threads == 1 + others
+        assert len(observe.take(process.pid).tasks) == 1 + others
+
+
+def test_of_few_threads_all_are_read() -> None:
+    with still(observe.MOST_THREADS_READ - 1) as process:
+        told(process)
+        assert observe.choose_threads(process.pid) == ()
 
 
 def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
@@ -82,20 +125,16 @@ def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
     assert observation(nothing, None, nothing, {}).cpu_user_s == 0.0
 
 
-def test_our_own_process_is_read_truly() -> None:
-    stop = threading.Event()
-    thread = threading.Thread(target=stop.wait)
-    thread.start()
-    try:
-        seen = observe.understand(observe.take(os.getpid()))
-    finally:
-        stop.set()
-        thread.join()
-    assert seen.threads >= 2
-    assert len(seen.tasks) == seen.threads
-    assert seen.rss_peak_bytes > 10 << 20
-    assert 0 < seen.cpu_s <= time.process_time()
-    assert sum(task.voluntary for task in seen.tasks.values()) > 0
+def test_a_process_is_read_truly() -> None:
+    with still(others=1) as process:
+        cpu_s, voluntary = told(process)
+        seen = observe.understand(observe.take(process.pid))
+        ask(process)
+        cpu_s_later, voluntary_later = told(process)
+    assert seen.threads == len(seen.tasks) == 2
+    assert HELD < seen.rss_peak_bytes < 4 * HELD
+    assert 0 < cpu_s <= seen.cpu_s <= cpu_s_later
+    assert 100 <= voluntary <= sum(task.voluntary for task in seen.tasks.values()) <= voluntary_later
 
 
 def test_the_clock_of_a_process_counts_what_it_uses() -> None:
