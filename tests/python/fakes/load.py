@@ -2,11 +2,13 @@
 it is a client contestant (protocol/client.md), which knows fewer options, and FAKE_CLIENT says how it misbehaves.
 
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
-Over UDP it says hello first, and a message that does not come back within PATIENCE_S is lost. "steady" sends before
-its window, too, and all through it."""
+Over UDP it says hello first, and again after each message: what does not come back before that is answered is lost.
+"steady" sends before its window, too, and all through it; "hangs_after:FILE" hangs after so many windows as the file
+says."""
 
 import argparse
 import base64
+import fcntl
 import json
 import os
 import re
@@ -14,6 +16,7 @@ import signal
 import socket
 import struct
 import sys
+import termios
 import time
 import zlib
 from pathlib import Path
@@ -21,7 +24,8 @@ from pathlib import Path
 IS_CLIENT = "--as-client" in sys.argv
 MODE = os.environ.get("FAKE_CLIENT" if IS_CLIENT else "FAKE_LOAD", "good")
 MESSAGES = 3
-PATIENCE_S = 0.2
+PATIENCE_S = 30.0
+HELLO = b"\0\0\0\0HELO" + bytes(8)
 # What every time is over the loopback, so that no figure depends on the machine; over a link, what it really took.
 LOOPBACK_NS = 100 if MODE == "impossible" else 1000
 connects_ns: list[int] = []
@@ -62,13 +66,26 @@ def say(**event: object) -> None:
         os.write(options.events_fd, json.dumps(event).encode() + b"\n")
 
 
+def is_heard() -> bool:
+    """Whether all that was said has been read (FIONREAD, pipe(7))."""
+    return IS_CHECK or not any(fcntl.ioctl(options.events_fd, termios.FIONREAD, bytes(4)))
+
+
+def begin_the_window() -> float:
+    """Announce it, and wait until that is heard: nobody observes what is done before. When it began."""
+    say(event="window_start")
+    while not is_heard():
+        time.sleep(0.0005)
+    return time.monotonic()
+
+
 def say_hello(to: tuple[str, int]) -> socket.socket:
     client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     client.connect(to)
     client.settimeout(PATIENCE_S)
     began_ns = time.monotonic_ns()
-    client.send(b"\0\0\0\0HELO" + bytes(8))
-    if client.recv(100)[4:8] != b"WELC":
+    client.send(HELLO)
+    if not is_welcome(client.recv(100)):
         sys.exit("the server does not welcome anybody")
     connects_ns.append(time.monotonic_ns() - began_ns)
     return client
@@ -81,15 +98,20 @@ def connect(to: tuple[str, int]) -> socket.socket:
     return client
 
 
+def is_welcome(said: bytes) -> bool:
+    return said[4:8] == b"WELC"
+
+
 def asked(client: socket.socket, message: bytes) -> bool:
+    """Whether it comes back: the server answers one after the other, so that no time has to say what is lost."""
     began_ns = time.monotonic_ns()
     client.send(message)
-    try:
-        answered = client.recv(65536) == message
-    except TimeoutError:
+    client.send(HELLO)
+    said = client.recv(65536)
+    if is_welcome(said):
         return False
     exchanges_ns.append(time.monotonic_ns() - began_ns)
-    return answered
+    return is_welcome(client.recv(100)) and said == message
 
 
 def window_s() -> float:
@@ -111,8 +133,7 @@ def converse_in_datagrams() -> int:
     host, port = options.url.removeprefix("udp://").rsplit(":", 1)
     clients = [say_hello((host, int(port))) for _ in range(options.connections)]
     say(event="connected", established=len(clients))
-    say(event="window_start")
-    began_s = time.monotonic()
+    began_s = begin_the_window()
     answered = sum(asked(client, b"x" * options.size) for client in clients for _ in range(MESSAGES))
     say(event="progress", completed=answered, seconds=0.5)
     see_the_window_out(began_s)
@@ -142,8 +163,7 @@ def converse() -> int:
         for connection in connections:
             ask(connection, message)
         rounds = 1
-    say(event="window_start")
-    began_s = time.monotonic()
+    began_s = begin_the_window()
     while rounds < MESSAGES or (MODE == "steady" and not is_window_over(began_s)):
         for connection in connections:
             ask(connection, message)
@@ -221,7 +241,16 @@ def result(count: int) -> dict[str, object]:
     }
 
 
-if MODE == "hangs" and not IS_CHECK:
+def hangs() -> bool:
+    if not MODE.startswith("hangs_after:"):
+        return MODE == "hangs"
+    file = Path(MODE.removeprefix("hangs_after:"))
+    left = int(file.read_text())
+    file.write_text(str(left - 1))
+    return left == 0
+
+
+if not IS_CHECK and hangs():
     say(event="window_start")
     signal.pause()
 if MODE == "fails" and not IS_CHECK:
