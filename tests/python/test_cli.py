@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import unhurried
 
 from netdyno import checks, cli, store
 from netdyno.contestants import discover
@@ -31,6 +32,7 @@ workload = "echo"
 connections = [1, 2]
 """
 
+NETDYNO = (sys.executable, unhurried.__file__)
 SERVER = discover()[0].name
 UNSAFE = next(one for one in discover() if one.manifest.unsafe)
 
@@ -50,7 +52,7 @@ def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess.CompletedProcess[str]:
     """The command line in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "netdyno", *arguments],
+        [*NETDYNO, *arguments],
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
@@ -186,7 +188,7 @@ def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monk
 
 def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    command = [sys.executable, "-m", "netdyno", *run_tiny(toml, results, "--blocks", "5000")]
+    command = [*NETDYNO, *run_tiny(toml, results, "--blocks", "5000")]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
         assert run.stdout is not None
@@ -202,7 +204,7 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: st
 
 def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path) -> None:
     results = tmp_path / "results"
-    command = [sys.executable, "-m", "netdyno", *run_tiny(toml, results, "--blocks", "3")]
+    command = [*NETDYNO, *run_tiny(toml, results, "--blocks", "3")]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
         assert run.stdout is not None
