@@ -186,37 +186,37 @@ def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monk
     assert json.loads(done.stdout.splitlines()[-1])["trials"]["failed"] == 2
 
 
-def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    command = [*NETDYNO, *run_tiny(toml, results, "--blocks", "5000")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
+def interrupt(command: Sequence[str], lines: int, **environment: str) -> tuple[int, str, str]:
+    """Ctrl-C after so many lines: exit code, what it printed from then on, and all its errors."""
+    more, pipe = {"PYTHONPATH": str(ROOT / "python")} | environment, subprocess.PIPE
+    with subprocess.Popen([*NETDYNO, *command], stdout=pipe, stderr=pipe, env=os.environ | more, text=True) as run:
         assert run.stdout is not None
-        for _ in range(4):
+        for _ in range(lines):
             run.stdout.readline()
         run.send_signal(signal.SIGINT)
         out, err = run.communicate()
-    assert run.returncode == 130, err
+    return run.returncode, out, err
+
+
+def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
+    code, out, err = interrupt(run_tiny(toml, tmp_path / "results", "--blocks", "5000"), 4)
+    assert code == 130, err
     assert "interrupted: " in err
     assert "Traceback" not in err
     assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
 
 
 def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path) -> None:
-    results = tmp_path / "results"
-    command = [*NETDYNO, *run_tiny(toml, results, "--blocks", "3")]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, text=True) as run:
-        assert run.stdout is not None
-        for _ in range(3):
-            run.stdout.readline()
-        run.send_signal(signal.SIGINT)
-        _, err = run.communicate()
+    results, windows = tmp_path / "results", tmp_path / "windows"
+    windows.write_text("2")  # in the third trial it is waited for
+    asked = run_tiny(toml, results, "--blocks", "3")
+    code, _, err = interrupt(asked, 3, FAKE_LOAD=f"hangs_after:{windows}")
+    assert code == 130, err
     (run_id,) = (path.name for path in results.iterdir())
     assert f"(to go on: ./netdyno resume {run_id})" in err
     done = netdyno("resume", run_id, "--results", str(results), "--json")
     assert done.returncode == 0, done.stderr
-    assert re.search(r"Going on after \d trials of 6", done.stderr)
+    assert "Going on after 2 trials of 6" in done.stderr
     assert "block 3/3 trial 6/6 (0:00 left)" in done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
     assert (said["run_id"], sum(said["trials"].values())) == (run_id, 6)  # valid or not, for a machine may be busy
