@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_canary import reading, trial
@@ -17,6 +18,7 @@ from netdyno import canary
 from netdyno.canary import Canary, command, faster, slower
 from netdyno.model import CanaryReadings, Pinning, Trial
 from netdyno.paths import build_dir, canary_path
+from netdyno.process import Process
 
 NOT_PINNED = Pinning(server=(), generator=(), note="not pinned: a test")
 SOON_S = 60
@@ -159,12 +161,21 @@ def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, mon
     assert readings(fake.beside(ran)).unread == ""
 
 
-def test_one_that_hangs_is_ended(tmp_path: Path, fake: Canary, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 1000\n")
-    monkeypatch.setattr(canary, "TIMEOUT_S", 0.5)
+def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    begun: list[int] = []
+
+    class Remembered(Process):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            begun.append(self.pid)
+
+    monkeypatch.setattr(canary, "Process", Remembered)
+    monkeypatch.setattr(canary, "TIMEOUT_S", 0.1)
     told = readings(fake.beside(ran))
-    assert told.unread == "the canary did not end within 0.5 s"
-    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+    assert told.unread == "the canary did not end within 0.1 s"
+    assert len(begun) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in begun)
 
 
 # --- the program ---------------------------------------------------------------------------------------------------
