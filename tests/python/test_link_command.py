@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import shlex
 import signal
 import subprocess
@@ -60,6 +59,19 @@ def entering(line: str) -> list[str]:
     return words[: words.index("./netdyno")]
 
 
+@contextmanager
+def somebody_there(line: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has entered one end, and stays."""
+    command = [*entering(line), "sh", "-c", "echo entered; exec sleep 1000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as left:
+        assert left.stdout is not None
+        try:
+            assert left.stdout.readline() == "entered\n"
+            yield left
+        finally:
+            left.kill()
+
+
 @pytest.mark.needs_build
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(number: signal.Signals) -> None:
@@ -73,23 +85,18 @@ def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(nu
         for line, address in ((serve, lan.SERVER_ADDRESS), (loads, lan.LOAD_ADDRESS)):
             shown = subprocess.run([*entering(line), "ip", "address"], check=True, capture_output=True, text=True)
             assert f"inet {address}/30" in shown.stdout
-        left = subprocess.Popen([*entering(serve), "sleep", "1000"])
-        made.send_signal(number)
-        said, _ = made.communicate(timeout=SOON_S)
-        assert made.returncode == 0
-        assert "netem" in measured or said.startswith("carried ")
-        assert left.wait(SOON_S) == -signal.SIGKILL  # who is still there ends with it
+        with somebody_there(serve) as left:
+            made.send_signal(number)
+            said, _ = made.communicate(timeout=SOON_S)
+            assert made.returncode == 0
+            assert "netem" in measured or said.startswith("carried ")
+            assert left.wait(SOON_S) == -signal.SIGKILL  # who is still there ends with it
 
 
 @pytest.mark.needs_build
 def test_kill_9_ends_whoever_is_there() -> None:
-    with link(["--delay", "1ms"]) as made:
-        serve = lines(made, 3)[-1]
-        left = subprocess.Popen([*entering(serve), "sleep", "1000"])
-        watched = os.pidfd_open(left.pid)
+    with link(["--delay", "1ms"]) as made, somebody_there(lines(made, 3)[-1]) as left:
         made.kill()
-        assert select.select([watched], [], [], SOON_S)[0]
-        os.close(watched)
         left.wait(SOON_S)
 
 
