@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.patience import eventually
 
 from netdyno import observe
 from netdyno.observe import Reading, Task, observation
@@ -208,10 +209,16 @@ def test_datagrams_that_found_no_room_are_counted_for_the_process_that_owns_the_
         before, kernel_before = observe.read_socket_drops(os.getpid()), observe.parse_counters(observe.take_kernel())
         for _ in range(100):
             writer.sendto(bytes(1000), reader.getsockname())
-        dropped = observe.read_socket_drops(os.getpid()) - before
+
+        def dropped() -> int:
+            return observe.read_socket_drops(os.getpid()) - before
+
+        # a busy kernel puts off what it does with what was sent (softirqs)
+        eventually(lambda: dropped() >= 50, lambda: f"{dropped()} of 100 are dropped")
+        at_least = dropped()
         kernel = observe.increase(kernel_before, observe.parse_counters(observe.take_kernel()))
-    assert 50 <= dropped < 100
-    assert kernel["UdpRcvbufErrors"] >= dropped
+    assert at_least < 100
+    assert kernel["UdpRcvbufErrors"] >= at_least
 
 
 def test_an_increase_is_per_counter() -> None:
