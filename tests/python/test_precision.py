@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import bench_script
 import numpy as np
 import pytest
 
 from netdyno import precision, stats
 from netdyno.blocks import EARLIEST_END, FIRST_LOOK, LOOKS
 from netdyno.stats import Pairs
-
-BENCH = Path(__file__).resolve().parents[2] / "bench" / "adaptive_precision.py"
 
 
 def pairs_of(differences: list[float]) -> Pairs:
@@ -36,13 +32,7 @@ def noisy(seed: int, count: int, spread: float, mean: float = 0.0) -> list[float
 
 @pytest.fixture(scope="module")
 def bench() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("adaptive_precision", BENCH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # its dataclasses look themselves up there
-    spec.loader.exec_module(module)
-    return module
+    return bench_script.load("adaptive_precision")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import shutil
@@ -14,23 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import bench_script
 import pytest
 
-from netdyno.paths import build_dir
+from netdyno.paths import ROOT, build_dir
 
-SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "wrk_cross_check.py"
+SCRIPT = ROOT / "bench" / "wrk_cross_check.py"
 
 
 @pytest.fixture(scope="module")
 def cross() -> ModuleType:
     """The script as a module."""
-    spec = importlib.util.spec_from_file_location("wrk_cross_check", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
+    return bench_script.load("wrk_cross_check")
 
 
 def blocks(cross: ModuleType, own: list[float], other: list[float]) -> list[dict[str, list[Any]]]:

@@ -1,0 +1,20 @@
+"""The scripts of bench/, to be tested like modules."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from types import ModuleType
+
+from netdyno.paths import ROOT
+
+
+def load(name: str) -> ModuleType:
+    """bench/<name>.py as a module; nothing of it is run but what stands at its top."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # its dataclasses look themselves up there
+    spec.loader.exec_module(module)
+    return module
