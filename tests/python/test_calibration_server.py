@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import pytest
+from programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
 from tests.golden import wire
 from tests.support.client import Client
 from tests.support.patience import eventually
@@ -24,11 +24,6 @@ from netdyno.contestants import by_name, discover
 pytestmark = pytest.mark.needs_build
 COMMAND = by_name(discover(), "calibration").command
 MS = 10**6
-
-
-def done(server: Server) -> Done:
-    """What it says at its end."""
-    return msgspec.convert(server.stop()["calibration"], Done)
 
 
 def ask(client: Client, count: int) -> list[bytes]:
@@ -134,33 +129,13 @@ def test_the_warm_up_is_left_out_of_the_delays() -> None:
 
 @pytest.mark.parametrize("workload", ["lines", "rpc"])
 def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
-    """Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice."""
-    faults = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
-    numbers = range(1, 46)
-    lost = {number for number in numbers if number % 10 == 0}
-    corrupted = {number for number in numbers if number % 15 == 0} - lost
-    twice = {number for number in numbers if number % 4 == 0} - lost - corrupted
-    asked = {
-        "lines": {number: b"line %d\n" % number for number in numbers},
-        "rpc": {number: wire.frame(wire.request(number, b"stamp")) for number in numbers},
-    }[workload]
-    right = asked if workload == "lines" else {n: wire.frame(wire.response(n, b"stamp")) for n in numbers}
-    with serving(COMMAND, "--workload", workload, *faults) as server:
+    say, wanted = spoken(workload)
+    with serving(COMMAND, "--workload", workload, *FAULTS) as server:
         with Client(server.address) as client:
-            client.send(b"".join(asked.values()))
+            client.send(b"".join(map(say, NUMBERS)))
             client.half_close()
-            said = client.rest()
-        told = done(server)
-    wanted = b""
-    for number in numbers:
-        answer = bytearray(right[number])
-        if number in corrupted:
-            answer[-2 if workload == "lines" else -1] ^= 0x80
-        wanted += bytes(answer) * (0 if number in lost else 2 if number in twice else 1)
-    assert said == wanted
-    assert (told.lost, told.corrupted, told.duplicated) == (len(lost), len(corrupted), len(twice))
-    assert told.arrived == 45
-    assert told.delay_actual_ns.count == 45 - len(lost) - len(corrupted)
+            assert client.rest() == b"".join(wanted)
+        expect_counted(done(server))
 
 
 def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
@@ -295,7 +270,4 @@ def test_a_core_that_is_not_there_is_told() -> None:
     ],
 )
 def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:
-    ended = run(COMMAND, option, value)
-    assert (ended.code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert option in ended.stderr
+    expect_refused(COMMAND, option, value)

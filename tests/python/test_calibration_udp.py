@@ -10,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from programmed import FAULTS, NUMBERS, done, expect_counted, expect_refused, spoken
 from tests.golden import wire
 from tests.messages.transport import Client
 from tests.messages.transports.udp import UdpClient
-from tests.support.server import Server, run, serving
+from tests.support.server import Server, serving
 
 from netdyno.calibrate.done import Done
 from netdyno.contestants import by_name, discover
@@ -29,11 +30,6 @@ def known(server: Server) -> Iterator[Client]:
     with UdpClient(server.address) as client:
         client.join()
         yield client
-
-
-def done(server: Server) -> Done:
-    """What it says at its end."""
-    return msgspec.convert(server.stop()["calibration"], Done)
 
 
 def test_an_answer_is_held_back_for_its_delay_and_holds_up_no_other() -> None:
@@ -68,33 +64,14 @@ def test_an_answer_that_is_due_sooner_overtakes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("workload", ["echo", "rpc"])
 def test_every_fault_is_carried_out_and_counted(workload: str) -> None:
-    """Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice. What makes
-    a client known has no fate."""
-    faults = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
-    numbers = range(1, 46)
-    lost = {number for number in numbers if number % 10 == 0}
-    corrupted = {number for number in numbers if number % 15 == 0} - lost
-    twice = {number for number in numbers if number % 4 == 0} - lost - corrupted
-    asked = {
-        "echo": {number: b"message %d\n" % number for number in numbers},
-        "rpc": {number: wire.frame(wire.request(number, b"stamp")) for number in numbers},
-    }[workload]
-    right = asked if workload == "echo" else {n: wire.frame(wire.response(n, b"stamp")) for n in numbers}
-    wanted = []
-    for number in numbers:
-        answer = bytearray(right[number])
-        if number in corrupted:
-            answer[-2 if workload == "echo" else -1] ^= 0x80
-        wanted += [bytes(answer)] * (0 if number in lost else 2 if number in twice else 1)
-    with serving(COMMAND, "--workload", workload, *faults) as server:
+    """What makes a client known has no fate."""
+    say, wanted = spoken(workload)
+    with serving(COMMAND, "--workload", workload, *FAULTS) as server:
         with known(server) as client:
-            for number in numbers:
-                client.send(asked[number])
+            for number in NUMBERS:
+                client.send(say(number))
             assert [client.receive() for _ in wanted] == wanted
-        told = done(server)
-    assert (told.lost, told.corrupted, told.duplicated) == (len(lost), len(corrupted), len(twice))
-    assert told.arrived == 45
-    assert told.delay_actual_ns.count == 45 - len(lost) - len(corrupted)
+        expect_counted(done(server))
 
 
 def test_a_stalled_server_answers_nobody_and_then_everybody() -> None:
@@ -148,7 +125,4 @@ def test_what_waits_is_bounded() -> None:
     ],
 )
 def test_a_bad_value_is_one_clear_line(option: str, value: str) -> None:
-    ended = run(COMMAND, option, value)
-    assert (ended.code, ended.stdout) == (2, "")
-    assert ended.stderr.count("\n") == 1
-    assert option in ended.stderr
+    expect_refused(COMMAND, option, value)
