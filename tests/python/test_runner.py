@@ -199,37 +199,34 @@ workload = "echo"
 """
 
 
-@pytest.mark.parametrize("lines", [1, 3, 4])
-def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path, fake_build: Path) -> None:
-    toml, results = tmp_path / "endless.toml", tmp_path / "results"
-    toml.write_text(ENDLESS)
-    command = [sys.executable, "-c", KILLED, str(fake_build), str(results), str(toml)]
+def kill_after(lines: int, experiment: str, folder: Path, build: Path) -> Path:
+    """kill -9 after the announcement and one line for each trial that is stored by then; the file that is left."""
+    toml, results = folder / "endless.toml", folder / "results"
+    toml.write_text(experiment)
+    command = [sys.executable, "-c", KILLED, str(build), str(results), str(toml)]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as harness:
         assert harness.stdout is not None
-        for _ in range(lines):  # the announcement, then one line per stored trial
+        for _ in range(lines):
             assert harness.stdout.readline()
         harness.send_signal(signal.SIGKILL)
     (run_id,) = store.run_ids(results)
-    run = store.load(results / run_id / store.FILE_NAME)
+    return results / run_id / store.FILE_NAME
+
+
+@pytest.mark.parametrize("lines", [1, 3, 4])
+def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path, fake_build: Path) -> None:
+    file = kill_after(lines, ENDLESS, tmp_path, fake_build)
+    run = store.load(file)
     assert len(run.trials) >= lines - 1
     assert run.finished_at is None
-    assert len(store.load_cells(results / run_id / store.FILE_NAME)) == 2000
+    assert len(store.load_cells(file)) == 2000
     assert all(trial.load is not None for trial in run.trials)  # valid or not, for a machine may be late
 
 
 def test_kill_9_leaves_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
-    toml, results = tmp_path / "endless.toml", tmp_path / "results"
-    toml.write_text(ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n")
-    command = [sys.executable, "-c", KILLED, str(fake_build), str(results), str(toml)]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as harness:
-        assert harness.stdout is not None
-        for _ in range(8):  # the announcement, two blocks, and a trial of the third
-            assert harness.stdout.readline()
-        harness.send_signal(signal.SIGKILL)
-    (run_id,) = store.run_ids(results)
-    trials = store.load(results / run_id / store.FILE_NAME).trials
+    experiment = ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n"
+    trials = store.load(kill_after(8, experiment, tmp_path, fake_build)).trials  # two blocks, and a trial of the third
     judged = [[has_canary_audit(one) for one in trials if one.block == block] for block in (1, 2, trials[-1].block)]
     assert judged[:2] == [[True] * 3] * 2
     assert len(set(judged[2])) == 1
