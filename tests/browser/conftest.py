@@ -1,4 +1,5 @@
-"""A headless Chromium and the report of the made-up run, once for all tests of this folder.
+"""A headless Chromium and the report of the made-up run, once for all tests of this folder, and gone after them: its
+hundred threads shall not run beside tests of what the machine does.
 
 The browser is Debian's; without it these tests are skipped with the reason, for the report itself needs none.
 """
@@ -26,7 +27,7 @@ ARGUMENTS = (
 )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     executable = shutil.which("chromium")
     if executable is None:
