@@ -17,7 +17,7 @@ from tests.support.client import Client
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
 
-from netdyno import hdr
+from netdyno import hdr, observe
 from netdyno.calibrate.done import Done
 from netdyno.contestants import by_name, discover
 
@@ -212,6 +212,7 @@ def test_a_witness_sees_when_nothing_runs() -> None:
     ):
         client.send(b"first\n")
         assert client.receive(6) == b"first\n"
+        eventually(lambda: has_looked(server.pid), "the witness never looks")
         os.kill(server.pid, signal.SIGSTOP)
         eventually(lambda: is_stopped(server.pid), "it goes on")
         stopped = time.monotonic()
@@ -227,6 +228,12 @@ def test_a_witness_sees_when_nothing_runs() -> None:
     assert longest.began_ns + longest.ns > 290 * MS
     assert told.look_ns == MS // 2
     assert all(pause.ns >= told.look_ns for pause in told.pauses)
+
+
+def has_looked(pid: int) -> bool:
+    """Every thread beside the main one has slept more often than its beginning can explain: it looks by now."""
+    tasks = observe.understand(observe.take(pid)).tasks
+    return len(tasks) > 1 and all(task.voluntary > 10 for tid, task in tasks.items() if tid != pid)
 
 
 def is_stopped(pid: int) -> bool:
