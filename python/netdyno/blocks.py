@@ -135,7 +135,7 @@ class Schedule:
     def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress) -> None:
         """`run` holds the trials that there are already; they are counted as done."""
         self._run = run
-        self._trials = list(run.all_trials)
+        self._trials = {_place(trial): trial for trial in run.all_trials}
         self._cells = list(planned)
         self._progress = progress
         for trial in run.all_trials:
@@ -145,31 +145,34 @@ class Schedule:
     def cells(self, keep: Callable[[Sequence[Cell]], None]) -> Iterator[Cell]:
         """Every cell that has no trial yet. `keep` is given the cells of a further block before the first of them is
         run, so that they are planned when they begin."""
-        done = {(trial.block, trial.position) for trial in self._trials}
-        yield from [cell for cell in self._cells if (cell.block, cell.position) not in done]
+        yield from [cell for cell in self._cells if _place(cell) not in self._trials]
         while further := self._further():
             keep(further)
             yield from further
 
     def add(self, trial: Trial) -> None:
         """What came of the cell that was given last."""
-        self._trials.append(trial)
+        self._trials[_place(trial)] = trial
         self._progress.add(trial)
 
     @property
     def trials(self) -> tuple[Trial, ...]:
         """Those that there are."""
-        return tuple(self._trials)
+        return tuple(self._trials.values())
 
-    def revise(self, judged: Sequence[Trial]) -> None:
-        """Trials that were judged later, each in the place of itself."""
-        places = {(one.block, one.position): one for one in judged}
-        self._trials = [places.get((one.block, one.position), one) for one in self._trials]
+    def revise(self, judged: Sequence[Trial]) -> tuple[Trial, ...]:
+        """Trials that were judged later, each in the place of itself: of a block that was cut short and gone on with,
+        for the second time. Returns those that were valid until now and are not any more."""
+        changes = [(self._trials[_place(trial)], trial) for trial in judged]
+        for was, now in changes:
+            self._trials[_place(now)] = now
+            self._progress.revise(was, now)
+        return tuple(now for was, now in changes if was.status == "valid" and now.status != "valid")
 
     def is_over(self, block: int) -> bool:
         """Whether every cell of a block has its trial."""
         planned = sum(cell.block == block for cell in self._cells)
-        return planned == sum(trial.block == block for trial in self._trials)
+        return planned == sum(trial.block == block for trial in self.trials)
 
     def _further(self) -> tuple[Cell, ...]:
         """The next block; empty where the run has come to its end."""
@@ -189,7 +192,7 @@ class Schedule:
             return []
         from netdyno import endings  # it needs the heavy libraries, and a run with a fixed number of blocks does not
 
-        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self._trials if not trial.twin))
+        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
         return [one for one in asked if endings.wants_more(run, one)]
 
     def _below_budget(self) -> list[Scenario]:
@@ -205,7 +208,7 @@ class Schedule:
         budget_s = self._run.experiment.time_budget_s
         if budget_s is None or not self._trials:
             return True
-        spent_s = sum(trial.seconds for trial in self._trials)
+        spent_s = sum(trial.seconds for trial in self.trials)
         return spent_s + spent_s / len(self._trials) * len(cells) <= budget_s
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
@@ -218,3 +221,8 @@ class Schedule:
             further += mine // max(blocks, 1) * (most(scenario) - blocks)
         more = max((most(scenario) - self._blocks(scenario) for scenario in still_open), default=0)
         self._progress.expect(len(self._cells), len(self._cells) + further, last + more)
+
+
+def _place(one: Cell | Trial) -> tuple[int, int]:
+    """Where in a run it stands."""
+    return one.block, one.position

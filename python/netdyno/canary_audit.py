@@ -151,11 +151,6 @@ def is_judged(trial: Trial) -> bool:
     return trial.status in ("failed", "skipped") or any(audit.name == NAME for audit in trial.audits)
 
 
-def struck_by(trial: Trial) -> bool:
-    """Whether this audit has struck the trial out, and no other."""
-    return [audit.name for audit in trial.audits if not audit.passed] == [NAME]
-
-
 def _audit(readings: CanaryReadings, median: Median | None) -> Audit:
     if readings.unread:
         return Audit(name="canary", passed=False, detail=f"how fast the machine was is not known: {readings.unread}")

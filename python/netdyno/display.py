@@ -36,10 +36,10 @@ class Progress:
         self.counts[trial.status] += 1
         self._spent_s += trial.seconds + (0.0 if trial.canary is None else CANARY_S)
 
-    def strike_out(self, trial: Trial) -> None:
-        """One that had been valid until its block ended."""
-        self.counts["valid"] -= 1
-        self.counts[trial.status] += 1
+    def revise(self, was: Trial, now: Trial) -> None:
+        """A trial that was judged after it had been added: it counts as what it is now."""
+        self.counts[was.status] -= 1
+        self.counts[now.status] += 1
 
     @property
     def done(self) -> int:

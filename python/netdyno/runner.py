@@ -187,8 +187,8 @@ def _run_cells(
 
     def revise(judged: Sequence[Trial]) -> None:
         stored.revise(judged)
-        schedule.revise(judged)
-        _tell_of_struck_out(judged, display, progress)
+        for struck_out in schedule.revise(judged):
+            display.trial_done(struck_out, progress)
 
     judge = canary_audit.Judge(bench.foreign_load, revise)
     for trial in schedule.trials:
@@ -215,14 +215,6 @@ def _run_cells(
     finally:
         display.close()
     return 0
-
-
-def _tell_of_struck_out(judged: Sequence[Trial], display: Display, progress: Progress) -> None:
-    """Of the trials that were valid until the canary had judged their block."""
-    for trial in judged:
-        if canary_audit.struck_by(trial):
-            progress.strike_out(trial)
-            display.trial_done(trial, progress)
 
 
 def _trace(

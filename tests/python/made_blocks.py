@@ -14,7 +14,7 @@ from netdyno import runner
 from netdyno.bench import Bench
 from netdyno.contestants import discover
 from netdyno.display import Progress
-from netdyno.model import Contestant, Experiment, Run, Scenario, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
 from netdyno.plan import Cell
 
 NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
@@ -22,21 +22,25 @@ RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
 
 
 class Silent:
-    """A display that remembers what was begun and how much was left at each trial."""
+    """A display that remembers what was begun, how much was left at each trial, what was told, and the progress."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.left: list[str] = []
+        self.told: list[Trial] = []
+        self.progress = Progress((), 0.0)
 
     def begin(self, text: str) -> None:
         self.begun.append(text)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
         self.left.append(progress.left_words())
+        self.progress = progress
 
     def throughput(self, completed: int, seconds: float) -> None: ...
 
-    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        self.told.append(trial)
 
     def note(self, text: str) -> None: ...
 
@@ -62,7 +66,13 @@ def asked(*names: str, **fields: object) -> Experiment:
     return experiment.with_each(contestants=NAMES, blocks=6, precision=0.05, **fields)
 
 
-def execute(experiment: Experiment, results: Path, build: Path, display: Silent | None = None) -> runner.Outcome:
+def execute(
+    experiment: Experiment,
+    results: Path,
+    build: Path,
+    display: Silent | None = None,
+    foreign_load: ForeignLoad = "count",
+) -> runner.Outcome:
     servers = [one for one in discover(build=build) if any(one.name in s.contestants for s in experiment.scenarios)]
     return runner.execute(
         experiment,
@@ -71,7 +81,7 @@ def execute(experiment: Experiment, results: Path, build: Path, display: Silent 
         build=build,
         argv=["netdyno", "run"],
         display=display or Silent(),
-        foreign_load="count",
+        foreign_load=foreign_load,
     )
 
 

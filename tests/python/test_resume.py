@@ -5,15 +5,18 @@ That it ends as if it had never been interrupted is tested in test_blocks.py and
 from __future__ import annotations
 
 import json
+import signal
 import sqlite3
 from pathlib import Path
 
 import pytest
 from made_blocks import Silent, asked, execute, trials_with
 
-from netdyno import differences, programs, resume, runner, store
+from netdyno import canary, differences, programs, resume, runner, store
+from netdyno.bench import Bench
 from netdyno.errors import UserError
-from netdyno.model import Contestant
+from netdyno.model import Contestant, Scenario, Trial
+from netdyno.plan import Cell
 
 
 @pytest.fixture
@@ -114,6 +117,40 @@ def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_b
     assert resume._foreign_load(store.load(cut)) == "count"
     pretend(cut, "foreign_load", "nonsense")
     assert resume._foreign_load(store.load(cut)) == "strike-out"
+
+
+def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what_changed(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first two of its six trials stand out, and the other four once the machine is as fast again."""
+    measure = trials_with({"echo": 0.1})
+
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        if cell.position == 6:
+            signal.raise_signal(signal.SIGINT)
+        return measure(cell, scenario, contestant, bench)
+
+    speeds = tmp_path / "speeds"
+    speeds.write_text("1 1  1 0.5")
+    monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
+    monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+    monkeypatch.setattr(runner, "run_trial", interrupted)
+    one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
+    path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / store.FILE_NAME
+    assert statuses(path) == ["struck_out"] * 2 + ["valid"] * 4
+
+    speeds.write_text("1")
+    monkeypatch.setattr(runner, "run_trial", measure)
+    display = Silent()
+    resume.resume(path, build=fake_build, display=display, anyway=False)
+    assert statuses(path) == ["valid"] + ["struck_out"] * 5 + ["valid"] * 4
+    assert dict(display.progress.counts) == {"valid": 5, "struck_out": 5}
+    assert [one.position for one in display.told] == [6, 7, 8, 9, 2, 3, 4, 5]
+    assert [one.status for one in display.told] == ["valid"] * 4 + ["struck_out"] * 4
+
+
+def statuses(path: Path) -> list[str]:
+    return [trial.status for trial in store.load(path).trials]
 
 
 # --- what differs ------------------------------------------------------------------------------------------------
