@@ -16,7 +16,7 @@ from netdyno import contestants, differences, experiment, runner, store, traced,
 from netdyno.canary import Canary
 from netdyno.display import Display
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, ForeignLoad, Run
+from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Trace
 from netdyno.paths import canary_path
 from netdyno.store import Environment, Store
 
@@ -61,7 +61,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
         display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
         named = {server.name: server for server in servers}
         beside = Canary(canary_path(build), bench.pinning, path.parent)
-        to_trace = traced.tasks(asked, named, bench.clients, "auto" if not run.traced else "never")
+        to_trace = traced.missing(traced.tasks(asked, named, bench.clients, _trace(run)), run.traced)
         interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace)
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
@@ -91,3 +91,9 @@ def _foreign_load(run: Run) -> ForeignLoad:
     """What the run began with; one that was stored before it was recorded struck such trials out."""
     recorded = run.environment.get("foreign_load")
     return cast(ForeignLoad, recorded) if recorded in get_args(ForeignLoad) else "strike-out"
+
+
+def _trace(run: Run) -> Trace:
+    """What the run began with; of one that was stored before it was recorded nobody knows, and it takes the default."""
+    recorded = run.environment.get("trace")
+    return cast(Trace, recorded) if recorded in get_args(Trace) else "auto"

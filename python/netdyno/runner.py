@@ -85,6 +85,7 @@ def execute(
         progress=display.throughput,
         foreign_load=foreign_load,
     )
+    found |= {"trace": trace}
     write_environment(folder, found)
     run = Run(
         run_id=run_id,

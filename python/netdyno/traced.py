@@ -76,6 +76,12 @@ def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Tas
     ]
 
 
+def missing(some: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
+    """Those that nothing is stored of yet, of a run that is gone on with. Pure."""
+    known = {(one.scenario, one.contestant) for one in done}
+    return tuple(one for one in some if (one.scenario.name, one.contestant) not in known)
+
+
 def seconds(some: Sequence[Task]) -> float:
     """The expected length of all of them. Pure."""
     return sum(

@@ -14,7 +14,7 @@ from netdyno import runner
 from netdyno.bench import Bench
 from netdyno.contestants import discover
 from netdyno.display import Progress
-from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trace, Trial
 from netdyno.plan import Cell
 
 NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
@@ -72,6 +72,7 @@ def execute(
     build: Path,
     display: Silent | None = None,
     foreign_load: ForeignLoad = "count",
+    trace: Trace = "auto",
 ) -> runner.Outcome:
     servers = [one for one in discover(build=build) if any(one.name in s.contestants for s in experiment.scenarios)]
     return runner.execute(
@@ -82,6 +83,7 @@ def execute(
         argv=["netdyno", "run"],
         display=display or Silent(),
         foreign_load=foreign_load,
+        trace=trace,
     )
 
 

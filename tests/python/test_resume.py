@@ -10,12 +10,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from made_blocks import Silent, asked, execute, trials_with
+from made_blocks import NAMES, Silent, asked, execute, trials_with
 
-from netdyno import canary, differences, programs, resume, runner, store
+from netdyno import canary, differences, programs, resume, runner, store, traced
 from netdyno.bench import Bench
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Scenario, Trial
+from netdyno.model import Contestant, Scenario, Traced, Trial
 from netdyno.plan import Cell
 
 
@@ -151,6 +151,59 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
 
 def statuses(path: Path) -> list[str]:
     return [trial.status for trial in store.load(path).trials]
+
+
+# --- what is traced beside the trials ----------------------------------------------------------------------------
+
+
+def made_trace(task: traced.Task, *_: object) -> Traced:
+    """In place of what starts programs."""
+    reason = task.reason or "made"
+    return Traced(scenario=task.scenario.name, contestant=task.contestant, levels=task.levels, reason=reason)
+
+
+def reasons(path: Path) -> list[tuple[str, str]]:
+    return [(one.contestant, one.reason.partition(" of a run's time")[0]) for one in store.load(path).traced]
+
+
+def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_nothing_twice(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(task: traced.Task, *_: object) -> Traced:
+        if task.contestant == NAMES[1]:
+            signal.raise_signal(signal.SIGINT)
+        return made_trace(task)
+
+    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+    monkeypatch.setattr(traced, "_traced", interrupted)
+    outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build, trace="always")
+    path = outcome.folder / store.FILE_NAME
+    assert (outcome.interrupted, reasons(path)) == (130, [(NAMES[0], "made")])
+    monkeypatch.setattr(traced, "_traced", made_trace)
+    go_on(path, fake_build)
+    assert reasons(path) == [(name, "made") for name in NAMES]
+    assert store.load(path).finished_at is not None
+
+
+TOO_LONG = "tracing may take 10%"
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [("always", ["made"] * 2), ("never", []), ("auto", [TOO_LONG] * 2), ("", [TOO_LONG] * 2)],
+)
+def test_whether_system_calls_are_traced_stays_as_it_began(
+    wish: str, expected: list[str], cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was wished for in a run that was stored before this was recorded."""
+    with sqlite3.connect(cut) as connection:
+        connection.execute("DELETE FROM traced")
+        connection.execute("UPDATE run SET environment = json_remove(environment, '$.trace')")
+    if wish:
+        pretend(cut, "trace", wish)
+    monkeypatch.setattr(traced, "_traced", made_trace)
+    go_on(cut, fake_build)
+    assert [reason for _, reason in reasons(cut)] == expected
 
 
 # --- what differs ------------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert "2 blocks of 4 trials (2 contestants) over loopback, about 0:0" in recorder.begun[0]
     assert recorder.closed == 1
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
-    assert run.environment["foreign_load"] == "count"
+    assert (run.environment["foreign_load"], run.environment["trace"]) == ("count", "auto")
     assert outcome.interrupted == 0
 
 
