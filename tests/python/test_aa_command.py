@@ -76,6 +76,19 @@ def test_the_exit_code_says_whether_it_is_too_often(
     assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
 
 
+def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    wished: list[run_command.Wishes] = []
+
+    def carry_out(wishes: run_command.Wishes, *_: object) -> run_command.Done:
+        wished.append(wishes)
+        return run_command.Done(exit_code=1, line={}, analysis=None)
+
+    monkeypatch.setattr(run_command, "carry_out", carry_out)
+    main(["aa"])
+    (wishes,) = wished
+    assert (wishes.experiment, wishes.trace) == ("aa", "never")
+
+
 def test_too_few_blocks_for_any_verdict_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["aa", "--blocks", "5"]) == 2
     assert "--blocks" in capsys.readouterr().err
