@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -135,11 +136,14 @@ class Schedule:
     def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress) -> None:
         """`run` holds the trials that there are already; they are counted as done."""
         self._run = run
-        self._trials = {_place(trial): trial for trial in run.all_trials}
-        self._cells = list(planned)
+        self._trials: dict[tuple[int, int], Trial] = {}
+        self._cells: list[Cell] = []
+        self._left: Counter[int] = Counter()
+        """Of each block, how many of its cells have no trial yet."""
         self._progress = progress
+        self._plan(planned)
         for trial in run.all_trials:
-            progress.add(trial)
+            self.add(trial)
         self._expect(self._below_budget())
 
     def cells(self, keep: Callable[[Sequence[Cell]], None]) -> Iterator[Cell]:
@@ -151,8 +155,9 @@ class Schedule:
             yield from further
 
     def add(self, trial: Trial) -> None:
-        """What came of the cell that was given last."""
+        """What came of a planned cell that had no trial yet."""
         self._trials[_place(trial)] = trial
+        self._left[trial.block] -= 1
         self._progress.add(trial)
 
     @property
@@ -171,8 +176,11 @@ class Schedule:
 
     def is_over(self, block: int) -> bool:
         """Whether every cell of a block has its trial."""
-        planned = sum(cell.block == block for cell in self._cells)
-        return planned == sum(trial.block == block for trial in self.trials)
+        return self._left[block] == 0
+
+    def _plan(self, cells: Sequence[Cell]) -> None:
+        self._cells += cells
+        self._left.update(cell.block for cell in cells)
 
     def _further(self) -> tuple[Cell, ...]:
         """The next block; empty where the run has come to its end."""
@@ -181,7 +189,7 @@ class Schedule:
         further = next_block(self._run.experiment, still_open, number, plan.with_twins(self._cells))
         if not self._is_in_time(further):
             still_open, further = [], ()
-        self._cells += further
+        self._plan(further)
         self._expect(still_open)
         return further
 

@@ -9,18 +9,20 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 from made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
-from made_claims import claims_run
+from made_claims import claims_run, made_trial
 from rich.console import Console
 
 from netdyno import blocks, endings, experiment, plan, report, resume, runner, store
 from netdyno.analysis import analyse
 from netdyno.bench import Bench
+from netdyno.display import Progress
 from netdyno.errors import UserError
 from netdyno.findings import Ending
 from netdyno.model import Budget, Contestant, Run, Scenario, Trial
@@ -275,6 +277,41 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     whole = execute(asked("echo"), tmp_path / "whole", fake_build)
     assert as_measured(store.load(file)) == as_measured(load(whole))
     assert store.load_cells(file) == store.load_cells(whole.folder / store.FILE_NAME)
+
+
+class CountedCell:
+    """A cell, and how often anybody has looked at any of them."""
+
+    looks = 0
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+
+    def __getattr__(self, name: str) -> object:
+        CountedCell.looks += 1
+        return getattr(self._cell, name)
+
+
+def made_of(cell: Cell, scenario: Scenario) -> Trial:
+    return msgspec.structs.replace(
+        made_trial(scenario, cell.block, cell.contestant, cell.levels, {}), position=cell.position
+    )
+
+
+def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> None:
+    """Who goes on with a run asks it of every trial that there is, and a plan may have thousands of cells."""
+    one = asked("echo").with_each(precision=None)
+    planned = plan.plan(one)
+    trials = tuple(made_of(cell, one.scenarios[0]) for cell in planned)
+    run = Run(run_id="r", experiment=one, started_at="", finished_at=None, environment={}, trials=trials[:3])
+    cells = cast(Sequence[Cell], [CountedCell(cell) for cell in planned])
+    schedule = blocks.Schedule(run, cells, Progress(planned, 1.0))
+    before = CountedCell.looks
+    assert before > 0
+    assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, False, False]
+    schedule.add(trials[3])
+    assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, True, False]
+    assert CountedCell.looks == before
 
 
 # --- what it says at its end -------------------------------------------------------------------------------------
