@@ -14,6 +14,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from netdyno import transports, words
+from netdyno.capacity.scenario import coordinates
+from netdyno.levels import level_key
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
 from netdyno.options import MOST_THREADS, Settings, check_connections, settings
 from netdyno.server_options import added_options
@@ -192,32 +194,40 @@ def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple
     ]
 
 
+class _Unit(NamedTuple):
+    """What one A/A comparison takes: a figure's cells, which for a capacity are all rates, and their seconds."""
+
+    costs: list[tuple[Kind, float]]
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, seconds in self.costs)
+
+
 def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
     """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
-    ranking, nothing with so few blocks that no verdict could come of it, and nothing whose metric takes several
-    cells."""
+    ranking, and nothing with so few blocks that no verdict could come of it."""
     costs = _costs(experiment, servers, clients)
     share = experiment.aa_share
     left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
-    blocks = {scenario.name: scenario.blocks for scenario in experiment.scenarios}
-    searched = {scenario.name for scenario in experiment.scenarios if scenario.metric == "capacity"}
-    waiting = [
-        (kind, seconds)
-        for kind, seconds in costs
-        if blocks[kind.scenario] >= FEWEST_BLOCKS
-        and kind.scenario not in searched
-        and not servers[kind.contestant].manifest.apart
-    ]
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    units: dict[tuple[str, str, str], _Unit] = {}
+    for kind, seconds in costs:
+        scenario = scenarios[kind.scenario]
+        if scenario.blocks >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart:
+            of = kind.scenario, kind.contestant, level_key(coordinates(scenario, kind.levels))
+            units.setdefault(of, _Unit([])).costs.append((kind, seconds))
+    waiting = list(units.items())
     random.Random(f"A/A {experiment.seed}").shuffle(waiting)
     chosen: list[tuple[Kind, float]] = []
     of_scenario, of_contestant = Counter[str](), Counter[str]()
-    while waiting := [one for one in waiting if one[1] <= left_s]:
-        kind, seconds = min(waiting, key=lambda one: (of_scenario[one[0].scenario], of_contestant[one[0].contestant]))
-        waiting.remove((kind, seconds))
-        chosen.append((kind, seconds))
-        left_s -= seconds
-        of_scenario[kind.scenario] += 1
-        of_contestant[kind.contestant] += 1
+    while waiting := [one for one in waiting if one[1].seconds <= left_s]:
+        of, unit = min(waiting, key=lambda one: (of_scenario[one[0][0]], of_contestant[one[0][1]]))
+        waiting.remove((of, unit))
+        chosen += unit.costs
+        left_s -= unit.seconds
+        of_scenario[of[0]] += 1
+        of_contestant[of[1]] += 1
     return chosen
 
 

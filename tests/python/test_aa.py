@@ -9,7 +9,9 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
+import made_capacity
 import made_twins
+import numpy as np
 import pytest
 from made_charts import charts_run
 from made_claims import claims_run
@@ -232,7 +234,7 @@ def test_too_few_pairs_are_no_rate_of_zero() -> None:
     [
         (0.0, 9, True, "this run gave it no share of its time"),
         (0.05, 1, True, "a comparison needs 6 blocks, and this run had 1 at most"),
-        (0.05, 9, True, "too small: 5% of its time are less than one more trial in each block"),
+        (0.05, 9, True, "too small: 5% of its time are less than one comparison takes"),
         (0.05, 9, False, "the run was interrupted before its first"),
     ],
 )
@@ -240,6 +242,28 @@ def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int,
     one = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
     run = replace(made_twins.measured(one, ()), finished_at="2026-01-01" if finished else None)
     assert speech.sentence(made_twins.judged(run)) == f"No A/A control: {why}."
+
+
+@pytest.mark.parametrize(("rates", "different"), [(1, 0), (1.25, 1)])
+def test_a_capacity_and_that_of_its_twin_are_one_comparison(rates: float, different: int) -> None:
+    """Where the second meets the promise as the first does at a rate a quarter higher, it is told apart."""
+    run = made_capacity.experiment_run()
+    first = [trial for trial in run.trials if trial.contestant == "middle"]
+
+    def twin(trial: Trial) -> Trial:
+        assert trial.load is not None
+        rate = float(trial.levels["rate"]) / rates
+        random = np.random.default_rng(1000 * trial.block + trial.position)
+        made = made_capacity.load("middle", rate, 1.0, random)
+        plan = replace(made.plan, rate_hz=trial.load.plan.rate_hz)
+        requests = replace(made.requests, per_second=made.requests.per_second * rates)
+        return replace(trial, twin=True, load=replace(made, plan=plan, requests=requests))
+
+    found = analyse(replace(run, twins=tuple(twin(trial) for trial in first))).control
+    (one,) = found.comparisons
+    assert (one.contestant, one.level) == ("middle", f"{run.experiment.scenarios[0].connections} connections")
+    assert one.comparison.blocks == one.comparison.pairs == run.experiment.blocks
+    assert found.different.count == different
 
 
 def as_text(analysis: Analysis) -> str:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from netdyno import experiment as experiments
 from netdyno import stats
 from netdyno.errors import UserError
-from netdyno.model import Experiment, Scenario
+from netdyno.model import Experiment, Scenario, type_level
 from netdyno.plan import FEWEST_BLOCKS, Kind, estimate_seconds, plan, twice
 
 
@@ -75,6 +75,21 @@ def test_nothing_is_run_twice_that_nothing_could_be_told_of() -> None:
     wrong = servers("ab") | {"c": contestant("c", unsafe="it races"), "d": contestant("d", unranked="a tool")}
     absent = {"e": replace(contestant("e"), available=False, why_not="not found")}
     assert {kind.contestant for kind in twice(asked(0.5), wrong | absent)} == {"a", "b"}
+
+
+def test_of_a_capacity_all_rates_are_run_twice_or_none() -> None:
+    rates: tuple[type_level, ...] = (1000, 2000, 4000)
+    factors: dict[str, tuple[type_level, ...]] = {"rate": rates, "connections": (1, 10)}
+    scenario = Scenario(
+        name="s", workload="echo", arrivals="poisson", metric="capacity", slo="p99<5ms", factors=factors
+    )
+    one = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("ab"), blocks=8)
+    for share, units in ((0.19, 0), (0.21, 1), (0.35, 2), (0.5, 4)):  # of four, a fifth of the time for the first
+        chosen = twice(replace(one, aa_share=share), servers("ab"))
+        wanted = Counter((kind.contestant, kind.levels["connections"]) for kind in chosen)
+        assert len(wanted) == units
+        assert set(wanted.values()) <= {len(rates)}
+        assert len({str(kind) for kind in chosen}) == len(chosen)
 
 
 def test_a_scenario_of_fewer_blocks_has_its_twins_in_those() -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from netdyno import stats, words
 from netdyno.aa.found import AA, Control
+from netdyno.capacity.scenario import coordinates
 from netdyno.levels import level_key, level_label
 from netdyno.model import Run, Scenario
 from netdyno.plan import FEWEST_BLOCKS
@@ -35,8 +36,8 @@ def _of_scenario(run: Run, scenario: Scenario, read: Read) -> list[AA]:
     """In the order of contestants and loads, not yet judged; without a pair where all trials of one side were set
     aside."""
     planned = {
-        (twin.contestant, level_key(twin.levels)): level_label(scenario, twin.levels)
-        for twin in run.twins
+        (twin.contestant, level_key(at)): level_label(scenario, at)
+        for twin, at in ((twin, coordinates(scenario, twin.levels)) for twin in run.twins)
         if twin.scenario == scenario.name
     }
     if not planned:
@@ -75,4 +76,4 @@ def _why_none(run: Run) -> str:
         return f"a comparison needs {FEWEST_BLOCKS} blocks, and this run had {run.experiment.blocks} at most"
     if run.finished_at is None:
         return "the run was interrupted before its first"
-    return f"too small: {words.share(share)} of its time are less than one more trial in each block"
+    return f"too small: {words.share(share)} of its time are less than one comparison takes"

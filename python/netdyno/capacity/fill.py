@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from netdyno import words
 from netdyno.capacity import slo, threshold
 from netdyno.capacity.judge import Verdict, judge
 from netdyno.capacity.knee import knee
-from netdyno.capacity.scenario import CAPACITY, RATE
+from netdyno.capacity.scenario import CAPACITY, RATE, coordinates
 from netdyno.capacity.search import Answer, Search
 from netdyno.capacity.sentence import sentence
 from netdyno.capacity.slo import Objective
 from netdyno.findings import CapacityCurve, CapacityFindings, RatePoint
 from netdyno.levels import level_key, level_label
-from netdyno.model import Run, Scenario, Trial, type_level
+from netdyno.model import Run, Scenario, Trial
 from netdyno.stats import Samples
 
 Judged = tuple[Trial, Verdict]
@@ -105,7 +105,7 @@ def _by_block(run: Run, scenario: Scenario, name: str) -> dict[tuple[int, str], 
             value = term.value(trial.load) if term else math.nan
             latency = value if math.isfinite(value) else None
             one = threshold.Measured(float(trial.levels[RATE]), verdict.outcome == "held", latency)
-            found.setdefault((trial.block, _level(trial.levels)), []).append(one)
+            found.setdefault((trial.block, level_key(coordinates(scenario, trial.levels))), []).append(one)
     return {key: threshold.capacity(each, term.limit if term else None) for key, each in found.items()}
 
 
@@ -142,11 +142,6 @@ def _said(run: Run, scenario: Scenario, names: Sequence[str], objective: Objecti
     return f"{sentence(names[0], objective, *answer)}."
 
 
-def _level(levels: Mapping[str, type_level]) -> str:
-    """The combination without the rate."""
-    return level_key({name: value for name, value in levels.items() if name != RATE})
-
-
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
@@ -154,11 +149,11 @@ def _curves(run: Run, scenario: Scenario, name: str, objective: Objective) -> It
     """One for each combination of the other levels."""
     groups: dict[str, list[Judged]] = {}
     for trial, verdict in _judged(run, scenario, name):
-        groups.setdefault(_level(trial.levels), []).append((trial, verdict))
+        groups.setdefault(level_key(coordinates(scenario, trial.levels)), []).append((trial, verdict))
     capacities = _by_block(run, scenario, name)
     for level, judged in groups.items():
         points = tuple(_points(judged, objective))
-        others = {key: value for key, value in judged[0][0].levels.items() if key != RATE}
+        others = coordinates(scenario, judged[0][0].levels)
         of_blocks = [one for (_, at), one in capacities.items() if at == level]
         drawn = [(point.rate_hz, value) for point in points if (value := point.latency_ns) is not None]
         yield CapacityCurve(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from netdyno.capacity import slo
 from netdyno.errors import UserError
-from netdyno.model import Scenario
+from netdyno.model import Scenario, type_level
 
 CAPACITY = "capacity"
 RATE = "rate"
 """The factor along which capacity is looked for."""
+
+
+def coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:
+    """The levels at which a figure of the scenario's metric stands: all of a trial's, but a capacity is found among the
+    rates and has none."""
+    return {name: level for name, level in levels.items() if scenario.metric != CAPACITY or name != RATE}
 
 
 def check_capacity(scenario: Scenario, where: str) -> None:
