@@ -650,7 +650,7 @@ class Experiment(Frozen):
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
     time_budget_s: float | None = None
-    """Of the command line, for a run that asks for a precision: no block begins that would end later (blocks.py)."""
+    """Of the command line, for a run that asks for a precision: no block begins that would end later (schedule.py)."""
     capacity: CapacityPlan | None = None
     """Of a run that is a search, whose rates follow from what it finds."""
 

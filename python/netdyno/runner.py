@@ -34,6 +34,7 @@ from netdyno.display import Display, Progress
 from netdyno.errors import UserError, did_you_mean
 from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trace, Trial
 from netdyno.paths import canary_path, generator_path
+from netdyno.schedule import Schedule
 from netdyno.trial import run_trial
 from netdyno.units import format_clock
 
@@ -164,7 +165,7 @@ def carry_out(
     experiment = run.experiment
     trial_s = plan.estimate_seconds(experiment, servers, bench.clients) / max(len(cells), 1)
     progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
-    schedule = blocks.Schedule(run, cells, progress)
+    schedule = Schedule(run, cells, progress)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     interrupted = _run_cells(schedule, scenarios, servers, bench, canary, stored, display, progress)
     interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
@@ -174,7 +175,7 @@ def carry_out(
 
 
 def _run_cells(
-    schedule: blocks.Schedule,
+    schedule: Schedule,
     scenarios: Mapping[str, Scenario],
     servers: plan.Named,
     bench: Bench,

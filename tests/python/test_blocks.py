@@ -28,6 +28,7 @@ from netdyno.findings import Ending
 from netdyno.model import Budget, Contestant, Run, Scenario, Trial
 from netdyno.paths import ROOT
 from netdyno.plan import Cell
+from netdyno.schedule import Schedule
 from netdyno.table import render
 
 Spread = Callable[..., None]
@@ -305,7 +306,7 @@ def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> 
     trials = tuple(made_of(cell, one.scenarios[0]) for cell in planned)
     run = Run(run_id="r", experiment=one, started_at="", finished_at=None, environment={}, trials=trials[:3])
     cells = cast(Sequence[Cell], [CountedCell(cell) for cell in planned])
-    schedule = blocks.Schedule(run, cells, Progress(planned, 1.0))
+    schedule = Schedule(run, cells, Progress(planned, 1.0))
     before = CountedCell.looks
     assert before > 0
     assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, False, False]
