@@ -86,17 +86,7 @@ def execute(
         progress=display.throughput,
         foreign_load=foreign_load,
     )
-    found |= {"trace": trace}
-    write_environment(folder, found)
-    run = Run(
-        run_id=run_id,
-        experiment=experiment,
-        started_at=store.utc_now(),
-        finished_at=None,
-        environment=found,
-        trials=(),
-        about=codesize.describe(servers, clients),
-    )
+    run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
     with store.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
         display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
@@ -143,6 +133,27 @@ def set_up(
         foreign_load=foreign_load,
     )
     return bench, found
+
+
+def begun(
+    run_id: str,
+    folder: Path,
+    experiment: Experiment,
+    found: store.Environment,
+    servers: Sequence[Contestant],
+    clients: Sequence[Contestant] = (),
+) -> Run:
+    """A run before its first trial; its environment stands in its folder."""
+    write_environment(folder, found)
+    return Run(
+        run_id=run_id,
+        experiment=experiment,
+        started_at=store.utc_now(),
+        finished_at=None,
+        environment=found,
+        trials=(),
+        about=codesize.describe(servers, clients),
+    )
 
 
 def write_environment(folder: Path, found: store.Environment) -> None:

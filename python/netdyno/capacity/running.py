@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno import canary_audit, codesize, plan, store
+from netdyno import canary_audit, plan, store
 from netdyno.bench import Bench, unwatched
 from netdyno.canary import Canary
 from netdyno.capacity import slo
@@ -17,9 +17,9 @@ from netdyno.capacity.judge import Verdict, judge
 from netdyno.capacity.scenario import RATE
 from netdyno.capacity.search import Answer, Search
 from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trial
+from netdyno.model import Contestant, Experiment, ForeignLoad, Scenario, Trial
 from netdyno.paths import canary_path
-from netdyno.runner import Interrupted, check, create_folder, set_up, signals_raise, write_environment
+from netdyno.runner import Interrupted, begun, check, create_folder, set_up, signals_raise
 from netdyno.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
@@ -58,16 +58,7 @@ def execute(
     bench, found = set_up(
         experiment, [server], clients=(), build=build, folder=folder, progress=unwatched, foreign_load=foreign_load
     )
-    write_environment(folder, found)
-    run = Run(
-        run_id=run_id,
-        experiment=experiment,
-        started_at=store.utc_now(),
-        finished_at=None,
-        environment=found,
-        trials=(),
-        about=codesize.describe([server], ()),
-    )
+    run = begun(run_id, folder, experiment, found, [server])
     with store.Store.create(folder, run, argv, ()) as stored:
         beside = Canary(canary_path(build), bench.pinning, folder)
         answer, why, interrupted = _search(experiment, server, bench, beside, stored, show)
