@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
+#include <string>
 #include <string_view>
 
 namespace netdyno {
@@ -17,8 +17,8 @@ struct Stamp {
 
 inline constexpr std::size_t min_stamp_size = 28;
 
-/// Fills `out` (at least min_stamp_size bytes) with the text of a stamp: identity, checksum, padding.
-void write_stamp(const Stamp& stamp, std::span<char> out);
+/// Appends the text of a stamp in `size` bytes, min_stamp_size or more: identity, checksum, padding.
+void append_stamp(const Stamp& stamp, std::size_t size, std::string& out);
 
 /// Nothing when `text` is no stamp or its checksum is wrong.
 std::optional<Stamp> read_stamp(std::string_view text);

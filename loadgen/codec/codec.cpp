@@ -6,12 +6,6 @@
 
 namespace netdyno::load {
 
-void append_stamp(const Stamp& stamp, std::size_t size, std::string& out) {
-  const std::size_t at = out.size();
-  out.resize(at + size);
-  write_stamp(stamp, {out.data() + at, size});
-}
-
 void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t reply_size, ReplySink& sink) {
   const auto stamp = text.size() == stamp_size ? read_stamp(text) : std::nullopt;
   if (stamp) {

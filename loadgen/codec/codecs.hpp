@@ -10,9 +10,6 @@ std::unique_ptr<Codec> make_rpc_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_chat_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan);
 
-/// Appends a stamp of `size` bytes.
-void append_stamp(const Stamp& stamp, std::size_t size, std::string& out);
-
 /// Tells `sink` about one reply of `reply_size` bytes that carries `text` where the stamp belongs.
 void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t reply_size, ReplySink& sink);
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/stamp.hpp"
 #include "loadgen/audits.hpp"
 #include "loadgen/run.hpp"
 
@@ -42,6 +43,13 @@ inline const Audit& find(const std::vector<Audit>& audits, const std::string& na
 }
 
 inline bool passed(const std::vector<Audit>& audits, const std::string& name) { return find(audits, name).passed; }
+
+/// A message of `echo`, as the generator sends it.
+inline std::string stamped_line(const Stamp& stamp, std::size_t size) {
+  std::string line;
+  append_stamp(stamp, size - 1, line);
+  return line + '\n';
+}
 
 inline bool every_tenth(int message) { return message % 10 == 5; }
 

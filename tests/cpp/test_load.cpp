@@ -80,7 +80,7 @@ TEST(Load, CountsEveryCorruptMessage) {
 
 TEST(Load, CountsAMessageOfAnotherClientAsCorrupt) {
   const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
-    if (every_tenth(message)) write_stamp({1, static_cast<std::uint64_t>(message)}, {line.data(), line.size() - 1});
+    if (every_tenth(message)) line = stamped_line({1, static_cast<std::uint64_t>(message)}, line.size());
     return {line};
   });
   EXPECT_EQ(f.messages.corrupt, 10U);
@@ -89,7 +89,7 @@ TEST(Load, CountsAMessageOfAnotherClientAsCorrupt) {
 
 TEST(Load, CountsAMessageThatWasNeverSentAsCorrupt) {
   const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
-    if (every_tenth(message)) write_stamp({0, 1000}, {line.data(), line.size() - 1});
+    if (every_tenth(message)) line = stamped_line({0, 1000}, line.size());
     return {line};
   });
   EXPECT_EQ(f.messages.corrupt, 10U);

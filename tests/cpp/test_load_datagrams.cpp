@@ -136,12 +136,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Damage{"AThousandBytesMore", [](std::string text) { return text + std::string(1000, 'x'); }},
                     Damage{"AnotherMessageBehindIt", [](std::string text) { return text + text; }},
                     Damage{"TheStampOfAnotherClient",
-                           [](std::string text) {
-                             return write_stamp({9, 5}, {text.data(), text.size() - 1}), text;
+                           [](const std::string& text) {
+                             return stamped_line({9, 5}, text.size());
                            }},
                     Damage{"AMessageThatWasNeverSent",
-                           [](std::string text) {
-                             return write_stamp({0, 900}, {text.data(), text.size() - 1}), text;
+                           [](const std::string& text) {
+                             return stamped_line({0, 900}, text.size());
                            }},
                     Damage{"ABrokenControlMessage", [](const std::string&) { return std::string(16, '\0'); }}),
     [](const auto& test) { return std::string{test.param.name}; });
