@@ -1,34 +1,26 @@
 #include "loadgen/flight.hpp"
 
-#include <algorithm>
+#include <utility>
 
 namespace netdyno::load {
 
-void Flight::intend(Nanos at_time) {
-  if (size_ == capacity()) grow();
-  at(first_ + size_) = {at_time, 0};
-  ++size_;
-  ++unsent_;
-}
-
-Nanos Flight::send(Nanos at_time) {
-  Times& times = at(next_to_send());
-  times.sent = at_time;
-  --unsent_;
-  return times.intended;
-}
-
-std::optional<Flight::Answered> Flight::answer(std::uint64_t sequence) {
+std::optional<Flight::Answered> Flight::answer_out_of_order(std::uint64_t sequence) {
   if (sequence < first_) return answer_overtaken(sequence);
   if (sequence >= next_to_send()) return std::nullopt;
   Times& slot = at(sequence);
   if (slot.intended == answered_mark) return std::nullopt;
-  const Answered answered{slot, sequence < expired_to_};
-  if (answered.expired) --overdue_;
+  const Answered answered = take(slot, sequence);
   slot.intended = answered_mark;
   ++answered_in_ring_;
   drop_front();
   return answered;
+}
+
+std::optional<Flight::Answered> Flight::answer_overtaken(std::uint64_t sequence) {
+  if (!overtaken_) return std::nullopt;
+  const auto message = overtaken_->extract(sequence);
+  if (!message) return std::nullopt;
+  return take(message.mapped(), sequence);
 }
 
 void Flight::drop_front() {
@@ -44,16 +36,6 @@ void Flight::drop_front() {
     ++first_;
     --size_;
   }
-}
-
-std::optional<Flight::Answered> Flight::answer_overtaken(std::uint64_t sequence) {
-  if (!overtaken_) return std::nullopt;
-  const auto found = overtaken_->find(sequence);
-  if (found == overtaken_->end()) return std::nullopt;
-  const Answered answered{found->second, sequence < expired_to_};
-  if (answered.expired) --overdue_;
-  overtaken_->erase(found);
-  return answered;
 }
 
 void Flight::grow() {

@@ -58,9 +58,11 @@ class Flight {
   Times& at(std::uint64_t sequence) { return ring_.empty() ? only_ : ring_[sequence & (ring_.size() - 1)]; }
   std::size_t capacity() const { return ring_.empty() ? 1 : ring_.size(); }
   std::uint64_t overtaken_count() const { return overtaken_ ? overtaken_->size() : 0; }
+  Answered take(const Times& times, std::uint64_t sequence);
+  std::optional<Answered> answer_out_of_order(std::uint64_t sequence);
+  std::optional<Answered> answer_overtaken(std::uint64_t sequence);
   void drop_front();
   void grow();
-  std::optional<Answered> answer_overtaken(std::uint64_t sequence);
 
   Times only_{};             // in place of the ring while there is one message at most
   std::vector<Times> ring_;  // empty, or a power of two long
@@ -72,6 +74,34 @@ class Flight {
   std::uint64_t overdue_ = 0;
   std::unique_ptr<std::map<std::uint64_t, Times>> overtaken_;
 };
+
+inline void Flight::intend(Nanos at_time) {
+  if (size_ == capacity()) grow();
+  at(first_ + size_) = {at_time, 0};
+  ++size_;
+  ++unsent_;
+}
+
+inline Nanos Flight::send(Nanos at_time) {
+  Times& times = at(next_to_send());
+  times.sent = at_time;
+  --unsent_;
+  return times.intended;
+}
+
+inline Flight::Answered Flight::take(const Times& times, std::uint64_t sequence) {
+  const bool expired = sequence < expired_to_;
+  if (expired) --overdue_;
+  return {times, expired};
+}
+
+inline std::optional<Flight::Answered> Flight::answer(std::uint64_t sequence) {
+  if (sequence != first_ || size_ == unsent_ || answered_in_ring_ > 0) return answer_out_of_order(sequence);
+  const Answered answered = take(at(sequence), sequence);
+  ++first_;
+  --size_;
+  return answered;
+}
 
 template <typename Each>
 void Flight::expire(Nanos deadline, Each each) {

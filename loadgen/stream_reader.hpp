@@ -15,22 +15,25 @@ namespace netdyno::load {
 class StreamReader {
  public:
   /// The codec must live as long.
-  explicit StreamReader(const Codec& codec) : codec_(codec) {}
+  explicit StreamReader(const Codec& codec) : codec_(codec), spare_(codec.make_decoder()) {}
 
   /// Takes the next bytes of the stream that `own` keeps the unfinished reply of, if there is one. False: the stream is
   /// broken and nothing more can be read.
   bool receive(std::unique_ptr<Decoder>& own, std::string_view bytes, ReplySink& sink) {
-    std::unique_ptr<Decoder> decoder = own ? std::move(own) : spare();
-    const bool good = decoder->receive(bytes, sink);
-    if (good) (decoder->at_boundary() ? spare_ : own) = std::move(decoder);
+    if (own) {
+      const bool good = own->receive(bytes, sink);
+      if (own->at_boundary()) own.reset();
+      return good;
+    }
+    const bool good = spare_->receive(bytes, sink);
+    if (good && spare_->at_boundary()) return true;
+    own = std::exchange(spare_, codec_.make_decoder());
     return good;
   }
 
  private:
-  std::unique_ptr<Decoder> spare() { return spare_ ? std::move(spare_) : codec_.make_decoder(); }
-
   const Codec& codec_;
-  std::unique_ptr<Decoder> spare_;
+  std::unique_ptr<Decoder> spare_;  // between two replies
 };
 
 }  // namespace netdyno::load

@@ -279,7 +279,8 @@ void Worker::reply(const Stamp& stamp, std::size_t size) {
 
 /// The message was sent, and by whom this receiver hears.
 bool Worker::plausible(const Stamp& stamp) const {
-  if (!is_chat() && stamp.client != slice_.global(receiver_)) return false;
+  if (!is_chat())
+    return stamp.client == slice_.global(receiver_) && stamp.sequence < connections_[receiver_].flight.next_to_send();
   if (stamp.client >= slice_.connections) return false;
   // What other threads have sent is not known here; their messages pass on their checksum.
   return !slice_.owns(stamp.client) || stamp.sequence < connections_[slice_.local(stamp.client)].flight.next_to_send();
