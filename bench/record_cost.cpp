@@ -7,6 +7,7 @@
 #include "loadgen/clock.hpp"
 #include "loadgen/codec.hpp"
 #include "loadgen/flight.hpp"
+#include "loadgen/loop_clock.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -27,6 +28,14 @@ void read_the_clock(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(now_ns());
 }
 BENCHMARK(read_the_clock);
+
+void read_the_loop_clock(benchmark::State& state) {
+  LoopClock clock;
+  for (const Nanos end = now_ns() + one_second / 10; now_ns() < end;) clock.turn();  // the rate is known by then
+  std::uint64_t readings = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(++readings % 1000 == 0 ? clock.turn() : clock.now());
+}
+BENCHMARK(read_the_loop_clock);
 
 void flight_round_trip(benchmark::State& state) {
   Flight flight;

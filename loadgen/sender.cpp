@@ -11,7 +11,7 @@ constexpr std::size_t rest_worth_keeping = 4 << 10;
 void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked) {
   while (!connection.blocked && connection.flight.unsent() > 0) {
     gather(number, connection);
-    const Nanos at = now_ns();
+    const Nanos at = clock_.now();
     const std::size_t taken = write(number);
     recorder_.figures.bytes.sent += taken;
     const std::size_t begun = note_begun(number, connection, taken, at, was_blocked);

@@ -6,6 +6,7 @@
 
 #include "loadgen/codec.hpp"
 #include "loadgen/connection.hpp"
+#include "loadgen/loop_clock.hpp"
 #include "loadgen/recorder.hpp"
 #include "loadgen/transport.hpp"
 
@@ -16,12 +17,14 @@ namespace netdyno::load {
 /// bytes. Owning thread only.
 class Sender {
  public:
-  Sender(const LoadPlan& plan, const Slice& slice, Transport& transport, Codec& codec, Recorder& recorder)
+  Sender(const LoadPlan& plan, const Slice& slice, Transport& transport, Codec& codec, LoopClock& clock,
+         Recorder& recorder)
       : split_(plan.write_mode == WriteMode::split),
         messages_(carries_messages(plan.url)),
         slice_(slice),
         transport_(transport),
         codec_(codec),
+        clock_(clock),
         recorder_(recorder) {}
 
   /// Replies that each message brings (1 unless told otherwise).
@@ -49,6 +52,7 @@ class Sender {
   Slice slice_;
   Transport& transport_;
   Codec& codec_;
+  LoopClock& clock_;
   Recorder& recorder_;
   std::uint64_t recipients_ = 1;
   std::string buffer_;

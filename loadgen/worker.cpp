@@ -30,7 +30,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       schedule_(make_schedule(plan, slice)),
       transport_(make_transport(plan, slice)),
       recorder_(timeline),
-      sender_(plan, slice, *transport_, *codec_, recorder_),
+      sender_(plan, slice, *transport_, *codec_, clock_, recorder_),
       connections_(slice.size()),
       streams_(*codec_),
       deliveries_(slice.size(), is_chat() ? plan.connections : 1),
@@ -69,7 +69,7 @@ void Worker::measure(Nanos start) {
   schedule_->start(start);
 
   while (open_ > 0) {
-    now_ = now_ns();
+    now_ = clock_.turn();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
     if (now_ >= window_.end && !is_due() && (drained() || now_ >= give_up)) break;
@@ -167,7 +167,7 @@ bool Worker::drained() {
 }
 
 void Worker::finish() {
-  now_ = now_ns();
+  now_ = clock_.turn();
   while (boundary_ != never) cross_boundary();
   if (!draining_) drained();
   for (Connection& connection : connections_) {
@@ -206,7 +206,7 @@ void Worker::expire_some() {
 
 void Worker::on_received(std::uint32_t number, std::string_view bytes) {
   if (reader_) return on_messages(number, {&bytes, 1});
-  now_ = now_ns();
+  now_ = clock_.now();
   receiver_ = number;
   recorder_.figures.bytes.received += bytes.size();
   if (!streams_.receive(connections_[number].decoder, bytes, *this)) {
@@ -219,7 +219,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes) {
 
 /// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
 void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages) {
-  now_ = now_ns();
+  now_ = clock_.now();
   receiver_ = number;
   for (const std::string_view message : messages) {
     recorder_.figures.bytes.received += message.size();
@@ -231,7 +231,7 @@ void Worker::on_messages(std::uint32_t number, std::span<const std::string_view>
 void Worker::on_writable(std::uint32_t number) { sender_.writable(number, connections_[number]); }
 
 void Worker::on_closed(std::uint32_t number, CloseReason reason) {
-  now_ = now_ns();
+  now_ = clock_.now();
   auto& errors = recorder_.figures.errors;
   ++(reason == CloseReason::reset ? errors.reset : errors.closed_by_server);
   let_go(number);

@@ -10,6 +10,7 @@
 #include "loadgen/connection.hpp"
 #include "loadgen/control.hpp"
 #include "loadgen/deliveries.hpp"
+#include "loadgen/loop_clock.hpp"
 #include "loadgen/message_reader.hpp"
 #include "loadgen/process.hpp"
 #include "loadgen/recorder.hpp"
@@ -89,6 +90,7 @@ class Worker final : private TransportEvents, private ReplySink {
   std::unique_ptr<Codec> codec_;
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<Transport> transport_;
+  LoopClock clock_;
   Recorder recorder_;
   Sender sender_;
   std::vector<Connection> connections_;
