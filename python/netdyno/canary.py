@@ -12,7 +12,7 @@ import msgspec
 
 from netdyno.canary_audit import FIGURES
 from netdyno.model import CanaryReading, CanaryReadings, Pinning, Trial
-from netdyno.process import REALTIME_PRIORITY, Process, TrialError, describe_exit
+from netdyno.process import REALTIME_PRIORITY, Process, TrialError
 
 FRESH_S = 0.5
 """How long a reading stands for the machine while no program of a trial runs: the one after a trial is the one before
@@ -69,16 +69,12 @@ class Canary:
 
     def _ask(self) -> CanaryReading:
         """Run the program once. Raises TrialError when it fails."""
-        deadline = time.monotonic() + TIMEOUT_S
         with (
             self._complaints.open("wb", buffering=0) as output,
             Process(self._command, (), output, name="canary", talks=True) as process,
         ):
-            line = process.lines().wait_line(deadline)
-            if not process.wait(deadline):
-                raise TrialError(f"the canary did not end within {TIMEOUT_S:g} s")
-            if (code := process.exit_code()) != 0:
-                raise TrialError(f"the canary ended with {describe_exit(code)}{process.last_words()}")
+            line = process.lines().wait_line(time.monotonic() + TIMEOUT_S)
+            process.expect_end(TIMEOUT_S)
         try:
             return msgspec.json.decode(line or "", type=CanaryReading)
         except msgspec.DecodeError as error:

@@ -119,6 +119,13 @@ class Process:
         """Wait until it ends, at most until `deadline` (time.monotonic). False when it has not."""
         return _readable(self.pidfd, max(0.0, deadline - time.monotonic()))
 
+    def expect_end(self, patience_s: float) -> None:
+        """Wait until it ends, and reap it. Raises TrialError when that takes longer, or it does not end with 0."""
+        if not self.wait(time.monotonic() + patience_s):
+            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
+        if (code := self.exit_code()) != 0:
+            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
+
     def terminate(self) -> None:
         """Ask it to end (SIGTERM)."""
         if self._popen.returncode is None:

@@ -32,17 +32,15 @@ class Relay:
         if self._process.has_ended():
             how = describe_exit(self._process.exit_code())
             raise TrialError(f"the link's relay had ended with {how}{self._process.last_words()}")
-        deadline = time.monotonic() + _END_TIMEOUT_S
         self._process.terminate()
-        line = self._lines.wait_line(deadline)
-        if line is None or not self._process.wait(deadline):
-            raise TrialError(f"the link's relay did not end within {_END_TIMEOUT_S:g} s{self._process.last_words()}")
-        if (code := self._process.exit_code()) != 0:
-            raise TrialError(f"the link's relay ended with {describe_exit(code)}{self._process.last_words()}")
+        line = self._lines.wait_line(time.monotonic() + _END_TIMEOUT_S)
+        self._process.expect_end(_END_TIMEOUT_S)
         try:
-            return msgspec.json.decode(line, type=RelayTotals)
+            return msgspec.json.decode(line or "", type=RelayTotals)
         except msgspec.DecodeError as error:
-            raise TrialError(f"the link's relay said {line[:200]!r}, which is no line of totals: {error}") from error
+            raise TrialError(
+                f"the link's relay said {(line or '')[:200]!r}, which is no line of totals: {error}"
+            ) from error
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -402,6 +403,26 @@ def test_a_program_that_cannot_be_started_is_a_failure_with_its_reason() -> None
     one = running.attempt(CASES[0], programs)
     assert not one.passed
     assert "/nowhere/server cannot be started" in one.failure
+
+
+PROGRAMMED = """
+import json, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+print(json.dumps({"ready": True, "endpoint": "tcp://127.0.0.1:1", "pid": 1}), flush=True)
+signal.sigwait({signal.SIGTERM})
+print(sys.argv[1], flush=True)
+print("a leak", file=sys.stderr)
+sys.exit(int(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize(("code", "failure"), [(0, ""), (3, "the calibration server ended with exit code 3: a leak")])
+def test_a_server_that_ends_badly_is_no_truth(monkeypatch: pytest.MonkeyPatch, code: int, failure: str) -> None:
+    totals = json.dumps({"calibration": msgspec.to_builtins(done())})
+    monkeypatch.setattr(running, "_load", lambda *_: loaded([0.1 * MS]))
+    server = (sys.executable, "-c", PROGRAMMED, totals, str(code))
+    programs = Programs({"calibration": server}, (), Pinning(server=(), generator=(), note="not pinned"))
+    assert running.attempt(CASES[0], programs).failure == failure
 
 
 def test_the_names_of_cases_and_of_their_scores_are_unique() -> None:

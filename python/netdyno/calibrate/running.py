@@ -16,7 +16,7 @@ from netdyno.calibrate.cases import Case
 from netdyno.calibrate.done import Done, Pause
 from netdyno.calibrate.scores import Score
 from netdyno.model import LoadResult, Pinning
-from netdyno.process import REALTIME_PRIORITY, LineReader, Process, TrialError, describe_exit
+from netdyno.process import REALTIME_PRIORITY, LineReader, Process, TrialError
 from netdyno.trial import Ready
 
 ATTEMPTS = 3
@@ -97,13 +97,20 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
         # Unlike a contestant, the server is half of the instrument: it keeps its programme as exactly as it may.
         realtime = programs.pinning.realtime
         with Process(
-            command, programs.pinning.server, said, talks=True, realtime=realtime, priority=programs.priority
+            command,
+            programs.pinning.server,
+            said,
+            name="calibration server",
+            talks=True,
+            realtime=realtime,
+            priority=programs.priority,
         ) as server:
             lines = server.lines()
             endpoint = _line(server, lines, Ready).endpoint
             load = _load(case, endpoint, programs, folder)
             server.terminate()
             done = _line(server, lines, _Totals).calibration
+            server.expect_end(PATIENCE_S)
     return load, done
 
 
@@ -131,11 +138,11 @@ def _output(folder: str, name: str) -> Iterator[IO[bytes]]:
 def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
     line = lines.wait_line(time.monotonic() + PATIENCE_S)
     if line is None:
-        raise TrialError(f"the calibration server said nothing{server.last_words()}")
+        raise TrialError(f"the {server.name} said nothing{server.last_words()}")
     try:
         return msgspec.json.decode(line, type=kind)
     except msgspec.DecodeError as error:
-        raise TrialError(f"the calibration server's line cannot be read: {error}") from error
+        raise TrialError(f"the {server.name}'s line cannot be read: {error}") from error
 
 
 def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadResult:
@@ -153,9 +160,5 @@ def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadRes
             priority=programs.priority,
         ) as generator,
     ):
-        if not generator.wait(time.monotonic() + PATIENCE_S):
-            raise TrialError(f"the generator did not finish within {PATIENCE_S:g} s")
-        code = generator.exit_code()
-        if code != 0:
-            raise TrialError(f"the generator ended with {describe_exit(code)}{generator.last_words()}")
+        generator.expect_end(PATIENCE_S)
     return msgspec.json.decode(result.read_bytes(), type=LoadResult)
