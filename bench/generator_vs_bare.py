@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,9 +101,23 @@ def compare(build: Path, connections: int, rounds: int, seconds: float) -> None:
         )
     low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3
     print(
-        f"median ratio {statistics.median(ratios):.3f} (quartiles {low:.3f} to {high:.3f}); CPU per message: "
-        f"bare {statistics.median(bare_us):.2f} us, ours {statistics.median(our_us):.2f} us\n"
+        f"median ratio {statistics.median(ratios):.3f} ({interval_of_median(ratios)}, quartiles {low:.3f} to "
+        f"{high:.3f}); CPU per message: bare {statistics.median(bare_us):.2f} us, ours "
+        f"{statistics.median(our_us):.2f} us\n"
     )
+
+
+def interval_of_median(values: Sequence[float]) -> str:
+    """Between two of the values, as far in as at least 95% allow: each lies on either side of the true median with a
+    chance of one half, whatever they are distributed like."""
+    count = len(values)
+    tail, rank = 0.0, 0  # the chance that fewer than `rank` values, or more than `count - rank`, lie below it
+    while (tail := tail + 2 * math.comb(count, rank) / 2**count) <= 0.05:
+        rank += 1
+    if rank == 0:
+        return "too few rounds for an interval"
+    ordered = sorted(values)
+    return f"95% {ordered[rank - 1]:.3f} to {ordered[count - rank]:.3f}"
 
 
 def memory(build: Path, connections: int) -> None:
