@@ -14,10 +14,11 @@ import pytest
 from netdyno.model import Contestant
 from netdyno.namespace import Namespace
 from tests.golden import wire
+from tests.support import proc
 from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
 from tests.support.patience import PATIENCE_S, eventually
-from tests.support.running_client import ENDLESS, Outcome, running
-from tests.support.server import launched, serving
+from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
+from tests.support.server import Server, launched, serving
 
 INSTANCES = 3
 TIMEOUT_S = 4.0
@@ -248,6 +249,18 @@ def test_a_port_where_nobody_listens(client: Contestant) -> None:
     assert done.result.messages.lost == 0
 
 
+def all_are_served(runs: RunningClient, server: Server) -> None:
+    """Wait until every instance has its connection, and then for messages: the first one back does a hundred before a
+    SYN of another, which nobody answered, is sent again after a second."""
+
+    def established() -> int:
+        sockets = proc.tcp_sockets(runs.pid, server.address[1]).values()
+        return sum(row.state == proc.ESTABLISHED for row in sockets)
+
+    eventually(lambda: established() == INSTANCES, lambda: f"{established()} connections")
+    runs.wait_completed(100)
+
+
 def test_a_retry_keeps_its_distance(client: Contestant) -> None:
     """At least the delay: a lower bound, which no busy machine can break."""
     moments: list[float] = []
@@ -272,7 +285,7 @@ def test_a_server_that_is_killed_and_comes_back(client: Contestant, server: Cont
             runs.wait_event("progress")
             with launched(server.command, "--workload", "rpc", "--listen", url) as second:
                 second.wait_ready()
-                runs.wait_completed(100)
+                all_are_served(runs, second)
                 done = runs.stop()
     expect_recovered(done)
     assert set(done.failures) <= {"closed", "reset", "connect_refused"}
@@ -289,7 +302,7 @@ def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, pr
         with running([*private.enter, *client.command], url, *OPTIONS) as runs:
             assert runs.wait_event("connected")["established"] == 0
             hosts.write_text("127.0.0.1 late.netdyno.test\n")
-            runs.wait_completed(100)
+            all_are_served(runs, serves)
             done = runs.stop()
     expect_recovered(done)
     assert set(done.failures) == {"resolve_failed"}
@@ -306,7 +319,7 @@ def test_an_address_that_swallows_everything(client: Contestant, server: Contest
         with running([*private.enter, *client.command], url, *OPTIONS) as runs:
             assert runs.wait_event("connected")["established"] == 0
             private.run("ip", "address", "add", f"{HIDDEN}/32", "dev", "lo")
-            runs.wait_completed(100)
+            all_are_served(runs, serves)
             done = runs.stop()
     expect_recovered(done)
     assert set(done.failures) == {"connect_timed_out"}

@@ -1,5 +1,6 @@
 #include "common/stamp.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 #include <zlib.h>
@@ -33,6 +34,17 @@ TEST(Stamp, WritesAndReadsTheGoldenVectors) {
     const std::string text = vector.at("text");
     EXPECT_EQ(stamped(stamp, vector.at("size")), text);
     EXPECT_EQ(read_stamp(text), stamp);
+  }
+}
+
+TEST(Stamp, WritesEveryFourDigitsInEachPlace) {
+  for (const std::uint64_t place : {1ULL, 10'000ULL, 100'000'000ULL}) {
+    for (std::uint64_t four = 0; four < 10'000; ++four) {
+      const Stamp stamp{0xabc, four * place};
+      const std::string text = stamped(stamp, min_stamp_size);
+      ASSERT_EQ(text.substr(0, 20), fmt::format("00000abc{:012}", stamp.sequence));
+      ASSERT_EQ(read_stamp(text), stamp);
+    }
   }
 }
 

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+ESTABLISHED = 0x01
 LISTEN = 0x0A
 
 
@@ -66,11 +67,11 @@ class TcpRow:
     inode: int
 
 
-def tcp_table(port: int) -> list[TcpRow]:
-    """Every TCP socket of this network namespace that has the port at either end."""
+def tcp_table(port: int, of: int | str = "self") -> list[TcpRow]:
+    """Every TCP socket of the network namespace of a process that has the port at either end."""
     rows = []
     for name in ("tcp", "tcp6"):
-        path = Path(f"/proc/net/{name}")
+        path = Path(f"/proc/{of}/net/{name}")
         if path.exists():
             lines = path.read_text(encoding="ascii").splitlines()[1:]
             rows += [_row(line.split()) for line in lines if f":{port:04X} " in line]
@@ -79,7 +80,7 @@ def tcp_table(port: int) -> list[TcpRow]:
 
 def tcp_sockets(pid: int, port: int) -> dict[int, TcpRow]:
     """The TCP sockets of a process that have the port at either end, by descriptor."""
-    rows = {row.inode: row for row in tcp_table(port)}
+    rows = {row.inode: row for row in tcp_table(port, pid)}
     found = {}
     for fd in Path(f"/proc/{pid}/fd").iterdir():
         try:
