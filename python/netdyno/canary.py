@@ -69,12 +69,13 @@ class Canary:
 
     def _ask(self) -> CanaryReading:
         """Run the program once. Raises TrialError when it fails."""
+        began = time.monotonic()
         with (
             self._complaints.open("wb", buffering=0) as output,
             Process(self._command, (), output, name="canary", talks=True) as process,
         ):
-            line = process.lines().wait_line(time.monotonic() + TIMEOUT_S)
-            process.expect_end(TIMEOUT_S)
+            line = process.lines().wait_line(began + TIMEOUT_S)
+            process.expect_end(began, TIMEOUT_S)
         try:
             return msgspec.json.decode(line or "", type=CanaryReading)
         except msgspec.DecodeError as error:

@@ -146,9 +146,7 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
 
 
 def _read_result(generator: Process, path: Path) -> LoadResult:
-    code = generator.exit_code()
-    if code != 0:
-        raise TrialError(f"the {generator.name} ended with {describe_exit(code)}{generator.last_words()}")
+    generator.expect_success()
     try:
         return msgspec.json.decode(path.read_bytes(), type=LoadResult)
     except FileNotFoundError as error:

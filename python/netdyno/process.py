@@ -119,10 +119,15 @@ class Process:
         """Wait until it ends, at most until `deadline` (time.monotonic). False when it has not."""
         return _readable(self.pidfd, max(0.0, deadline - time.monotonic()))
 
-    def expect_end(self, patience_s: float) -> None:
-        """Wait until it ends, and reap it. Raises TrialError when that takes longer, or it does not end with 0."""
-        if not self.wait(time.monotonic() + patience_s):
+    def expect_end(self, began: float, patience_s: float) -> None:
+        """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that
+        is not enough, or it does not end with 0."""
+        if not self.wait(began + patience_s):
             raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
+        self.expect_success()
+
+    def expect_success(self) -> None:
+        """Reap it. Only after it has ended. Raises TrialError when that was with anything but 0."""
         if (code := self.exit_code()) != 0:
             raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
 

@@ -32,9 +32,10 @@ class Relay:
         if self._process.has_ended():
             how = describe_exit(self._process.exit_code())
             raise TrialError(f"the link's relay had ended with {how}{self._process.last_words()}")
+        began = time.monotonic()
         self._process.terminate()
-        line = self._lines.wait_line(time.monotonic() + _END_TIMEOUT_S)
-        self._process.expect_end(_END_TIMEOUT_S)
+        line = self._lines.wait_line(began + _END_TIMEOUT_S)
+        self._process.expect_end(began, _END_TIMEOUT_S)
         try:
             return msgspec.json.decode(line or "", type=RelayTotals)
         except msgspec.DecodeError as error:

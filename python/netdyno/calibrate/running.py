@@ -110,7 +110,7 @@ def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
             load = _load(case, endpoint, programs, folder)
             server.terminate()
             done = _line(server, lines, _Totals).calibration
-            server.expect_end(PATIENCE_S)
+            server.expect_end(time.monotonic(), PATIENCE_S)
     return load, done
 
 
@@ -160,5 +160,5 @@ def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadRes
             priority=programs.priority,
         ) as generator,
     ):
-        generator.expect_end(PATIENCE_S)
+        generator.expect_end(time.monotonic(), PATIENCE_S)
     return msgspec.json.decode(result.read_bytes(), type=LoadResult)
