@@ -24,7 +24,6 @@ INSTANCES = 3
 TIMEOUT_S = 4.0
 OPTIONS = ("-c", str(INSTANCES), "--timeout", "4s", "--connect-timeout", "4s", "--retry-delay", "20ms", *ENDLESS)
 HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
-SYN_SENT = " 02 "  # in /proc/net/tcp
 
 
 def expect_never_blocked(done: Outcome) -> None:
@@ -249,13 +248,17 @@ def test_a_port_where_nobody_listens(client: Contestant) -> None:
     assert done.result.messages.lost == 0
 
 
+def in_state(state: int, runs: RunningClient, port: int) -> int:
+    """How many of its sockets are in that state of TCP."""
+    return sum(row.state == state for row in proc.tcp_sockets(runs.pid, port).values())
+
+
 def all_are_served(runs: RunningClient, server: Server) -> None:
     """Wait until every instance has its connection, and then for messages: the first one back does a hundred before a
     SYN of another, which nobody answered, is sent again after a second."""
 
     def established() -> int:
-        sockets = proc.tcp_sockets(runs.pid, server.address[1]).values()
-        return sum(row.state == proc.ESTABLISHED for row in sockets)
+        return in_state(proc.ESTABLISHED, runs, server.address[1])
 
     eventually(lambda: established() == INSTANCES, lambda: f"{established()} connections")
     runs.wait_completed(100)
@@ -342,7 +345,7 @@ def test_a_signal_ends_it_also_while_it_connects(client: Contestant, private: Na
     private.run("ip", "route", "add", f"{HIDDEN}/32", "dev", "lo")
     options = ("--connect-timeout", "10m", *ENDLESS)
     with running([*private.enter, *client.command], f"tcp://{HIDDEN}:9", *options) as runs:
-        eventually(lambda: SYN_SENT in Path(f"/proc/{runs.pid}/net/tcp").read_text(), "it never begins to connect")
+        eventually(lambda: in_state(proc.SYN_SENT, runs, 9) > 0, "it never begins to connect")
         done = runs.stop()
     assert done.code == 1
     assert (done.failures, done.result.messages.sent) == ({}, 0)

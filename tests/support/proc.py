@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ESTABLISHED = 0x01
+SYN_SENT = 0x02
 LISTEN = 0x0A
 
 
