@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from netdyno import transports, words
 from netdyno.model import (
@@ -12,7 +13,6 @@ from netdyno.model import (
     MachineObservation,
     RelayTotals,
     ServerObservation,
-    Status,
 )
 
 HARNESS_CORE_SHARE = 0.02
@@ -23,7 +23,7 @@ STEAL_SHARE = 0.02
 """Of the time of all cores that the harness may use."""
 STEAL_FLOOR_S = 0.02
 """Two ticks of /proc/stat, which stand for less: nothing shorter can be told from nothing."""
-FOREIGN_SHARE = 0.05
+FOREIGN_SHARE = 0.03
 FOREIGN_MOST_CORES = 0.5
 """The share of a machine with many cores would hide a process that never rests. docs/adr/foreign-load.md has the
 measurements behind these bounds."""
@@ -33,11 +33,14 @@ FOREIGN_SWITCH_S = 2e-6
 """What the kernel may use for itself at each context switch on its way into idleness and out of it (1.3 us here)."""
 
 
-def server_alive(ended: str, check: LoadResult | None, check_error: str) -> Audit:
-    """At the end the server still runs and a fresh connection gets true answers. `ended` says how it ended, or is
-    empty; `check` is the closing check's result, or None with `check_error` saying why there is none."""
-    if ended:
-        return Audit(name="server_alive", passed=False, detail=f"the server had ended: {ended}")
+def died(how: str) -> Audit:
+    """Whether the server ended by itself, or never stood; `how` says it, and is empty where it did not."""
+    return Audit(name="died", passed=not how, detail=how or "the server ran until it was asked to end")
+
+
+def server_alive(check: LoadResult | None, check_error: str) -> Audit:
+    """At the end a fresh connection gets true answers. `check` is the closing check's result, or None with
+    `check_error` saying why there is none."""
     if check is None:
         return Audit(name="server_alive", passed=False, detail=f"the closing check failed: {check_error}")
     untrue = [
@@ -173,6 +176,32 @@ def link(relay: RelayTotals, delay_s: float) -> Audit:
     return Audit(name="link", passed=not problems, detail=detail)
 
 
+class Allowed(NamedTuple):
+    """How much CPU time of its cores a trial may lose to others in a window, in seconds."""
+
+    steal_s: float
+    foreign_s: float
+
+
+def allowed(machine: MachineObservation, window_s: float) -> Allowed:
+    """In a window of this length, with the context switches that were seen."""
+    all_s = machine.cores * window_s
+    foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
+    return Allowed(
+        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S), foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches
+    )
+
+
+def is_lost(machine: MachineObservation, window_s: float, wanted: ForeignLoad, *, paced: bool) -> bool:
+    """Whether a part of a window has lost more to others than its whole may, so that the rest is not worth waiting
+    for."""
+    if wanted == "count":
+        return False
+    most = allowed(machine, window_s)
+    foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
+    return foreign or machine.steal_s > most.steal_s + STEAL_FLOOR_S
+
+
 def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
     """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, and others used no more
     than 5%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
@@ -180,10 +209,7 @@ def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, pac
     that is no process's and looks foreign."""
     if machine is None:
         return ()
-    all_s = machine.cores * machine.window_s
-    stolen_limit_s = max(STEAL_SHARE * all_s, STEAL_FLOOR_S)
-    foreign_limit_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * machine.window_s), FOREIGN_FLOOR_S)
-    foreign_limit_s += FOREIGN_SWITCH_S * machine.switches
+    stolen_limit_s, foreign_limit_s = allowed(machine, machine.window_s)
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,
@@ -209,9 +235,3 @@ def _of_the_machine(machine: MachineObservation, used_s: float, limit_s: float) 
         f"{used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "
         f"(limit {limit_s * 1e3:.0f} ms)"
     )
-
-
-def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
-    """Valid, or struck out with every reason."""
-    reasons = [f"{audit.name}: {audit.detail}" for audit in audits if not audit.passed]
-    return ("struck_out", "; ".join(reasons)) if reasons else ("valid", "")

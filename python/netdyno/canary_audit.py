@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from netdyno import audits, words
+from netdyno import outcomes, words
 from netdyno.model import Audit, CanaryReading, CanaryReadings, ForeignLoad, Trial
 
 NAME = "canary"
@@ -142,7 +142,7 @@ def judged(trial: Trial, median: Median | None, wanted: ForeignLoad) -> Trial:
     if wanted == "count":
         found = Audit(name="canary", passed=True, detail=f"not judged, for it is only counted: {found.detail}")
     every = (*(audit for audit in trial.audits if audit.name != NAME), found)  # of a block gone on with, once more
-    status, reason = audits.verdict(every)
+    status, reason = outcomes.verdict(every)
     return msgspec.structs.replace(trial, status=status, reason=reason, audits=every)
 
 

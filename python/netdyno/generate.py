@@ -17,7 +17,7 @@ from netdyno.bench import Bench
 from netdyno.model import LoadResult
 from netdyno.options import Settings
 from netdyno.pinning import punctual
-from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.process import LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.triallog import TrialLog
 from netdyno.units import parse_duration
 
@@ -72,7 +72,7 @@ def measure(
                 serving = _follow(generator, server, LineReader(reading), watch, bench, limit_s)
             if not serving:
                 how = describe_exit(server.exit_code())
-                raise TrialError(f"the server ended with {how} under load{server.last_words()}")
+                raise ServerError(f"the server ended with {how} under load{server.last_words()}")
             load = _read_result(generator, result)
         watch.generator_ended()
         return load

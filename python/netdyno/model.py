@@ -248,6 +248,7 @@ class LoadResult(Frozen):
     timeseries: TimeSeries
     audits: tuple[Audit, ...]
     client: ClientReport | None = None
+    receive_lag_ns: Distribution | None = None
 
 
 # --- what the harness observes -----------------------------------------------------------------------------------
@@ -367,7 +368,8 @@ class CanaryReadings(Frozen):
     unread: str = ""
 
 
-Status = Literal["valid", "struck_out", "skipped", "failed"]
+Status = Literal["valid", "struck_out", "skipped", "failed", "faulty", "made_again", "censored"]
+"""The first four are stored. The others say what follows from the audits of the whole run (outcomes.judged)."""
 
 Link = Literal["loopback", "lan", "wan"]
 """What lies between load and server (network.py)."""
@@ -402,6 +404,8 @@ class Trial(Frozen):
     audits: tuple[Audit, ...] = ()
     log: str = ""
     twin: bool = False
+    attempt: int = 1
+    """The number of the try: a trial that the machine disturbed is made again in its block."""
 
 
 # --- what was traced ---------------------------------------------------------------------------------------------
@@ -650,7 +654,9 @@ class Experiment(Frozen):
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
     time_budget_s: float | None = None
-    """Of the command line, for a run that asks for a precision: no block begins that would end later (schedule.py)."""
+    """No block beyond the planned ones begins that would end later (schedule.py)."""
+    time_limit_s: float | None = None
+    """Where the machine disturbs, the planned blocks go on up to here, and end."""
     capacity: CapacityPlan | None = None
     """Of a run that is a search, whose rates follow from what it finds."""
 
@@ -684,4 +690,6 @@ class Run(Frozen):
     @property
     def all_trials(self) -> tuple[Trial, ...]:
         """What was run, the twins included, in its order."""
-        return tuple(sorted((*self.trials, *self.twins), key=lambda trial: (trial.block, trial.position)))
+        return tuple(
+            sorted((*self.trials, *self.twins), key=lambda trial: (trial.block, trial.position, trial.attempt))
+        )

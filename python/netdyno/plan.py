@@ -16,7 +16,7 @@ from typing import NamedTuple
 from netdyno import transports, words
 from netdyno.capacity.scenario import coordinates
 from netdyno.levels import level_key
-from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, type_level
+from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, Trial, type_level
 from netdyno.options import MOST_THREADS, Settings, check_connections, settings
 from netdyno.server_options import added_options
 from netdyno.units import parse_duration
@@ -44,7 +44,7 @@ FEWEST_BLOCKS = 6
 
 class Cell(Frozen):
     """One planned trial: `position` counts from 0 within its block, blocks count from 1. `twin`: it is the second of
-    its kind in the block."""
+    its kind in the block. `attempt` counts the tries of it; what is planned is the first."""
 
     block: int
     position: int
@@ -52,6 +52,7 @@ class Cell(Frozen):
     contestant: str
     levels: dict[str, type_level]
     twin: bool = False
+    attempt: int = 1
 
 
 class Kind(NamedTuple):
@@ -170,6 +171,12 @@ def trial_seconds(wanted: Settings) -> float:
     delay_s = WAN_TRIPS * parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0
     connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
     return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
+
+
+def seconds_of(trial: Trial) -> float:
+    """What a trial took, with the canary after it."""
+    after = trial.canary.after if trial.canary is not None else None
+    return trial.seconds + (after.seconds if after is not None else 0.0)
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:

@@ -29,6 +29,10 @@ class TrialError(Exception):
     """A trial cannot be completed; the text is the stored reason."""
 
 
+class ServerError(TrialError):
+    """A trial cannot be completed because its server ended or never stood; the text is the stored reason."""
+
+
 def describe_exit(code: int) -> str:
     """An exit code for people: "exit code 3", "signal SIGSEGV"."""
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"

@@ -1,11 +1,13 @@
-"""The audit `stationary`: what a trial measured kept its level over the window. A pure function.
+"""The audits `stationary` and `stalled`: what a trial measured kept its level over the window, and never stood still.
+Pure functions.
 
-A trial is struck out only where the movement is both proven and large. On a shared machine everything moves a little,
-and a trial that is left out for that would be left out for its value; docs/adr/stationary.md has the reasons for each
-bound and how many trials of real runs they strike out."""
+A movement is named only where it is both proven and large, and is a note: to leave a trial out for it would be to
+leave it out for its value. docs/adr/stationary.md has the reasons for each bound and how many trials of real runs they
+name. A standstill is the server's fault, where the machine was the trial's own."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from netdyno import movement, words
-from netdyno.model import Audit, LoadResult
+from netdyno.model import Audit, Link, LoadResult
 from netdyno.movement import Movement
 from netdyno.stats import Floats
 
@@ -27,6 +29,15 @@ does."""
 WHOLE_RESPONSES = 2
 """In a closed loop an interval holds so many response times at least: in shorter ones connections that are answered
 together take turns with nothing."""
+
+STALL_S = 0.15
+"""How long nothing at all is answered in a standstill. Three times the largest pause that a machine can make without
+failing its own audits (audits.FOREIGN_FLOOR_S), and beyond the 40 ms of a delayed ACK (RFC 1122)."""
+MISSED = 10
+"""So many answers at least are missing then, so that chance in the arrivals is none: e^-10."""
+STALLED_RESPONSES = 4
+"""In so many median response times connections that are answered together have had their turn."""
+STALLED_ROUNDS = 2
 
 
 class _Series(NamedTuple):
@@ -44,6 +55,23 @@ def stationary(load: LoadResult) -> Audit:
     found = [(series, movement.movements(series.values)) for series in judged]
     passed = not any(_strikes_out(series, one) for series, each in found for one in each)
     return Audit(name="stationary", passed=passed, detail="; ".join(_told(series, each) for series, each in found))
+
+
+def stalled(load: LoadResult, link: Link) -> Audit:
+    """Answers came all the time. Over a link that loses frames TCP itself waits a fifth of a second and more."""
+    interval_s = load.timeseries.interval_ns / 1e9
+    full = load.timeseries.completed[: _full(load)]
+    answered = [count for count in full if count]
+    least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
+    longest = max(
+        (sum(1 for _ in run) for silent, run in itertools.groupby(full, key=lambda n: not n) if silent), default=0
+    )
+    missed = STALL_S / interval_s * sum(answered) / len(answered) if answered else 0.0
+    told = f"the longest time without an answer: {words.duration(longest * interval_s * 1e9)} of whole intervals"
+    if link == "wan" or missed < MISSED:
+        return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
+    passed = longest * interval_s < least_s
+    return Audit(name="stalled", passed=passed, detail=f"{told} (limit {words.duration(least_s * 1e9)})")
 
 
 def _strikes_out(series: _Series, one: Movement) -> bool:

@@ -5,12 +5,13 @@ Whatever goes wrong is a result with its reason and its log; only an interruptio
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
-from netdyno import audits, generate, observe, transports
+from netdyno import audits, generate, observe, outcomes, transports
 from netdyno.bench import Bench
 from netdyno.command import check_command, client_command, load_command, server_command
 from netdyno.model import (
@@ -27,12 +28,12 @@ from netdyno.model import (
 from netdyno.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.options import Settings, settings
 from netdyno.plan import Cell, why_skip
-from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.process import LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.server_options import added_options
 from netdyno.store import utc_now
 from netdyno.triallog import TrialLog
 from netdyno.units import parse_duration
-from netdyno.watch import Watch
+from netdyno.watch import Watch, WindowLostError
 
 LINGER = "50ms"
 """How long the load keeps its connections after the last answer: a server with a thread for each is then read
@@ -74,6 +75,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         started_at=utc_now(),
         seconds=0.0,
         twin=cell.twin,
+        attempt=cell.attempt,
     )
     if base.reason:
         return base
@@ -90,11 +92,20 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
+    except WindowLostError as lost:
+        judged = audits.foreign_load(lost.machine, bench.foreign_load)
+        status, reason = outcomes.verdict(judged)
+        log.note(f"ended early: {reason}")
+        seconds = time.monotonic() - started
+        return msgspec.structs.replace(
+            base, status=status, reason=reason, seconds=seconds, machine=lost.machine, audits=judged
+        )
     except TrialError as failure:
         log.note(f"failed: {failure}")
         seconds = time.monotonic() - started
-        return msgspec.structs.replace(base, status="failed", reason=str(failure), seconds=seconds)
-    status, reason = audits.verdict(measured.audits)
+        died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
+        return msgspec.structs.replace(base, status="failed", reason=str(failure), seconds=seconds, audits=died)
+    status, reason = outcomes.verdict(measured.audits)
     if reason:
         log.note(f"struck out: {reason}")
     return msgspec.structs.replace(
@@ -105,7 +116,8 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
 def log_path(cell: Cell) -> Path:
     """The log of a trial, relative to the folder of its run."""
     levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
-    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}.log"
+    again = f"-{cell.attempt}" if cell.attempt > 1 else ""
+    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}{again}.log"
     return Path("logs") / name.replace("/", "_").replace(" ", "_")
 
 
@@ -118,7 +130,13 @@ def _measure(
         ready = wait_ready(server, lines, bench)
         descriptors = observe.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
-        watch = Watch(ready.pid, wanted, network.counters, datagrams=datagrams)
+        watch = Watch(
+            ready.pid,
+            wanted,
+            network.counters,
+            datagrams=datagrams,
+            is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
+        )
         program, command = load_program(cell, wanted, ready, bench)
         load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
         await_closes(ready.pid, descriptors, _closing_s(wanted))
@@ -131,7 +149,8 @@ def _measure(
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
-        audits.server_alive(ended, check, check_error),
+        audits.died(ended),
+        *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
         audits.observation(observed, wanted.duration_s),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
@@ -193,9 +212,9 @@ def _of_figures(load: LoadResult, observed: ServerObservation, wanted: Settings,
     """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
     from netdyno.limits import limits
     from netdyno.plausible import plausible
-    from netdyno.stationary import stationary
+    from netdyno.stationary import stalled, stationary
 
-    return stationary(load), plausible(load, observed, limits(wanted, bench.pinning))
+    return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, bench.pinning))
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
@@ -203,12 +222,12 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
             how = describe_exit(server.exit_code())
-            raise TrialError(f"the server ended with {how} before it was ready{server.last_words()}")
-        raise TrialError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
+            raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
+        raise ServerError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
     try:
         return msgspec.json.decode(line, type=Ready)
     except msgspec.DecodeError as error:
-        raise TrialError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+        raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
 
 
 def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[dict[str, int], str]:

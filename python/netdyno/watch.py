@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from netdyno import machine as cores
 from netdyno import observe
 from netdyno.model import MachineObservation, ServerObservation
 from netdyno.options import Settings
-from netdyno.process import TrialError
+from netdyno.process import ServerError, TrialError
 
 LATE_READING_S = 0.02
 """How long before the end of the window the threads are read once more (see observe.observation)."""
@@ -21,12 +22,29 @@ REHEARSAL_S = 0.1
 kernel's in reach, and takes microseconds where the first would take milliseconds."""
 
 
+LOOK_EVERY_S = 0.15
+"""How often the cores are read within the window, to end a trial early that is to be made again anyway."""
+
+IsLost = Callable[[MachineObservation], bool]
+
+
+class WindowLostError(Exception):
+    """Others took so much of the cores that the trial is to be made again, whatever the rest of its window brings."""
+
+    def __init__(self, machine: MachineObservation) -> None:
+        super().__init__()
+        self.machine = machine
+
+
 class Watch:
     """Takes the readings as the generator announces its window."""
 
-    def __init__(self, pid: int, wanted: Settings, counters: Path, *, datagrams: bool = False) -> None:
+    def __init__(
+        self, pid: int, wanted: Settings, counters: Path, *, datagrams: bool = False, is_lost: IsLost = lambda _: False
+    ) -> None:
         """Of the server `pid`; `counters` is the net folder of its network namespace (proc(5)), and with `datagrams`
-        its sockets are asked as well what they dropped."""
+        its sockets are asked as well what they dropped. `is_lost` says of a part of the window whether the trial is
+        lost."""
         self._pid = pid
         self._wanted = wanted
         self._counters = counters
@@ -40,6 +58,8 @@ class Watch:
         self._chosen: tuple[str, ...] | None = None
         self._own: tuple[int, ...] | None = None
         self._machine: list[cores.Snapshot] = []
+        self._is_lost = is_lost
+        self._look_at = float("inf")
 
     def connected(self) -> None:
         """The load begins within milliseconds, with its warm-up."""
@@ -52,10 +72,16 @@ class Watch:
         self._machine.append(self._take_machine())
         if len(self._before.tasks) > 1:
             self._late_at = self._before.at_s + self._wanted.duration_s - LATE_READING_S
+        self._look_at = self._before.at_s + LOOK_EVERY_S
 
     def maybe_take(self) -> None:
-        """What is due now."""
+        """What is due now. Raises WindowLostError."""
         now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + LOOK_EVERY_S
+            seen = cores.observation(self._machine[0], self._take_machine(), os.sched_getaffinity(0))
+            if seen is not None and self._is_lost(seen):
+                raise WindowLostError(seen)
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
             self._take()
@@ -69,7 +95,7 @@ class Watch:
         self._after = self._take()
         self._kernel.append(self._take_kernel())
         self._machine.append(self._take_machine())
-        self._late_at = float("inf")
+        self._late_at = self._look_at = float("inf")
 
     def generator_ended(self) -> None:
         """The window is over at the latest now. A closed loop is answered within microseconds of its end, and the
@@ -81,7 +107,7 @@ class Watch:
 
     def next_wait(self, deadline: float) -> float:
         """Seconds until something is due."""
-        return max(0.0, min(deadline, self._rehearse_at, self._late_at) - time.monotonic())
+        return max(0.0, min(deadline, self._rehearse_at, self._late_at, self._look_at) - time.monotonic())
 
     def observation(self, totals: dict[str, int]) -> ServerObservation:
         """Raises TrialError when the load announced no window."""
@@ -117,7 +143,7 @@ class Watch:
             try:
                 drops = observe.read_socket_drops(self._pid)
             except OSError as error:
-                raise TrialError("the server was gone when it was to be observed") from error
+                raise ServerError("the server was gone when it was to be observed") from error
         return observe.Kernel(observe.take_kernel(self._counters), drops)
 
     def _take(self) -> observe.Snapshot:
@@ -126,4 +152,4 @@ class Watch:
                 self._chosen = observe.choose_threads(self._pid)
             return observe.take(self._pid, self._chosen)
         except OSError as error:
-            raise TrialError("the server was gone when it was to be observed") from error
+            raise ServerError("the server was gone when it was to be observed") from error

@@ -9,47 +9,48 @@ from made_load import load, machine, relay
 
 from netdyno.audits import (
     completed,
+    died,
     foreign_load,
     harness_quiet,
     link,
     observation,
     server_alive,
     server_totals,
-    verdict,
     with_failed_connects,
 )
 from netdyno.model import Audit, ClientReport, LoadResult, MachineObservation, RelayTotals, Requests, ServerObservation
+from netdyno.outcomes import verdict
 
 LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
 TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
 
 
 def test_a_server_that_answers_is_alive() -> None:
-    audit = server_alive("", LOAD, "")
+    audit = server_alive(LOAD, "")
     assert (audit.passed, audit.detail) == (True, "a fresh connection got 10 true answers")
 
 
 def test_a_server_that_is_gone_is_not_alive() -> None:
-    audit = server_alive("signal SIGSEGV", LOAD, "")
-    assert (audit.passed, audit.detail) == (False, "the server had ended: signal SIGSEGV")
+    audit = died("signal SIGSEGV")
+    assert (audit.name, audit.passed, audit.detail) == ("died", False, "signal SIGSEGV")
 
 
 def test_a_check_that_failed_is_not_alive() -> None:
-    audit = server_alive("", None, "no answer within 3 s")
+    audit = server_alive(None, "no answer within 3 s")
     assert (audit.passed, audit.detail) == (False, "the closing check failed: no answer within 3 s")
 
 
 def test_a_false_or_missing_answer_is_not_alive() -> None:
     false = msgspec.structs.replace(LOAD, audits=(Audit(name="verification", passed=False, detail="1 corrupt"),))
-    assert (server_alive("", false, "").passed, server_alive("", false, "").detail) == (False, "1 corrupt")
+    assert (server_alive(false, "").passed, server_alive(false, "").detail) == (False, "1 corrupt")
     silent = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, received=0))
-    assert server_alive("", silent, "").detail == "a fresh connection got no answer"
-    assert not server_alive("", silent, "").passed
+    assert server_alive(silent, "").detail == "a fresh connection got no answer"
+    assert not server_alive(silent, "").passed
 
 
 def test_speed_says_nothing_about_being_alive() -> None:
     slow = msgspec.structs.replace(LOAD, audits=(Audit(name="little", passed=False, detail="N is not X*R"),))
-    assert server_alive("", slow, "").passed
+    assert server_alive(slow, "").passed
 
 
 def test_totals_that_agree_pass() -> None:

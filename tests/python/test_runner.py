@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 from netdyno import canary, link_check, runner, store, traced
-from netdyno.audits import verdict
 from netdyno.display import Progress
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Experiment, ForeignLoad, Traced, Trial
+from netdyno.outcomes import verdict
 from netdyno.paths import ROOT
 from netdyno.plan import Cell
 

@@ -5,24 +5,17 @@ question whether it keeps its promise at this rate. Only what is no fault of the
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from netdyno import transports, words
+from netdyno import outcomes, transports, words
 from netdyno.audits import ABOUT_THE_GENERATOR
 from netdyno.capacity.search import Outcome
 from netdyno.capacity.slo import LOST, Objective
+from netdyno.claims.metrics import rate_kept
 from netdyno.model import Audit, LoadResult, Scenario, Trial
 
-OF_THE_MACHINE = ("steal", "foreign_load", "canary", "harness_quiet", "observation", "link")
-"""Audits that say that the machine, the harness or the link did not do their part."""
-OF_THE_SERVER = ("verification", "bytes", "connections", "completed", "server_alive", "server_totals")
-"""Audits that say that the server did not do its part. Any other that strikes a trial out makes it no witness."""
 ACHIEVED_RATE = "achieved_rate"
-RATE_TOLERANCE = 0.01
-FEW_MESSAGES = 3
-CHANCE_SIGMAS = 4
-"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
 
 
 class Verdict(NamedTuple):
@@ -40,7 +33,7 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     # Without any answer the generator's lag has nothing to stand beside: its audit fails, and blames the wrong one.
     if ABOUT_THE_GENERATOR in failed and trial.load.latency.response_ns.count:
         return Verdict("generator", _told([failed[ABOUT_THE_GENERATOR]]))
-    if of_the_machine := [failed[name] for name in OF_THE_MACHINE if name in failed]:
+    if of_the_machine := outcomes.failed(trial, "machine"):
         return Verdict("disturbed", _told(of_the_machine))
     if ACHIEVED_RATE in failed:
         # More answers than messages: what was held up in the warm-up came within the window.
@@ -50,10 +43,8 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
         return Verdict("failed", missing)
     if trial.load.requests.completed == 0:
         return Verdict("failed", "nothing was answered")
-    if of_the_server := [failed[name] for name in OF_THE_SERVER if name in failed]:
+    if of_the_server := outcomes.failed(trial, "server"):
         return Verdict("failed", _told(of_the_server))
-    if failed:
-        return Verdict("disturbed", _told(list(failed.values())))
     broken = (*objective.broken(trial.load), *_too_much_lost(trial.load, objective, scenario))
     return Verdict("failed", "; ".join(broken)) if broken else Verdict("held")
 
@@ -64,9 +55,7 @@ def overload(load: LoadResult) -> str:
     overload."""
     if load.plan.rate_hz is None:
         return ""
-    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
-    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
-    if asked - load.requests.completed <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance:
+    if rate_kept(load) == 1.0:
         return ""
     return f"overload: {words.rate(load.requests.per_second)} answered of {words.rate(load.plan.rate_hz)} offered"
 
@@ -80,5 +69,5 @@ def _too_much_lost(load: LoadResult, objective: Objective, scenario: Scenario) -
     return (f"lost {words.share(lost)}, more than {words.share(scenario.loss_bound)}",)
 
 
-def _told(failed: list[Audit]) -> str:
+def _told(failed: Sequence[Audit]) -> str:
     return "; ".join(f"{audit.name}: {audit.detail}" for audit in failed)

@@ -4,12 +4,18 @@ Figures of trials are per trial, for a claim is judged within blocks. Figures of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from netdyno import measured, transports, words
 from netdyno.model import CodeSize, LoadResult, ServerObservation, Status, Trial
+
+RATE_TOLERANCE = 0.01
+FEW_MESSAGES = 3
+CHANCE_SIGMAS = 4
+"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
 
 Scale = Literal["ratio", "share"]
 """How two figures are compared: by their ratio, which needs values above 0, or by their difference."""
@@ -26,6 +32,7 @@ class Metric:
     scale: Scale = "ratio"
     latency: bool = False
     """Of the messages that came back: what was lost does not enter it."""
+    better: Literal["higher", "lower"] = "lower"
     struck_out_too: bool = False
     """It counts what audits strike a trial out for, so that such a trial has the figure as well."""
 
@@ -56,6 +63,17 @@ def _achieved(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second / load.plan.rate_hz if load.plan.rate_hz else None
 
 
+def rate_kept(load: LoadResult) -> float | None:
+    """The share of the offered rate that was answered; 1 where the rate was kept as closely as the generator's audit
+    asks, for chance in the arrivals is no difference. None in a closed loop."""
+    if not load.plan.rate_hz:
+        return None
+    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
+    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
+    missing = asked - load.requests.completed
+    return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
+
+
 def _moved(_: Trial, load: LoadResult) -> float | None:
     """Sent and received by the clients: each message is once sent and comes to each of its recipients."""
     messages = load.messages
@@ -67,8 +85,11 @@ def _count(value: float) -> str:
 
 
 METRICS: Mapping[str, Metric] = {
-    "throughput": Metric("throughput", words.rate, lambda _, load: load.requests.per_second),
-    "moved": Metric("messages sent and received", words.rate, _moved),
+    "throughput": Metric("throughput", words.rate, lambda _, load: load.requests.per_second, better="higher"),
+    "kept": Metric(
+        "share of the offered rate that was kept", words.share, lambda _, load: rate_kept(load), better="higher"
+    ),
+    "moved": Metric("messages sent and received", words.rate, _moved, better="higher"),
     "mean": Metric("mean response time", words.duration, lambda _, load: load.latency.response_ns.mean, latency=True),
     "p50": Metric(
         "median response time", words.duration, lambda _, load: float(load.latency.response_ns.p50), latency=True
@@ -98,9 +119,11 @@ METRICS: Mapping[str, Metric] = {
     "memory": Metric("peak memory of the server", words.memory, _server(lambda server: float(server.rss_peak_bytes))),
     "lost": Metric("share of messages lost", words.share, lambda _, load: transports.share_lost(load), scale="share"),
     "connected": Metric(
-        "share of connections established", words.share, _connected, scale="share", struck_out_too=True
+        "share of connections established", words.share, _connected, scale="share", better="higher", struck_out_too=True
     ),
-    "achieved": Metric("share of the offered rate that was answered", words.share, _achieved, scale="share"),
+    "achieved": Metric(
+        "share of the offered rate that was answered", words.share, _achieved, scale="share", better="higher"
+    ),
     "lines": Metric("lines of the server's code", _count, of_code=lambda code: float(code.lines)),
     "complexity": Metric("cyclomatic complexity of the server's code", _count, of_code=lambda code: code.complexity),
 }
