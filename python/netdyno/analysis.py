@@ -20,12 +20,15 @@ import numpy as np
 from netdyno import (
     answers,
     attribution,
+    axes,
     canary_findings,
     cells,
     endings,
     loss_words,
     losses,
+    made_again,
     measured,
+    outcomes,
     plan,
     stats,
     timers,
@@ -44,10 +47,14 @@ from netdyno.figures.fill import charts
 from netdyno.findings import (
     Analysis,
     AuditTally,
+    Axis,
     CellFigures,
+    Censored,
     Command,
     Counts,
     Estimate,
+    Fault,
+    Faulty,
     LevelInfo,
     MachineUse,
     Pair,
@@ -56,15 +63,19 @@ from netdyno.findings import (
     TrialNote,
 )
 from netdyno.levels import level_key, level_label
-from netdyno.model import LoadResult, Run, Scenario, Trial, type_level
+from netdyno.model import Audit, LoadResult, Run, Scenario, Trial, type_level
 from netdyno.options import Settings, settings
 from netdyno.samples import samples
 from netdyno.stats import Comparison, Samples
 from netdyno.transports import LOOPBACK_ADDRESS
 
+LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
+BOUNDS = {"": "", "at least": "≥ ", "at most": "≤ "}
+
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
+    run = outcomes.judged(run)
     safe = unsafe.without(run)
     ended = {one.name: found for one in run.experiment.scenarios if (found := endings.ending(run, one))}
     scenarios = tuple(
@@ -79,22 +90,25 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=max(run.experiment.blocks, len({trial.block for trial in run.trials})),
-        blocks_measured=len({trial.block for trial in safe.trials if trial.status == "valid"}),
+        blocks_measured=len({trial.block for trial in safe.trials if trial.status in measured.RANKED}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=contestants(safe),
         scenarios=scenarios,
         claims=endings.told(judge(run, level), ended),
         charts=charts(safe),
         level=level,
-        counts=Counts(**{status: _count(run, status) for status in ("valid", "struck_out", "failed", "skipped")}),
-        set_aside=tuple(_note(run, trial) for trial in run.all_trials if trial.status != "valid"),
+        counts=_counts(run),
+        set_aside=tuple(
+            _note(run, trial) for trial in run.all_trials if trial.status not in (*measured.RANKED, "made_again")
+        ),
         audits=_audits(run.all_trials),
+        made_again=made_again.of_run(run),
         machine=_machine(run.all_trials),
         canary=canary_findings.of_run(run),
         pinning=_pinning(run.all_trials),
         control=control(
             safe,
-            {one.scenario.name: one.comparisons for one in scenarios},
+            {one.scenario.name: _whole_family(one) for one in scenarios},
             lambda of, scenario: samples(of, scenario, contestants(of, scenario.name)),
             level,
         ),
@@ -102,6 +116,11 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
         commands=_commands(run),
     )
+
+
+def _whole_family(findings: ScenarioFindings) -> tuple[Comparison, ...]:
+    """All that a ranking's correction spans."""
+    return tuple(one for axis in findings.axes for one in axis.comparisons) or findings.comparisons
 
 
 def contestants(run: Run, scenario: str = "") -> tuple[str, ...]:
@@ -124,27 +143,54 @@ def _levels(run: Run, scenario: Scenario) -> tuple[LevelInfo, ...]:
     return tuple(LevelInfo(key, level_label(scenario, values), values) for key, values in by_key.items())
 
 
-# --- comparisons -------------------------------------------------------------------------------------------------
-
-
-def _compare_all(
-    samples: Mapping[str, Samples], groups: Sequence[Sequence[str]], seed: int, level: float
-) -> tuple[Comparison, ...]:
-    """Every two contestants of a group, all groups corrected as one family. Two that share no cell are no
-    hypothesis."""
-    raw = [stats.compare(a, b, samples, seed) for group in groups for a, b in itertools.combinations(group, 2)]
-    return stats.corrected([one for one in raw if one.pairs], level)
+# --- who is ranked with whom --------------------------------------------------------------------------------------
 
 
 def _groups(
-    scenario: Scenario, samples: Mapping[str, Samples], figures: Sequence[CellFigures]
-) -> tuple[list[str], list[str]]:
-    """Who is ranked with whom: those that lost no more than the bound in any trial, and the others
-    (docs/adr/loss.md). A capacity is what is served without such a loss, and all are ranked by it."""
+    scenario: Scenario, names: Sequence[str], figures: Sequence[CellFigures], faulty: Mapping[str, Faulty]
+) -> tuple[list[str], list[str], list[str]]:
+    """Those without a fault that lost no more than the bound in any trial, those that lost more (docs/adr/loss.md), and
+    those whose trials show a fault (docs/adr/audit-kinds.md). A capacity is what is served without either, and all are
+    ranked by it."""
     if scenario.metric == CAPACITY:
-        return list(samples), []
-    apart = {cell.contestant for cell in figures if cell.marked}
-    return [name for name in samples if name not in apart], [name for name in samples if name in apart]
+        return list(names), [], []
+    lossy = {cell.contestant for cell in figures if cell.marked}
+    return (
+        [name for name in names if name not in lossy and name not in faulty],
+        [name for name in names if name in lossy and name not in faulty],
+        [name for name in names if name in faulty],
+    )
+
+
+def _faulty(run: Run, scenario: Scenario) -> dict[str, Faulty]:
+    """Everybody with a fault, by name. A crash of every trial leaves nothing to rank, and is told all the same."""
+    trials: dict[str, list[Trial]] = {}
+    for trial in run.trials:
+        if trial.scenario == scenario.name and trial.status not in ("skipped", "made_again"):
+            trials.setdefault(trial.contestant, []).append(trial)
+    found: dict[str, Faulty] = {}
+    for name, each in sorted(trials.items()):
+        blamed = [trial for trial in each if trial.status == "faulty"]
+        kinds: dict[str, list[Audit]] = {}
+        for trial in blamed:
+            for audit in outcomes.faults(trial)[:1]:  # what came of a crash is the crash
+                kinds.setdefault(audit.name, []).append(audit)
+        faults = [Fault(kind, len(audits), len(each), audits[0].detail) for kind, audits in kinds.items()]
+        if faults:
+            found[name] = Faulty(name, tuple(sorted(faults, key=lambda fault: -fault.trials)))
+    return found
+
+
+def _unsteady(run: Run, scenario: Scenario) -> tuple[tuple[str, int, int], ...]:
+    """Who moved in more windows than chance makes of still ones, 2% at the most (docs/adr/stationary.md)."""
+    trials: dict[str, list[bool]] = {}
+    for trial, _ in measured.valid(run, scenario):
+        trials.setdefault(trial.contestant, []).append(bool(outcomes.failed(trial, "note")))
+    return tuple(
+        (name, sum(moved), len(moved))
+        for name, moved in sorted(trials.items())
+        if sum(moved) >= LEAST_UNSTEADY and sum(moved) >= UNSTEADY_SHARE * len(moved)
+    )
 
 
 # --- one scenario ------------------------------------------------------------------------------------------------
@@ -154,20 +200,40 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
     sampled = samples(run, scenario, names)
-    bound = scenario.loss_bound
+    bound, seed = scenario.loss_bound, run.experiment.seed
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
-    groups = _groups(scenario, sampled, figures)
-    family = _compare_all(sampled, groups, run.experiment.seed, level)
-    standings = _standings(run, scenario, sampled, groups, family, figures)
-    needed = stats.pairs_needed(len(family), level)
+    faulty = _faulty(run, scenario)
+    groups = _groups(scenario, list(sampled), figures, faulty)
+    of_axes: dict[str, Mapping[str, Samples]] = {
+        axis: axes.samples(run, scenario, axis) for axis in axes.names(scenario)
+    } or {scenario.metric: sampled}
+    families = axes.compared(of_axes, groups, seed, level)
+    family = families[scenario.metric]
+    censored = tuple(
+        Censored(one.level, one.contestant, one.share)
+        for one in outcomes.saturated(run)
+        if one.scenario == scenario.name and scenario.metric != CAPACITY
+    )
+    bars = axes.error_bars(run, scenario) if scenario.metric != CAPACITY else ()
+    scored = axes.fill(scenario, families, groups, figures, levels, bars, censored) if axes.names(scenario) else ()
+    standings = _standings(run, scenario, sampled, groups, family, figures, faulty, scored)
     capacities = capacity.findings(run, scenario, names)
-    cells_of_block = len(levels) if capacities is None else len({one.level for one in capacities.curves})
-    answer = answers.answer(scenario, standings, family, cells_of_block, needed, bound)
+    ground = answers.Ground(
+        scenario=scenario,
+        standings=standings,
+        family=family,
+        axes=scored,
+        faulty=tuple(faulty.values()),
+        censored=censored,
+        loss_bound=bound,
+    )
+    answer = answers.answer(ground)
     if capacities is not None and capacities.sentence:
         answer = replace(answer, sentence=capacities.sentence)
     constant = timers.notes(standings, figures, levels, scenario)
     behind = work.rows(run, scenario, _first_ranked(standings, names))
+    unsteady = _unsteady(run, scenario)
     return ScenarioFindings(
         scenario=scenario,
         verdict=answer.verdict,
@@ -175,9 +241,11 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
+            *answers.bounds(censored, bars, levels, scenario),
             *capacity.caveats(capacities),
             *constant,
-            *answers.caveats(scenario, standings, figures, levels, names),
+            *answers.caveats(scenario, standings, figures, levels, names, faulty),
+            *answers.unsteady(unsteady),
             *loss_words.caveats(figures, bound),
             *answers.added_options(scenario, trials),
             *answers.sampled_threads(trials),
@@ -195,6 +263,11 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         capacity=capacities,
         work=behind,
         whys=attribution.whys(run, scenario, standings, family, behind, level),
+        axes=scored,
+        faulty=tuple(faulty.values()),
+        censored=censored,
+        error_bars=bars,
+        unsteady=unsteady,
     )
 
 
@@ -238,7 +311,8 @@ def _pairs(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Pair, ..
 
 
 def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Trial]) -> Pair:
-    valid = [trial.load for trial in trials if trial.status == "valid" and trial.load is not None]
+    trials = [trial for trial in trials if trial.status != "made_again"]
+    valid = [trial.load for trial in trials if trial.status in measured.RANKED and trial.load is not None]
     figures = [figure for load in valid if (figure := measured.metric(scenario, load)) > 0]
     return Pair(
         contestant=contestant,
@@ -246,7 +320,7 @@ def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Tri
         valid=len(valid),
         trials=len(trials),
         figure=math.exp(sum(map(math.log, figures)) / len(figures)) if figures else None,
-        statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status != "valid")),
+        statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status not in measured.RANKED)),
         lost=max((lost for load in valid if (lost := transports.share_lost(load)) is not None), default=None),
     )
 
@@ -255,45 +329,67 @@ def _standings(
     run: Run,
     scenario: Scenario,
     samples: Mapping[str, Samples],
-    groups: tuple[Sequence[str], Sequence[str]],
+    groups: Sequence[Sequence[str]],
     family: Sequence[Comparison],
     figures: Sequence[CellFigures],
+    faulty: Mapping[str, Faulty],
+    scored: Sequence[Axis],
 ) -> tuple[Standing, ...]:
     """Those that delivered, then those that are ranked apart, each group with its own leader."""
-    effects = stats.effects(samples)
-    delivered, apart = (_ranked(run, scenario, {name: effects[name] for name in group}, family) for group in groups)
     largest: dict[str, float] = {}
     for cell in figures:
         if cell.loss is not None:
             largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.lost)
-    return (
-        *(replace(one, loss=largest.get(one.contestant)) for one in delivered),
-        *(replace(one, loss=largest.get(one.contestant), apart=True, rank=one.rank + len(delivered)) for one in apart),
-    )
+    found: list[Standing] = []
+    for number, group in enumerate(groups):
+        found += [
+            replace(
+                one,
+                rank=None if one.rank is None else one.rank + len(found),
+                loss=largest.get(one.contestant),
+                lossy=number == 1,
+                faults=faulty[one.contestant].faults if number == 2 else (),
+            )
+            for one in _ranked(run, scenario, samples, group, family, scored)
+        ]
+    return tuple(found)
 
 
-def _ranked(run: Run, scenario: Scenario, effects: Mapping[str, float], family: Sequence[Comparison]) -> list[Standing]:
-    """One group, its first at rank 1. `effects` is the mean log metric of each."""
+def _ranked(
+    run: Run,
+    scenario: Scenario,
+    samples: Mapping[str, Samples],
+    group: Sequence[str],
+    family: Sequence[Comparison],
+    scored: Sequence[Axis],
+) -> list[Standing]:
+    """One group, its first at rank 1."""
     direction = answers.better(scenario)
-    best_first = sorted(effects, key=lambda name: effects[name], reverse=direction == "higher")
+    best_first, unranked = axes.order(group, family, direction)
     ranks = stats.ranks(best_first, family, direction)
     sizes = Counter(ranks.values())
     standings = []
-    for name in best_first:
-        one = answers.against(name, best_first[0], family)
+    for name in (*best_first, *unranked):
+        one = answers.against(name, best_first[0], family) if best_first else None
+        score = scored[0].score(name) if scored else None
         standings.append(
             Standing(
-                rank=ranks[name],
-                shared=sizes[ranks[name]] > 1,
+                rank=ranks.get(name),
+                shared=name in ranks and sizes[ranks[name]] > 1,
                 contestant=name,
-                value=math.exp(effects[name]),
+                value=_own(samples[name]) if not scored else score.value.value if score and score.value else math.nan,
                 relative=Estimate(one.ratio, one.interval, ()) if one else None,
                 against_leader=one,
                 missing=_missing(run, scenario, name),
-                bound=capacity.bound(run, scenario, name),
+                bound=capacity.bound(run, scenario, name) or (BOUNDS[scored[0].bound] if scored else ""),
             )
         )
     return standings
+
+
+def _own(of: Samples) -> float:
+    """The geometric mean of a contestant's own capacities."""
+    return math.exp(statistics.fmean(math.log(figure) for figure in of.values()))
 
 
 def _missing(run: Run, scenario: Scenario, name: str) -> int:
@@ -301,7 +397,9 @@ def _missing(run: Run, scenario: Scenario, name: str) -> int:
     if scenario.metric == CAPACITY:
         return capacity.silent(run, scenario, name)
     return sum(
-        (trial.scenario, trial.contestant) == (scenario.name, name) and trial.status != "valid" for trial in run.trials
+        (trial.scenario, trial.contestant) == (scenario.name, name)
+        and trial.status not in (*measured.RANKED, "made_again")
+        for trial in run.trials
     )
 
 
@@ -343,8 +441,16 @@ def _drift(samples: Mapping[str, Samples]) -> float:
 # --- what stands around the answers ------------------------------------------------------------------------------
 
 
-def _count(run: Run, status: str) -> int:
-    return sum(trial.status == status for trial in run.all_trials)
+def _counts(run: Run) -> Counts:
+    found = Counter(trial.status for trial in run.all_trials)
+    return Counts(
+        valid=found["valid"] + found["censored"],
+        struck_out=found["struck_out"],
+        faulty=found["faulty"],
+        failed=found["failed"],
+        skipped=found["skipped"],
+        made_again=found["made_again"],
+    )
 
 
 def _note(run: Run, trial: Trial) -> TrialNote:
@@ -370,7 +476,7 @@ def _audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
 
 
 def _machine(trials: Sequence[Trial]) -> MachineUse | None:
-    told = [trial.machine for trial in trials if trial.status == "valid" and trial.machine is not None]
+    told = [trial.machine for trial in trials if trial.status in measured.RANKED and trial.machine is not None]
     if not told:
         return None
     steal = [one.steal_s / (one.cores * one.window_s) for one in told]

@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from netdyno import loss_words, stats, words
-from netdyno.findings import CellFigures, LevelInfo, Pair, Standing, Verdict, heaviest
+from netdyno import fault_words, loss_words, stats, words
+from netdyno.findings import (
+    Axis,
+    CellFigures,
+    Censored,
+    ErrorBar,
+    Faulty,
+    LevelInfo,
+    Pair,
+    Standing,
+    Verdict,
+    heaviest,
+)
 from netdyno.model import GENERATOR, Scenario, Trial
 from netdyno.stats import Better, Comparison, Interval
 from netdyno.units import parse_duration
 
-STATUS_WORDS = {"valid": "valid", "struck_out": "struck out", "skipped": "skipped", "failed": "failed"}
+STATUS_WORDS = {
+    "valid": "valid",
+    "struck_out": "struck out",
+    "skipped": "skipped",
+    "failed": "failed",
+    "faulty": "faulty",
+    "made_again": "made again",
+    "censored": "valid, as a bound",
+}
 METRIC_NAMES = {
     "throughput": "throughput",
     "p50": "median response time",
@@ -19,11 +39,27 @@ METRIC_NAMES = {
     "mean": "mean response time",
     "capacity": "capacity",
 }
+AXIS_WORDS = {
+    "throughput": "throughput",
+    "kept": "rate kept",
+    "p50": "p50",
+    "p99": "p99",
+    "mean": "mean",
+    "cpu": "CPU",
+    "memory": "memory",
+}
+"""An axis in few words, in tables and beside a change."""
 RATES = ("throughput", "capacity")
 """Metrics in messages per second, of which more is better; the others are times."""
 LARGE_LAG_SHARE = 0.1
 MOST_GAPS = 4
 """Holes in a ranking that are told one by one."""
+
+
+WHAT_HOLDS = (
+    "All intervals of a question hold together with 95%, and a difference is told where its interval leaves out none."
+)
+"""At the foot of table and report (docs/adr/statistics.md)."""
 
 
 @dataclass(frozen=True)
@@ -87,34 +123,42 @@ def _turned(one: Comparison) -> Comparison:
     return replace(one, a=one.b, b=one.a, ratio=1 / one.ratio, interval=interval)
 
 
-def answer(
-    scenario: Scenario,
-    standings: Sequence[Standing],
-    family: Sequence[Comparison],
-    levels: int,
-    needed: int,
-    loss_bound: float,
-) -> Answer:
-    """The verdict on one scenario: on those that delivered their messages, or on all where nobody did. `needed`: the
-    pairs each comparison must have to pass after correction."""
-    if not standings:
-        return Answer("no_data", "No valid trial", "No trial of this workload was valid, so there is no answer.")
-    speech = Speech(scenario, standings, family, loss_bound)
-    found = _verdict(speech, levels, needed)
-    return replace(found, sentence=found.sentence + loss_words.apart(standings, loss_bound))
+@dataclass(frozen=True)
+class Ground:
+    """What an answer stands on. `family` are the comparisons of the scenario's own metric."""
+
+    scenario: Scenario
+    standings: Sequence[Standing]
+    family: Sequence[Comparison]
+    axes: Sequence[Axis]
+    faulty: Sequence[Faulty]
+    censored: Sequence[Censored]
+    loss_bound: float
+
+
+def answer(ground: Ground) -> Answer:
+    """The verdict on one scenario: on those that did it without a fault, or on all where nobody did."""
+    if not ground.standings:
+        nothing = "No trial of this workload was valid, so there is no answer."
+        return Answer("no_data", "No valid trial", nothing + fault_words.sentence(ground.faulty))
+    speech = Speech(ground)
+    found = _verdict(speech)
+    apart = loss_words.apart(ground.standings, ground.loss_bound) + fault_words.sentence(ground.faulty)
+    return replace(found, sentence=found.sentence + apart)
 
 
 class Speech:
     """What the sentences of one answer are made of. `standings` are of those that it is about; `says` names them."""
 
-    def __init__(
-        self, scenario: Scenario, standings: Sequence[Standing], family: Sequence[Comparison], loss_bound: float
-    ) -> None:
-        self.scenario = scenario
-        self.family = family
-        self.standings = [one for one in standings if not one.apart] or list(standings)
-        self.says = {one.contestant: loss_words.named(one) for one in standings}
-        self.qualified = _qualified(standings, loss_bound)
+    def __init__(self, ground: Ground) -> None:
+        self.scenario = ground.scenario
+        self.family = ground.family
+        self.axes = ground.axes
+        self.at_least = "at least " if ground.censored else ""
+        best = min(one.kind for one in ground.standings)
+        self.standings = [one for one in ground.standings if one.kind == best]
+        self.says = {one.contestant: loss_words.named(one) for one in ground.standings}
+        self.qualified = _qualified(ground.standings, ground.loss_bound)
 
     def listed(self, names: Sequence[str]) -> str:
         return words.listed([self.says[name] for name in names])
@@ -130,29 +174,32 @@ class Speech:
 
 
 def _qualified(standings: Sequence[Standing], loss_bound: float) -> str:
-    """Among whom the answer holds, where loss sets some apart."""
-    lossy = sum(one.apart for one in standings)
-    if not lossy:
-        return ""
+    """Among whom the answer holds, where loss or faults set some apart."""
+    kinds = {one.kind for one in standings}
     bound = words.share(loss_bound)
-    if lossy < len(standings):
-        return f" of those that lost at most {bound} of their messages"
-    return f", though everybody lost more than {bound} of their messages"
+    if kinds == {2}:
+        return ", though everybody failed in some trial"
+    if 0 not in kinds:
+        return f", though everybody lost more than {bound} of their messages"
+    return f" of those that lost at most {bound} of their messages" if 1 in kinds else ""
 
 
-def _verdict(speech: Speech, levels: int, needed: int) -> Answer:
+def _verdict(speech: Speech) -> Answer:
     standings, family = speech.standings, speech.family
     leader = standings[0].contestant
     if len(standings) == 1:
         alone = f"{speech.says[leader]} is the only contestant with valid trials{speech.qualified}; nothing to compare."
         return Answer("unopposed", speech.says[leader], alone)
+    if standings[0].rank is None:
+        apart = f"No two of {speech.listed([one.contestant for one in standings])} share a block: nothing to compare."
+        return Answer("not_enough_blocks", "Not enough blocks", apart)
     front = front_runners(standings, family, better(speech.scenario))
     if len(front) == 1:
         return Answer("winner", speech.says[leader], _winner(speech))
     undecided = [name for name in front[1:] if _undecided_between(leader, name, family)]
     tied = [name for name in front if name not in undecided]
     if len(tied) == 1:
-        return Answer("not_enough_blocks", "Not enough blocks", _undecided(speech, front, levels, needed))
+        return Answer("not_enough_blocks", "Not enough blocks", _undecided(speech, front))
     return Answer("tie", f"Tie: {speech.listed(tied)}", _tie(speech, tied, undecided))
 
 
@@ -163,8 +210,8 @@ def _undecided_between(first: str, second: str, family: Sequence[Comparison]) ->
 
 def front_runners(standings: Sequence[Standing], family: Sequence[Comparison], direction: Better) -> list[str]:
     """The winner alone, or those who tie for first: nobody is proven better than any of them."""
-    names = [one.contestant for one in standings]
-    if sum(one.rank == 1 for one in standings) == 1:
+    names = [one.contestant for one in standings if one.rank is not None]
+    if sum(one.rank == standings[0].rank for one in standings) == 1:
         return names[:1]
     unbeaten = stats.unbeaten(names, family, direction)
     if len(unbeaten) > 1:
@@ -187,39 +234,128 @@ def _interval(one: Comparison) -> str:
 def _gap(speech: Speech, one: Comparison) -> str:
     """ "12% above b", or "2.4 times that of b"."""
     if one.ratio >= 2:
-        return f"{words.margin(one.ratio)} that of {speech.says[one.b]}"
-    return f"{words.margin(one.ratio)} {_side(one.ratio)} {speech.says[one.b]}"
+        return f"{speech.at_least}{words.margin(one.ratio)} that of {speech.says[one.b]}"
+    return f"{speech.at_least}{words.margin(one.ratio)} {_side(one.ratio)} {speech.says[one.b]}"
 
 
 def _winner(speech: Speech) -> str:
     leader, second = speech.standings[0].contestant, speech.standings[1].contestant
-    start = f"{speech.says[leader]} has {speech.superlative()}"
+    start = f"Take {speech.says[leader]}: it has {speech.superlative()}"
     one = against(leader, second, speech.family)
-    if one is None:
-        return f"{start}."
-    return f"{start}: {_gap(speech, one)}, the next ({_interval(one)}; {words.p_value(one.p_holm)} after Holm)."
+    seen = f", {_gap(speech, one)}, the next ({_interval(one)})" if one else ""
+    return f"{start}{seen}.{_elsewhere(speech, [leader])}"
 
 
 def _tie(speech: Speech, tied: Sequence[str], undecided: Sequence[str]) -> str:
-    start = f"{speech.listed(tied)} cannot be told apart in {speech.subject()}"
-    one = against(tied[0], tied[1], speech.family)
-    seen = f": {speech.says[tied[0]]} lies {_gap(speech, one)} ({_interval(one)})" if one else ""
-    rest = f" For {speech.listed(undecided)} there are too few pairs to say." if undecided else ""
-    return f"{start}{seen}.{rest}"
+    taken = _undominated(speech, tied)
+    rest = f" For {speech.listed(undecided)} there are too few blocks to say." if undecided else ""
+    alike = f"{speech.listed(tied)} cannot be told apart in {speech.subject()}"
+    if len(taken) == len(tied):
+        return f"{alike}; take any of them.{_elsewhere(speech, taken)}{rest}"
+    why = "nobody of these beats it on another axis" if len(taken) == 1 else "they are not beaten on the other axes"
+    return f"{alike}. Take {_any_of(speech, taken)}: {why}.{_elsewhere(speech, taken)}{rest}"
 
 
-def _undecided(speech: Speech, front: Sequence[str], levels: int, needed: int) -> str:
+def _any_of(speech: Speech, names: Sequence[str]) -> str:
+    return " or ".join(speech.says[name] for name in names)
+
+
+def _undominated(speech: Speech, tied: Sequence[str]) -> list[str]:
+    """Of those that tie, the ones that nobody beats on some other axis without being beaten on another."""
+
+    def dominates(one: str, other: str) -> bool:
+        sides = [lead for axis in speech.axes if (lead := _lead(axis, one, other)) is not None]
+        return bool(sides) and all(sides)
+
+    return [name for name in tied if not any(dominates(other, name) for other in tied if other != name)]
+
+
+def _lead(axis: Axis, one: str, other: str) -> bool | None:
+    """Whether the first is proven better than the other on an axis by what is worth telling; None where neither is."""
+    found = against(one, other, axis.comparisons)
+    if found is None or not found.different or 1 / WORTH_TELLING < found.ratio < WORTH_TELLING:
+        return None
+    return (found.ratio > 1) == (axis.better == "higher")
+
+
+WORTH_TELLING = 1.05
+"""A proven difference of less changes nobody's choice."""
+MOST_COSTS = 3
+"""Axes that a sentence tells of one contestant; the table has all."""
+
+
+def _elsewhere(speech: Speech, taken: Sequence[str]) -> str:
+    """What the others cost beside the first of those that are taken, and in what they are better."""
+    chosen = taken[0]
+    others = [one.contestant for one in speech.standings if one.contestant not in taken]
+    costs = [
+        f"{speech.says[name]} {words.listed(found)}"
+        for name in others
+        if (found := _differences(speech, name, chosen, worse=True))
+    ]
+    gains = [
+        f"{speech.says[name]} {words.listed(found)}"
+        for name in others
+        if (found := _differences(speech, name, chosen, worse=False))
+    ]
+    beside = f" beside {speech.says[chosen]}" if len(taken) > 1 else ""
+    text = f" What the others cost{beside}: {'; '.join(costs)}." if costs else ""
+    return f"{text} In their favour: {'; '.join(gains)}." if gains else text
+
+
+def _differences(speech: Speech, name: str, chosen: str, *, worse: bool) -> list[str]:
+    """The axes on which a contestant is proven worse (or better) than the one that is taken, the largest first."""
+    found = [
+        (abs(math.log(one.ratio)), f"{AXIS_WORDS[axis.metric]} {words.percent_change(one.ratio)}")
+        for axis in speech.axes
+        if (one := against(name, chosen, axis.comparisons)) is not None
+        if _lead(axis, name, chosen) is (not worse)
+    ]
+    return [text for _, text in sorted(found, key=lambda each: -each[0])[:MOST_COSTS]]
+
+
+def _undecided(speech: Speech, front: Sequence[str]) -> str:
     facing = [one for name in front[1:] if (one := against(front[0], name, speech.family))]
-    fewest = min((one.pairs for one in facing), default=0)
-    blocks = -(-needed // max(levels, 1))
+    fewest = min((one.blocks for one in facing), default=0)
     leader = speech.says[front[0]]
     start = (
         f"Not enough blocks to say who has {speech.superlative()}: {leader} shares "
-        f"{words.plural(fewest, 'pair')} with a rival, {needed} needed "
-        f"({words.plural(blocks, 'block')} with all trials valid)"
+        f"{words.plural(fewest, 'block')} with a rival, {stats.FEWEST_BLOCKS_FOR_INTERVAL} needed"
     )
     seen = f" Seen, not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
     return f"{start}.{seen}"
+
+
+def bounds(
+    censored: Sequence[Censored], bars: Sequence[ErrorBar], levels: Sequence[LevelInfo], scenario: Scenario
+) -> tuple[str, ...]:
+    """Why figures are bounds."""
+    labels = {level.key: level.label for level in levels}
+    told = []
+    for key in dict.fromkeys(one.level for one in censored):
+        who = [f"{one.contestant} ({one.share:.0%} of a core)" for one in censored if one.level == key]
+        told.append(
+            f"At {labels[key]} the generator was at its limit with {words.listed(who)}: what is measured there is the "
+            "generator as well. Rates are 'at least', response times 'at most', for all contestants alike, and gaps "
+            "between them may be larger than they look."
+        )
+    for bar in bars:
+        received = "not known" if bar.receive_ns is None else words.duration(bar.receive_ns)
+        sent = f"it sent {words.duration(bar.send_ns)} late, and " if scenario.scheduled else ""
+        told.append(
+            f"At {labels[bar.level]} the generator's own part of {bar.percentile} is {bar.share:.0%} of the shortest "
+            f"({words.duration(bar.of)}): {sent}it read replies {received} after they had come. So these response "
+            "times are 'at most', and the ratios between servers may be larger."
+        )
+    return tuple(told)
+
+
+def unsteady(found: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:
+    """Whose level moved within windows more often than chance does."""
+    return tuple(
+        f"{name} did not keep its level within the window in {moved} of {words.plural(trials, 'trial')}."
+        for name, moved, trials in found
+    )
 
 
 def evidence(
@@ -255,9 +391,11 @@ def caveats(
     cells: Sequence[CellFigures],
     levels: Sequence[LevelInfo],
     planned: Sequence[str],
+    faulty: Collection[str] = (),
 ) -> tuple[str, ...]:
     """What a reader must know before quoting the answer."""
-    absent = [name for name in planned if name not in {one.contestant for one in standings}]
+    ranked = {one.contestant for one in standings}
+    absent = [name for name in planned if name not in ranked and name not in faulty]
     lost = [f"{one.contestant} ({one.missing})" for one in standings if one.missing]
     notes = _loop_caveats(scenario, cells)
     if scenario.client != GENERATOR or set(scenario.factors.get("client", ())) - {GENERATOR}:

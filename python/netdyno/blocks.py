@@ -43,30 +43,53 @@ def check_precision(value: object) -> float:
     return share
 
 
-def check(where: str, scenario: Scenario) -> None:
-    """Raises UserError where a scenario asks for what contradicts itself."""
+def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
+    """Raises UserError where a scenario asks for what contradicts itself. `timed`: its experiment has a budget of
+    time."""
     if scenario.most_blocks is None:
         return
-    if scenario.precision is None:
-        raise UserError(f"{where}: key 'most-blocks': without a 'precision' there are just as many blocks as 'blocks'")
+    if scenario.precision is None and not timed:
+        raise UserError(
+            f"{where}: key 'most-blocks': without a 'precision' or a 'time-budget' there are just as many blocks as "
+            "'blocks'"
+        )
     if scenario.most_blocks < scenario.blocks:
         raise UserError(f"{where}: key 'most-blocks': {scenario.most_blocks} is less than blocks = {scenario.blocks}")
 
 
 def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
-    """The experiment with the command line's budgets; None leaves what the file says. Raises UserError where there is
-    no precision that a budget could be for."""
+    """The experiment with the command line's budgets; None leaves what the file says. Raises UserError where neither a
+    precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
     asked = [option for option, value in named.items() if value is not None]
-    if asked and all(scenario.precision is None for scenario in experiment.scenarios):
+    if asked and not any(_goes_on(scenario) for scenario in experiment.scenarios):
         raise UserError(f"{asked[0]}: is for a run with --precision; without it there are just as many blocks as said")
     scenarios = tuple(
-        scenario if scenario.precision is None else _with_budget(scenario, most_blocks, time_budget_s)
+        _with_budget(scenario, most_blocks, time_budget_s) if _goes_on(scenario) else scenario
         for scenario in experiment.scenarios
     )
     for scenario in scenarios:
-        check(f"experiment {experiment.name!r}, scenario {scenario.name!r}", scenario)
-    return msgspec.structs.replace(experiment, scenarios=scenarios, time_budget_s=time_budget_s)
+        check(f"experiment {experiment.name!r}, scenario {scenario.name!r}", scenario, timed=True)
+    if time_budget_s is None:
+        return msgspec.structs.replace(experiment, scenarios=scenarios)
+    limit_s = experiment.time_limit_s and max(experiment.time_limit_s, time_budget_s)
+    return msgspec.structs.replace(experiment, scenarios=scenarios, time_budget_s=time_budget_s, time_limit_s=limit_s)
+
+
+def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
+    """The experiment with so many blocks: no more, where no precision asks for them, however much time there is."""
+    scenarios = tuple(
+        msgspec.structs.replace(
+            scenario, blocks=blocks, most_blocks=None if scenario.precision is None else scenario.most_blocks
+        )
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def _goes_on(scenario: Scenario) -> bool:
+    """Whether it may have more blocks than are planned."""
+    return scenario.precision is not None or scenario.most_blocks is not None
 
 
 def _with_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: float | None) -> Scenario:
@@ -81,7 +104,7 @@ def _with_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: flo
 def most(scenario: Scenario) -> int:
     """More blocks than this it never has."""
     if scenario.precision is None:
-        return scenario.blocks
+        return scenario.most_blocks or scenario.blocks
     return scenario.most_blocks or max(MOST_BLOCKS, scenario.blocks)
 
 

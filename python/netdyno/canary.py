@@ -19,7 +19,9 @@ FRESH_S = 0.5
 the next."""
 SLOWER = 1.25
 """A reading in which some figure is slower than in the last one by this factor is taken again. What disturbs it for
-milliseconds makes it slower and is gone then; a machine that is slower still is."""
+some time makes it slower and is gone then; a machine that is slower still is."""
+MOST_TAKES = 10
+"""Half a second: whoever takes the core for longer has the next trial made again."""
 TIMEOUT_S = 10.0
 
 
@@ -60,12 +62,14 @@ class Canary:
         return self._last, ""
 
     def _settled(self, last: CanaryReading | None) -> CanaryReading:
-        """A reading, and another where the first is slower than the last or the run's first, which finds the program
-        still on the disk."""
-        first = self._ask()
-        if last is None or slower(first, last) > SLOWER:
-            return faster(first, self._ask())
-        return first
+        """A reading, and others while it is slower than the last; after the run's first, which finds the program still
+        on the disk, one more."""
+        found = self._ask()
+        if last is None:
+            return faster(found, self._ask())
+        while slower(found, last) > SLOWER and found.taken < MOST_TAKES:
+            found = faster(found, self._ask())
+        return found
 
     def _ask(self) -> CanaryReading:
         """Run the program once. Raises TrialError when it fails."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from netdyno import hdr, stats
+from netdyno.claims.metrics import rate_kept
 from netdyno.findings import CellFigures, Cost, Estimate, Loss, SendLag, Series, Tail
 from netdyno.model import Distribution, LoadResult, ServerObservation
 from netdyno.stats import Floats
@@ -44,6 +45,7 @@ def figures(
         curve=curve(hdr.merge(response)),
         send_lag=_send_lag([load.send_lag_ns for load in loads]),
         cost=_cost(trials, seed),
+        kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
         generator_cpu_us=per_message(
             [1e6 * (load.generator.cpu_user_s + load.generator.cpu_system_s) for load in loads],

@@ -319,11 +319,12 @@ def _become(command: Sequence[str]) -> NoReturn:
 def report(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
     results: Results = RESULTS,
+    as_json: Annotated[bool, typer.Option("--json", help="Print its findings for programs instead.")] = False,
 ) -> int:
-    """Write the report of a stored run again."""
+    """Write the report of a stored run again, or print its findings."""
     from netdyno import run_command
 
-    print(run_command.write_report(run_id, results))
+    print(run_command.findings(run_id, results) if as_json else run_command.write_report(run_id, results))
     return 0
 
 

@@ -9,15 +9,17 @@ import time
 from collections import Counter
 from typing import IO, TYPE_CHECKING, Protocol
 
-from netdyno import transports, words
+from netdyno import outcomes, transports, words
 from netdyno.model import Trial
-from netdyno.plan import CANARY_S, Cell
+from netdyno.plan import Cell, seconds_of
 from netdyno.units import format_clock
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _REDRAW_S = 0.45
+LONGEST_LINE = 120
+"""Of a trial on the terminal; the report has all of it."""
 
 
 class Progress:
@@ -29,12 +31,18 @@ class Progress:
         self.blocks = max((cell.block for cell in cells), default=0)
         self._time_budget_s = time_budget_s
         self.counts: Counter[str] = Counter()
+        self.made_again = 0
         self._planned_trial_s = trial_s
         self._spent_s = 0.0
 
     def add(self, trial: Trial) -> None:
         self.counts[trial.status] += 1
-        self._spent_s += trial.seconds + (0.0 if trial.canary is None else CANARY_S)
+        self._spent_s += seconds_of(trial)
+
+    def again(self, disturbed: Trial) -> None:
+        """A trial that is made again is not done."""
+        self.counts[disturbed.status] -= 1
+        self.made_again += 1
 
     def revise(self, was: Trial, now: Trial) -> None:
         """A trial that was judged after it had been added: it counts as what it is now."""
@@ -82,6 +90,9 @@ def describe_cell(cell: Cell | Trial) -> str:
 
 def describe_result(trial: Trial) -> str:
     """What came of a trial, with the reason where it does not count."""
+    if outcomes.is_disturbed(trial):
+        causes = words.listed([audit.name for audit in outcomes.failed(trial, "machine")])
+        return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
     if trial.status != "valid" or trial.load is None:
         return f"{trial.status.replace('_', ' ')}: {trial.reason}"
     p99_us = trial.load.latency.response_ns.p99 / 1000
@@ -107,7 +118,8 @@ class PlainDisplay:
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
-        self._line(f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}")
+        text = f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}"
+        self._line(words.shortened(text, LONGEST_LINE))
 
     def note(self, text: str) -> None:
         self._line(text)
@@ -149,7 +161,7 @@ class LiveDisplay:
         from rich.text import Text
 
         if trial.status in ("struck_out", "failed"):
-            text = f"{describe_cell(trial)}: {describe_result(trial)}"
+            text = words.shortened(f"{describe_cell(trial)}: {describe_result(trial)}", LONGEST_LINE)
             self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
 
     def note(self, text: str) -> None:
@@ -174,7 +186,11 @@ def render(cell: Cell, progress: Progress, per_second: float, width: int) -> lis
     bar_width = max(10, min(40, width - 50))
     filled = round(share * bar_width)
     bar = "━" * filled + "─" * (bar_width - filled)
-    counts = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(progress.counts.items()))
+    counts = ", ".join(
+        f"{count} {status.replace('_', ' ')}"
+        for status, count in [*sorted(progress.counts.items()), ("made again", progress.made_again)]
+        if count
+    )
     speed = f"{per_second:,.0f} messages/s" if per_second else "starting"
     return [
         f"{bar} {share:4.0%}  {progress.left_words()}",

@@ -26,6 +26,30 @@ def wants_more(run: Run, scenario: Scenario) -> bool:
     return scenario.precision is not None and bool(family) and not _all_settled(family, scenario.precision, run)
 
 
+def widest_first(run: Run, scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Who has most to gain from another block: whose metric has the widest interval, of comparisons that are not beyond
+    doubt. How wide an interval is decides, and never what it says: blocks cannot be added until a difference appears.
+    Where nothing can be compared yet, the fewest blocks come first."""
+    widths = {scenario.name: _widest(run, scenario) for scenario in scenarios}
+    return sorted(scenarios, key=lambda one: (-widths[one.name], _blocks(run, one)))
+
+
+def _widest(run: Run, scenario: Scenario) -> float:
+    seed = run.experiment.seed
+    return max(
+        (
+            width
+            for pairs in _family(run, scenario).values()
+            if not precision.is_clear(pairs, width := precision.half_width(pairs, seed))
+        ),
+        default=0.0,
+    )
+
+
+def _blocks(run: Run, scenario: Scenario) -> int:
+    return len({trial.block for trial in run.trials if trial.scenario == scenario.name})
+
+
 def ending(run: Run, scenario: Scenario) -> Ending | None:
     """Why its blocks ended; None where it asks for no precision."""
     if scenario.precision is None:
@@ -33,7 +57,7 @@ def ending(run: Run, scenario: Scenario) -> Ending | None:
     family = _family(run, scenario)
     widths = {of: precision.half_width(pairs, run.experiment.seed) for of, pairs in family.items()}
     of = max(widths, key=lambda one: widths[one], default=("", ""))
-    number = len({trial.block for trial in run.trials if trial.scenario == scenario.name})
+    number = _blocks(run, scenario)
     return Ending(
         why=_why(run, scenario, family, number),
         blocks=number,

@@ -13,6 +13,7 @@ from typing import TypeVar, cast, get_args
 import msgspec
 
 from netdyno import budgets
+from netdyno.blocks import check as check_blocks
 from netdyno.claims.parse import parse as parse_claims
 from netdyno.errors import UserError, check_keys, did_you_mean
 from netdyno.figures.parse import parse as parse_figures
@@ -33,9 +34,11 @@ from netdyno.paths import ROOT
 from netdyno.plan import combinations
 from netdyno.scenarios import SHARED, convert, read_shared
 from netdyno.scenarios import parse as parse_scenario
+from netdyno.units import parse_duration
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
-TOP_KEYS = ("question", *SHARED, "seed", "aa-share", "scenario", "claim", "figure", "budget")
+TIMES = ("time-budget", "time-limit")
+TOP_KEYS = ("question", *SHARED, *TIMES, "seed", "aa-share", "scenario", "claim", "figure", "budget")
 INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
 """Of an experiment that is made of others."""
 AA_SHARE = 0.05
@@ -127,7 +130,8 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     experiment = convert(
         where,
         {"name": name, "question": raw["question"], "seed": raw.get("seed", 1), "budget": budget}
-        | {"scenarios": sizes[budget], "aa_share": _aa_share(raw, where)},
+        | {"scenarios": sizes[budget], "aa_share": _aa_share(raw, where)}
+        | {f"{key.replace('-', '_')}_s": _time(raw, where, key) for key in TIMES if key in raw and budget == "normal"},
         Experiment,
     )
     if experiment.seed < 0:
@@ -150,6 +154,8 @@ def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
     scenarios = tuple(
         parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
     )
+    for number, scenario in enumerate(scenarios, 1):
+        check_blocks(f"{where}: scenario {number}", scenario, timed="time-budget" in raw)
     _check_unique(where, scenarios)
     return scenarios
 
@@ -172,6 +178,17 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "aa_share": _aa_share(raw, str(path)),
     }
     return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
+
+
+def _time(raw: Mapping[str, object], where: str, key: str) -> float:
+    text = raw[key]
+    try:
+        seconds = parse_duration(text) if isinstance(text, str) else 0.0
+    except ValueError as error:
+        raise UserError(f"{where}: key {key!r}: {error}") from error
+    if seconds <= 0:
+        raise UserError(f"{where}: key {key!r}: {text!r} is not a duration above 0, such as '5m'")
+    return seconds
 
 
 def _aa_share(raw: Mapping[str, object], where: str) -> float:

@@ -134,6 +134,8 @@ class CellFigures:
     service_ns: Tail
     curve: tuple[tuple[float, float], ...]
     """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
+    kept: Estimate
+    """The share of the offered rate; 1 in a closed loop."""
     send_lag: SendLag
     cost: Cost | None
     generator_cores: Estimate
@@ -174,12 +176,103 @@ def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> Level
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One line of a ranking. `shared`: others have the same rank. `relative` is the metric divided by the leader's.
-    `apart`: it lost more than the bound in some trial, and is ranked after those that did not, with a leader among its
-    own kind (docs/adr/loss.md). `loss` is its largest share of lost messages at any level, None over a stream."""
+class Fault:
+    """What a server did wrong: the audit that found it, in how many of its trials of a scenario (`of`), and the detail
+    of the first."""
 
-    rank: int
+    kind: str
+    trials: int
+    of: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """A contestant with the faults of its trials, the most frequent first."""
+
+    contestant: str
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True)
+class Censored:
+    """A level at which a contestant kept the generator at its limit, with the share of a core that its busiest thread
+    used in the median: every figure there is a bound, whoever's it is."""
+
+    level: str
+    """The level's key."""
+    contestant: str
+    share: float
+
+
+@dataclass(frozen=True)
+class ErrorBar:
+    """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: what it
+    sends late, and what it reads late (None where the kernel did not tell). `of` is the shortest response time of any
+    contestant there at the same percentile."""
+
+    level: str
+    percentile: Literal["p50", "p99"]
+    send_ns: float
+    receive_ns: float | None
+    of: float
+
+    @property
+    def share(self) -> float:
+        return (self.send_ns + (self.receive_ns or 0.0)) / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
+    its kind over all levels (None where it shares no block with the others)."""
+
+    contestant: str
+    value: Estimate | None
+    trials: int
+    """Behind the value."""
+    rank: int | None
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an answer: a metric (claims/metrics.py) with everybody's score, in the order of the ranking by the
+    scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this direction."""
+
+    metric: str
+    better: Better
+    scores: tuple[Score, ...]
+    comparisons: tuple[Comparison, ...]
+    bound: Literal["", "at least", "at most"] = ""
+
+    def score(self, contestant: str) -> Score | None:
+        return next((score for score in self.scores if score.contestant == contestant), None)
+
+
+@dataclass(frozen=True)
+class MadeAgain:
+    """Trials that the machine disturbed, and that were made again in their block. `by_contestant`: how often, and of
+    how many cells; `causes` by audit. `p`: how often chance alone spreads them so unevenly over the contestants of a
+    block, None where nothing was made again. `given_up`: cells that no try filled."""
+
+    tries: int
+    cells: int
+    by_contestant: Mapping[str, tuple[int, int]]
+    causes: Mapping[str, int]
+    p: float | None
+    given_up: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of a ranking. `shared`: others have the same rank; None: it shares no block with the others. `relative`
+    is the metric divided by the leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did
+    something wrong; who has either is ranked after those that have not, with a leader among its own kind
+    (docs/adr/loss.md, docs/adr/audit-kinds.md). `loss` is its largest share of lost messages at any level, None over a
+    stream. `value` is its own figure at the heaviest level, NaN where it has none there."""
+
+    rank: int | None
     shared: bool
     contestant: str
     value: float
@@ -188,9 +281,20 @@ class Standing:
     missing: int
     """Trials of this contestant in this scenario that were set aside."""
     loss: float | None = None
-    apart: bool = False
+    lossy: bool = False
+    faults: tuple[Fault, ...] = ()
     bound: str = ""
-    """Before the value where that is only a bound, of a capacity beyond the rates that were tried: "≥ " or "≤ "."""
+    """Before the value where that is only a bound: "≥ " or "≤ "."""
+
+    @property
+    def kind(self) -> int:
+        """Who is ranked with whom: 0 without fault, 1 with loss, 2 with faults."""
+        return 2 if self.faults else 1 if self.lossy else 0
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is ranked apart."""
+        return self.kind > 0
 
 
 @dataclass(frozen=True)
@@ -377,6 +481,15 @@ class ScenarioFindings:
     """What stands behind a message, contestant by contestant in the order of the ranking."""
     whys: tuple[Why, ...] = ()
     """What goes along with the ranking: against the first, then against the one above."""
+    axes: tuple[Axis, ...] = ()
+    """The scenario's own metric first; their comparisons are corrected as one family. Empty of a capacity."""
+    faulty: tuple[Faulty, ...] = ()
+    """Also who has no valid trial."""
+    censored: tuple[Censored, ...] = ()
+    error_bars: tuple[ErrorBar, ...] = ()
+    """Of the levels and percentiles at which the generator's own part is not small."""
+    unsteady: tuple[tuple[str, int, int], ...] = ()
+    """Contestants whose level moved within windows beyond what chance does: in how many trials, of how many."""
 
     @property
     def may_lose(self) -> bool:
@@ -472,10 +585,14 @@ class TrialNote:
 
 @dataclass(frozen=True)
 class Counts:
+    """Trials by what follows from their audits; `faulty` are those in which the server did something wrong."""
+
     valid: int
     struck_out: int
+    faulty: int
     failed: int
     skipped: int
+    made_again: int
 
 
 @dataclass(frozen=True)
@@ -532,6 +649,7 @@ class Analysis:
     counts: Counts
     set_aside: tuple[TrialNote, ...]
     audits: tuple[AuditTally, ...]
+    made_again: MadeAgain
     machine: MachineUse | None
     """None where no valid trial tells."""
     canary: MachineOverTime | None

@@ -28,14 +28,14 @@ def of_messages(lost: float) -> str:
 
 def largest(standing: Standing) -> str:
     """The loss as it stands beside a rank: the largest of any load."""
-    return f"{words.share(standing.loss or 0.0)}{f' {MARK}' if standing.apart else ''}"
+    return f"{words.share(standing.loss or 0.0)}{f' {MARK}' if standing.lossy else ''}"
 
 
 def apart(standings: Sequence[Standing], bound: float) -> str:
     """The sentence about those that are ranked apart, with a space before it; nothing where there are none, or nobody
     else."""
-    names = [named(one) for one in standings if one.apart]
-    if not names or len(names) == len(standings):
+    names = [named(one) for one in standings if one.lossy and not one.faults]
+    if not names or not any(one.kind == 0 for one in standings):
         return ""
     return f" Ranked apart, as they lost more than {words.share(bound)} in some trial: {words.listed(names)}."
 

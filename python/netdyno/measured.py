@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from netdyno import outcomes
 from netdyno.levels import level_key
 from netdyno.model import LoadResult, Run, Scenario, Status, Trial
 
@@ -12,13 +13,16 @@ if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
     from netdyno.stats import Cell
 
 VALID: tuple[Status, ...] = ("valid",)
-MEASURED: tuple[Status, ...] = ("valid", "struck_out")
+RANKED: tuple[Status, ...] = ("valid", "censored")
+"""What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
+MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 NO_REASON = "no reason was stored"
+DISTURBED = "the machine disturbed every try"
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
-    """The trials that enter a figure."""
-    return first(run, scenario.name, VALID)
+    """The trials that enter a ranking."""
+    return first(run, scenario.name, RANKED)
 
 
 def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
@@ -55,6 +59,8 @@ def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dic
 
 
 def cause(trial: Trial) -> str:
-    """What trials set aside for the same cause have in common: the failed audits, or the reason itself."""
-    failed = [audit.name for audit in trial.audits if not audit.passed]
-    return ", ".join(failed) or trial.reason or NO_REASON
+    """What trials set aside for the same cause have in common: the audits that decided, or the reason itself."""
+    if outcomes.is_disturbed(trial):
+        return DISTURBED
+    decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
+    return ", ".join(audit.name for audit in decided) or trial.reason or NO_REASON

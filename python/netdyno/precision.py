@@ -32,6 +32,11 @@ def half_width(pairs: Pairs, seed: int = 1) -> float:
     return math.inf if interval is None else math.expm1((interval.high - interval.low) / 2)
 
 
+def is_clear(pairs: Pairs, half_width: float) -> bool:
+    """Whether a difference is beyond doubt, beside the half width that `half_width` gives."""
+    return math.isfinite(half_width) and abs(stats.log_ratio(pairs)) > CLEAR * math.log1p(half_width)
+
+
 def settled(pairs: Pairs, asked: float, seed: int = 1) -> bool:
     """Whether the interval was no wider than `asked` (as `half_width` has it) at each of the last looks, of which one
     follows each block of the comparison."""

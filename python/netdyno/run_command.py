@@ -23,6 +23,8 @@ if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.findings import Analysis
 
 REPORT_NAME = "report.html"
+FINDINGS_NAME = "findings.json"
+"""Beside it: the same for programs (protocol/findings.md)."""
 
 
 class Wishes(NamedTuple):
@@ -118,7 +120,12 @@ def _tell(outcome: runner.Outcome, console: Console) -> Done:
     report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
     return Done(
         exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
-        line={"run_id": outcome.run_id, "report": str(report) if report else None, "trials": counts},
+        line={
+            "run_id": outcome.run_id,
+            "report": str(report) if report else None,
+            "findings": str(report.with_name(FINDINGS_NAME)) if report else None,
+            "trials": counts,
+        },
         analysis=analysis,
     )
 
@@ -165,8 +172,22 @@ def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysi
     console.print(render(analysis))
     path = (folder / REPORT_NAME).resolve()
     write_page(analysis, path)
+    (folder / FINDINGS_NAME).write_text(_encoded(analysis), encoding="utf-8")
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
+
+
+def findings(run: str, results: Path) -> str:
+    """The findings of a stored run as one JSON object. Raises UserError where there is no such run."""
+    from netdyno.analysis import analyse
+
+    return _encoded(analyse(store.load(store.find(results, run))))
+
+
+def _encoded(analysis: Analysis) -> str:
+    from netdyno.findings_json import document
+
+    return json.dumps(document(analysis), indent=1, allow_nan=False) + "\n"
 
 
 def write_report(run: str, results: Path) -> Path:

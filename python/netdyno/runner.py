@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -326,21 +327,22 @@ def signals_raise() -> Iterator[None]:
 
 def with_overrides(
     experiment: Experiment,
-    blocks: int | None,
+    number: int | None,
     duration_s: float | None,
     seed: int | None,
     precision: float | None = None,
 ) -> Experiment:
-    """The experiment with the command line's wishes in place; None leaves what the file says."""
-
-    wishes = {"blocks": blocks, "duration_s": duration_s, "precision": precision}
+    """The experiment with the command line's wishes in place; None leaves what the file says. `number` is that of the
+    blocks."""
+    wishes = {"duration_s": duration_s, "precision": precision}
     changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
+    if number is not None:
+        changed = blocks.with_fixed(changed, number)
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
 
 
 def counts(trials: Sequence[Trial]) -> dict[str, int]:
-    """How many trials came out how."""
-    found: dict[str, int] = {}
-    for trial in trials:
-        found[trial.status] = found.get(trial.status, 0) + 1
-    return store.count_trials(found)
+    """How many trials came out how; of what was made again, the last try."""
+    last = {(trial.block, trial.position): trial for trial in trials}
+    found = Counter(trial.status for trial in last.values())
+    return store.count_trials(found | Counter(made_again=len(trials) - len(last)))

@@ -100,7 +100,6 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
     scenario = convert(where, values, Scenario)
-    blocks.check(where, scenario)
     check_capacity(scenario, where)
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)

@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from netdyno import plan
+from netdyno import outcomes, plan
 from netdyno.blocks import most
 from netdyno.display import Progress
 from netdyno.model import Experiment, Run, Scenario, Trial
 from netdyno.plan import Cell, Kind
+
+MOST_TRIES = 12
+"""Of one cell in one block. A machine that takes a quarter of each core in bursts leaves a trial of 0.7 s alone four
+times in ten (bench/disturb.py): then twelve tries fill 998 of 1,000 cells."""
 
 
 def next_block(
@@ -30,33 +34,69 @@ def next_block(
 
 
 class Schedule:
-    """The cells of a run in their order: what is planned, then further blocks while some scenario wants them."""
+    """The cells of a run in their order: what is planned, then further blocks while some scenario wants them. At the
+    end of a block, the trials of it that the machine disturbed are made again, and once more where it does so again."""
 
     def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress) -> None:
         """`run` holds the trials that there are already; they are counted as done."""
         self._run = run
-        self._trials: dict[tuple[int, int], Trial] = {}
-        self._cells: list[Cell] = []
+        self._spent_s = 0.0
+        self._trials: dict[tuple[int, int, int], Trial] = {}
+        self._last: dict[tuple[int, int], Trial] = {}
+        """Of each place, the last try."""
+        self._cells: dict[int, list[Cell]] = {}
+        """By block."""
         self._left: Counter[int] = Counter()
-        """Of each block, how many of its cells have no trial yet."""
+        """Of each block, how many of its cells are still to be tried in this round."""
         self._progress = progress
         self._plan(planned)
         for trial in run.all_trials:
+            if trial.attempt > 1:
+                self._again(self._last[_place(trial)])
             self.add(trial)
         self._expect(self._below_budget())
 
     def cells(self, keep: Callable[[Sequence[Cell]], None]) -> Iterator[Cell]:
-        """Every cell that has no trial yet. `keep` is given the cells of a further block before the first of them is
-        run, so that they are planned when they begin."""
-        yield from [cell for cell in self._cells if _place(cell) not in self._trials]
-        while further := self._further():
-            keep(further)
-            yield from further
+        """Every cell that has no trial yet, then those that are to be made again. `keep` is given the cells of a
+        further block before the first of them is run, so that they are planned when they begin. A block's trials are
+        judged (`revise`) when its round is over, before the next is asked for."""
+        blocks = list(self._cells)
+        while blocks:
+            for block in blocks:
+                yield from self._of_block(block)
+            further = self._further()
+            if further:
+                keep(further)
+            blocks = [further[0].block] if further else []
+
+    def _of_block(self, block: int) -> Iterator[Cell]:
+        cells = self._cells[block]
+        for cell in cells:
+            if _place(cell) not in self._last:
+                if self._is_past_limit():
+                    return
+                yield cell
+        while again := [cell for cell in cells if self._is_to_be_made_again(cell)]:
+            if self._is_past_limit():
+                return
+            for cell in again:
+                self._again(self._last[_place(cell)])
+            for cell in again:
+                yield msgspec.structs.replace(cell, attempt=self._last[_place(cell)].attempt + 1)
+
+    def _is_to_be_made_again(self, cell: Cell) -> bool:
+        last = self._last[_place(cell)]
+        return outcomes.is_disturbed(last) and last.attempt < MOST_TRIES
+
+    def _again(self, disturbed: Trial) -> None:
+        self._left[disturbed.block] += 1
+        self._progress.again(disturbed)
 
     def add(self, trial: Trial) -> None:
-        """What came of a planned cell that had no trial yet."""
-        self._trials[_place(trial)] = trial
+        """What came of a try."""
+        self._trials[*_place(trial), trial.attempt] = self._last[_place(trial)] = trial
         self._left[trial.block] -= 1
+        self._spent_s += plan.seconds_of(trial)
         self._progress.add(trial)
 
     @property
@@ -67,67 +107,80 @@ class Schedule:
     def revise(self, judged: Sequence[Trial]) -> tuple[Trial, ...]:
         """Trials that were judged later, each in the place of itself: of a block that was cut short and gone on with,
         for the second time. Returns those that were valid until now and are not any more."""
-        changes = [(self._trials[_place(trial)], trial) for trial in judged]
+        changes = [(self._trials[*_place(trial), trial.attempt], trial) for trial in judged]
         for was, now in changes:
-            self._trials[_place(now)] = now
-            self._progress.revise(was, now)
+            self._trials[*_place(now), now.attempt] = now
+            if self._last[_place(now)].attempt == now.attempt:
+                self._last[_place(now)] = now
+                self._progress.revise(was, now)
         return tuple(now for was, now in changes if was.status == "valid" and now.status != "valid")
 
     def is_over(self, block: int) -> bool:
-        """Whether every cell of a block has its trial."""
+        """Whether every cell of a block has its trial, of those that are made again the new one."""
         return self._left[block] == 0
 
+    def _is_past_limit(self) -> bool:
+        limit_s = self._run.experiment.time_limit_s
+        return limit_s is not None and self._spent_s >= limit_s
+
     def _plan(self, cells: Sequence[Cell]) -> None:
-        self._cells += cells
-        self._left.update(cell.block for cell in cells)
+        for cell in cells:
+            self._cells.setdefault(cell.block, []).append(cell)
+            self._left[cell.block] += 1
 
     def _further(self) -> tuple[Cell, ...]:
         """The next block; empty where the run has come to its end."""
-        still_open = self._open()
-        number = 1 + max((cell.block for cell in self._cells), default=0)
-        further = next_block(self._run.experiment, still_open, number, plan.with_twins(self._cells))
-        if not self._is_in_time(further):
-            still_open, further = [], ()
-        self._plan(further)
-        self._expect(still_open)
-        return further
+        number = 1 + max(self._cells, default=0)
+        twice = plan.with_twins(self._all_cells())
+        for still_open in self._open():
+            further = next_block(self._run.experiment, still_open, number, twice)
+            if further and self._is_in_time(further):
+                self._plan(further)
+                self._expect(still_open)
+                return further
+        self._expect([])
+        return ()
 
-    def _open(self) -> list[Scenario]:
-        """The scenarios that want another block and may have one."""
+    def _open(self) -> list[list[Scenario]]:
+        """What the next block may consist of, the best first: all scenarios that want another for their precision; or
+        where the time that is left is to be used, one of them, first that which has most to gain."""
         asked = self._below_budget()
-        if not asked:
+        if not asked or self._is_past_limit():
             return []
         from netdyno import endings  # it needs the heavy libraries, and a run with a fixed number of blocks does not
 
         run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
-        return [one for one in asked if endings.wants_more(run, one)]
+        run = outcomes.judged(run)
+        precise = [one for one in asked if one.precision is not None and endings.wants_more(run, one)]
+        timed = [one for one in asked if one.precision is None]
+        return ([precise] if precise else []) + [[one] for one in endings.widest_first(run, timed)]
 
     def _below_budget(self) -> list[Scenario]:
-        scenarios = self._run.experiment.scenarios
-        return [one for one in scenarios if one.precision is not None and self._blocks(one) < most(one)]
+        return [one for one in self._run.experiment.scenarios if self._blocks(one) < most(one)]
 
     def _blocks(self, scenario: Scenario) -> int:
         """How many blocks of a scenario are planned."""
-        return len({cell.block for cell in self._cells if cell.scenario == scenario.name})
+        return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
+
+    def _all_cells(self) -> list[Cell]:
+        return [cell for cells in self._cells.values() for cell in cells]
 
     def _is_in_time(self, cells: Sequence[Cell]) -> bool:
         """Whether a block would end within the budget of time, if its trials take as long as those so far."""
         budget_s = self._run.experiment.time_budget_s
-        if budget_s is None or not self._trials:
+        if budget_s is None or not self._last:
             return True
-        spent_s = sum(trial.seconds for trial in self.trials)
-        return spent_s + spent_s / len(self._trials) * len(cells) <= budget_s
+        return self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
         """Tell the progress how far the run may go on."""
-        further = 0
-        last = max((cell.block for cell in self._cells), default=0)
+        planned, further, last = self._all_cells(), 0, max(self._cells, default=0)
         for scenario in still_open:
             blocks = self._blocks(scenario)
-            mine = sum(cell.scenario == scenario.name for cell in self._cells)
+            mine = sum(cell.scenario == scenario.name for cell in planned)
             further += mine // max(blocks, 1) * (most(scenario) - blocks)
         more = max((most(scenario) - self._blocks(scenario) for scenario in still_open), default=0)
-        self._progress.expect(len(self._cells), len(self._cells) + further, last + more)
+        self._progress.expect(len(planned), len(planned) + further, last + more)
 
 
 def _place(one: Cell | Trial) -> tuple[int, int]:

@@ -20,9 +20,10 @@ from netdyno.errors import UserError, did_you_mean
 from netdyno.model import About, Experiment, Run, Traced, Trial
 from netdyno.plan import Cell
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
-# 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced
+# 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
+# are made again, blocks until a time is used
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
@@ -60,15 +61,16 @@ CREATE TABLE traced (
 CREATE TABLE trial (
     block INTEGER NOT NULL,
     position INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,   -- counts from 1; above it: made again, for the machine was disturbed
     status TEXT NOT NULL,
     reason TEXT NOT NULL,
     trial TEXT NOT NULL,        -- JSON, model.Trial
-    PRIMARY KEY (block, position),
+    PRIMARY KEY (block, position, attempt),
     FOREIGN KEY (block, position) REFERENCES cell (block, position)
 );
 """
 
-_REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ?"
+_REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
 
 Environment = dict[str, str | int | float | bool | list[str]]
 
@@ -110,8 +112,8 @@ class Store:
 
     def add(self, trial: Trial) -> None:
         """Store one trial; it is on the disk when this returns."""
-        row = (trial.block, trial.position, trial.status, trial.reason, _json(trial))
-        self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?)", row)
+        row = (trial.block, trial.position, trial.attempt, trial.status, trial.reason, _json(trial))
+        self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
         """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or
@@ -133,13 +135,13 @@ class Store:
     def revise(self, trials: Sequence[Trial]) -> None:
         """Put stored trials in the place of themselves, as they are judged later: all of them, or none where it is
         interrupted. They are on the disk when this returns. Raises KeyError for a trial that was never stored."""
-        rows = [(one.status, one.reason, _json(one), one.block, one.position) for one in trials]
+        rows = [(one.status, one.reason, _json(one), one.block, one.position, one.attempt) for one in trials]
         with self._connection:  # commits, or rolls back what an exception has cut short
             self._connection.execute("BEGIN IMMEDIATE")
             for row in rows:
                 changed = self._connection.execute(_REVISE, row)
                 if changed.rowcount != 1:
-                    raise KeyError(f"no trial {row[-1]} of block {row[-2]} is stored")
+                    raise KeyError(f"no trial {row[-2]} of block {row[-3]} is stored")
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
@@ -205,7 +207,9 @@ def load(path: Path) -> Run:
             row = connection.execute(
                 "SELECT run_id, experiment, started_at, finished_at, environment FROM run"
             ).fetchone()
-            rows = connection.execute("SELECT trial FROM trial ORDER BY block, position").fetchall()
+            rows = connection.execute(
+                "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
+            ).fetchall()
             trials = [msgspec.json.decode(text, type=Trial) for (text,) in rows]
             if row is None:
                 raise UserError(f"{path}: holds no run")
@@ -301,7 +305,10 @@ def summary(path: Path) -> Mapping[str, object]:
         run_id, experiment, started_at, finished_at = connection.execute(
             "SELECT run_id, experiment, started_at, finished_at FROM run"
         ).fetchone()
-        counts = dict(connection.execute("SELECT status, count(*) FROM trial GROUP BY status").fetchall())
+        # SQLite gives a bare column the value of the row that has the maximum: of each place, the last try.
+        last = "SELECT status, max(rowid) FROM trial GROUP BY block, position"
+        counts = dict(connection.execute(f"SELECT status, count(*) FROM ({last}) GROUP BY status").fetchall())
+        counts["made_again"] = connection.execute("SELECT count(*) FROM trial").fetchone()[0] - sum(counts.values())
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
     return {
         "id": run_id,
@@ -314,8 +321,8 @@ def summary(path: Path) -> Mapping[str, object]:
 
 
 def count_trials(counts: Mapping[str, int]) -> dict[str, int]:
-    """All four outcomes, those that did not occur as 0."""
-    return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed")}
+    """All outcomes, those that did not occur as 0, and how many trials were made again."""
+    return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed", "made_again")}
 
 
 def utc_now() -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno import answers, canary_findings, endings, loss_words, unsafe, words
+from netdyno import answers, canary_findings, endings, loss_words, made_again_words, unsafe, words
 from netdyno.aa import speech
 from netdyno.claims import verdict_words
+from netdyno.claims.metrics import METRICS
 from netdyno.claims.verdicts import ClaimVerdict, Judged
-from netdyno.findings import Analysis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
+from netdyno.findings import Analysis, Axis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
@@ -34,7 +35,8 @@ PUBLISHED_SHOWN = 4
 """Of the published figures of a claim; the report has all of them."""
 PAIRS_NAMED = 3
 """More pairs than this that share a cause are counted; the table of pairs names them all."""
-LONGEST_REASON = 120
+LONGEST_REASON = 60
+BOUND_SIGNS = {"": "", "at least": "≥ ", "at most": "≤ "}
 
 
 def render(analysis: Analysis) -> RenderableType:
@@ -47,6 +49,8 @@ def render(analysis: Analysis) -> RenderableType:
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
     parts += [Text(), *_set_aside(analysis)]
+    if analysis.made_again.tries:
+        parts.append(Text(made_again_words.sentence(analysis.made_again)))
     if drifted := canary_findings.drift_line(analysis.canary):
         parts.append(Text(drifted, style="yellow"))
     if not analysis.control.is_the_question:
@@ -74,7 +78,9 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     style = STYLES[one.verdict]
     title = Text.assemble((f"{one.scenario.name}  ", "bold"), (one.headline, style))
     parts: list[RenderableType] = [title, Text(one.sentence)]
-    if one.standings:
+    if one.axes and one.standings:
+        parts += [_scores(one), Text(_scores_explained(one), style="dim")]
+    elif one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
     if one.ending:
         parts.append(Text(endings.sentence(one.ending), style="dim"))
@@ -90,7 +96,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
 
 def _pairs(one: ScenarioFindings) -> Table:
     """Servers down, clients across. A client's name breaks at its hyphens, so that five fit into 80 columns."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    table = _plain_table()
     table.add_column("server", overflow="fold", min_width=12)
     clients = list(dict.fromkeys(pair.client for pair in one.pairs))
     for client in clients:
@@ -103,7 +109,7 @@ def _pairs(one: ScenarioFindings) -> Table:
 
 def _unsafe(one: ScenarioFindings) -> Table:
     """What was lost or corrupt; the report has the rest as well."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    table = _plain_table()
     table.add_column("contestant", overflow="fold", min_width=12)
     table.add_column("load", overflow="fold", min_width=12)
     for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
@@ -122,17 +128,12 @@ def _pairs_explained(one: ScenarioFindings) -> str:
 
 
 def _columns_explained(one: ScenarioFindings) -> str:
-    text = f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
-    if one.may_lose:
-        text = _loss_explained(one)
-    if not one.scenario.scheduled or not one.cells:
-        return text
-    return f"{text}; send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}"
+    return f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
 
 
 def _loss_explained(one: ScenarioFindings) -> str:
-    text = f"lost: messages, at the load where it was most; percentiles and CPU: at {one.heaviest.label}"
-    apart = [standing.apart for standing in one.standings]
+    text = "Lost: messages, at the load where it was most"
+    apart = [standing.lossy for standing in one.standings]
     if any(apart):
         text += f"; {loss_words.MARK} above {words.share(one.loss_bound)} in some trial"
     if any(apart) and not all(apart):
@@ -140,63 +141,84 @@ def _loss_explained(one: ScenarioFindings) -> str:
     return text
 
 
-Column = tuple[str, Callable[[Standing, CellFigures | None], str]]
+def _scores(one: ScenarioFindings) -> Table:
+    """Every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
+    before anything that it flatters."""
+    table = _plain_table()
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("contestant", overflow="fold", min_width=12)
+    for axis in one.axes:
+        if one.may_lose and axis is one.axes[1]:
+            table.add_column("lost", justify="right", no_wrap=True)
+        table.add_column(answers.AXIS_WORDS[axis.metric], justify="right", no_wrap=True)
+    for standing in one.standings:
+        cells = [score(axis, standing.contestant) for axis in one.axes]
+        if one.may_lose:
+            cells.insert(1, loss_words.largest(standing))
+        table.add_row(rank(one, standing), standing.contestant, *cells)
+    return table
+
+
+def score(axis: Axis, contestant: str) -> str:
+    """A figure with its rank behind it in small digits: "44.1k/s ¹"."""
+    found = axis.score(contestant)
+    if found is None or found.value is None:
+        return words.DASH
+    figure = f"{BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
+    decidable = any(comparison.decidable for comparison in axis.comparisons)
+    return f"{figure} {words.superscript(found.rank)}" if decidable and found.rank is not None else figure
+
+
+def _scores_explained(one: ScenarioFindings) -> str:
+    several = len(one.levels) > 1
+    text = (
+        f"Figures are each contestant's own{f', at {one.heaviest.label}' if several else ''}: p50 and p99 of the "
+        "response times of all its valid trials together, CPU of the server per message, peak memory. Behind each its "
+        f"rank on that axis{', over all loads' if several else ''}; equal ones could not all be told apart."
+    )
+    if one.may_lose:
+        text = f"{text} {_loss_explained(one)}."
+    if not one.scenario.scheduled or not one.cells:
+        return text
+    return f"{text} Send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}."
+
+
+def _plain_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
 
 
 def _ranking(one: ScenarioFindings) -> Table:
+    """Of a capacity, which has no other axis."""
     level = one.heaviest
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+    table = _plain_table()
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("contestant", overflow="fold", min_width=12)
-    columns = _columns(one)
-    for heading, _ in columns:
+    for heading in (one.scenario.metric, "to first", "95% interval", "p99", "CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in one.standings:
         cell = one.cell(standing.contestant, level.key)
-        told = (speak(standing, cell) for _, speak in columns)
+        value = f"{standing.bound}{answers.value(one.scenario, standing.value)}"
+        told = (value, to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
         table.add_row(rank(one, standing), standing.contestant, *told)
     return table
 
 
-def _columns(one: ScenarioFindings) -> list[Column]:
-    """What stands beside a contestant. Where messages may be lost, the loss comes before anything that it flatters; 80
-    columns then have room for the interval or the CPU."""
-    metric: Column = (
-        one.scenario.metric,
-        lambda standing, _: f"{standing.bound}{answers.value(one.scenario, standing.value)}",
-    )
-    to_leader: Column = ("to first", lambda standing, _: to_first(standing))
-    if not one.may_lose:
-        return [metric, to_leader, ("95% interval", _interval), ("p99", _p99), ("CPU", _cpu)]
-    lost: Column = ("lost", lambda standing, _: loss_words.largest(standing))
-    percentiles: list[Column] = [
-        column for column in (("p50", _p50), ("p99", _p99)) if column[0] != one.scenario.metric
-    ]
-    has_interval = any(standing.relative and standing.relative.interval for standing in one.standings)
-    last: Column = ("95% interval", _interval) if has_interval else ("CPU", _cpu)
-    return [metric, lost, *percentiles, to_leader, last]
-
-
-def _interval(standing: Standing, _: CellFigures | None) -> str:
+def _interval(standing: Standing) -> str:
     interval = standing.relative.interval if standing.relative else None
     return words.change_interval(interval).replace(" to ", "..") if interval else ""
 
 
-def _p50(_: Standing, cell: CellFigures | None) -> str:
-    return words.duration(cell.response_ns.p50.value) if cell else words.DASH
-
-
-def _p99(_: Standing, cell: CellFigures | None) -> str:
+def _p99(cell: CellFigures | None) -> str:
     return words.duration(cell.response_ns.p99.value) if cell else words.DASH
 
 
-def _cpu(_: Standing, cell: CellFigures | None) -> str:
+def _cpu(cell: CellFigures | None) -> str:
     return words.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else words.DASH
 
 
 def rank(one: ScenarioFindings, standing: Standing) -> str:
     """ "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
-    if not any(comparison.decidable for comparison in one.comparisons):
+    if standing.rank is None or not any(comparison.decidable for comparison in one.comparisons):
         return words.DASH
     return f"{standing.rank}=" if standing.shared else str(standing.rank)
 
@@ -208,32 +230,33 @@ def to_first(standing: Standing) -> str:
 
 
 def _set_aside(analysis: Analysis) -> list[RenderableType]:
-    """Each cause once, with the contestants it took trials from and, where trials differ, one of the reasons."""
+    """Each cause in a line, with how many trials it took from whom; the details stand in the report."""
     groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
         groups.setdefault((note.status, note.kind), []).append(note)
     # which pair does not work, and why, is the answer itself where pairs are asked for
     shown = len(groups) if any(one.pairs for one in analysis.scenarios) else CAUSES_SHOWN
-    lines: list[RenderableType] = [
-        Text.assemble((f"{answers.STATUS_WORDS[status]}: ", "yellow"), _cause(kind, notes))
-        for (status, kind), notes in list(groups.items())[:shown]
-    ]
+    parts: list[RenderableType] = []
+    if groups:
+        table = _plain_table()
+        for heading in ("set aside", "trials", "cause", "of"):
+            table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
+        for (status, kind), notes in list(groups.items())[:shown]:
+            cause = words.shortened(notes[0].reason if status in ("failed", "skipped") else kind, LONGEST_REASON)
+            table.add_row(answers.STATUS_WORDS[status], str(len(notes)), cause, _whose(notes))
+        parts.append(table)
     if len(groups) > shown:
-        lines.append(Text(f"and {words.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
-    return lines
+        parts.append(Text(f"and {words.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
+    return parts
 
 
-def _cause(kind: str, notes: Sequence[TrialNote]) -> str:
+def _whose(notes: Sequence[TrialNote]) -> str:
     took = Counter(f"{note.contestant} with {note.client}" if note.client else note.contestant for note in notes)
-    who = words.listed([f"{name} ({words.plural(count, 'trial')})" for name, count in sorted(took.items())])
     if notes[0].client and len(took) > PAIRS_NAMED:
-        who = f"{words.plural(len(took), 'pair')} ({words.plural(len(notes), 'trial')})"
-    first = notes[0].reason
-    return f"{who}: {first if len(notes) == 1 or first == kind else f'{kind}, such as {_short(first)}'}"
-
-
-def _short(reason: str) -> str:
-    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON].rsplit(' ', 1)[0]} ..."
+        return words.plural(len(took), "pair")
+    if len(took) == 1:
+        return next(iter(took))
+    return words.listed([f"{name} ({count})" for name, count in sorted(took.items())])
 
 
 def _control(analysis: Analysis) -> Text:
@@ -247,9 +270,7 @@ def _sureness(analysis: Analysis) -> Text:
     return Text(
         f"{words.plural(counts.valid, 'valid trial')} over {words.listed(analysis.links)} in "
         f"{words.plural(analysis.blocks_measured, 'block')}, "
-        f"{counts.struck_out} struck out, {counts.failed} failed, {counts.skipped} skipped. "
-        f"Equal ranks (=) could not all be told apart; * is told apart from the first. "
-        f"Chance that a ranking claims any difference that is not there: "
-        f"at most {analysis.level:.0%} (Holm over all its comparisons).",
+        f"{counts.struck_out} struck out, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
+        f"Equal ranks (=) could not all be told apart. {answers.WHAT_HOLDS}",
         style="dim",
     )

@@ -95,5 +95,15 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"
 
 
+def shortened(text: str, longest: int) -> str:
+    """At most so many characters, cut between words."""
+    return text if len(text) <= longest else f"{text[: longest - 3].rsplit(' ', 1)[0]} ..."
+
+
+def superscript(number: int) -> str:
+    """A small number behind a figure: "¹", "¹²"."""
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -133,12 +133,12 @@ def _verdict(findings: ScenarioFindings) -> str:
     if findings.capacity is not None and findings.capacity.sentence:
         return "Capacity"
     word = VERDICT_WORDS[findings.verdict]
-    lossy = bool(findings.standings) and findings.standings[0].apart
+    lossy = bool(findings.standings) and findings.standings[0].lossy
     return f"{word}, with loss" if lossy else word
 
 
 def _first_apart(standings: Sequence[Standing]) -> str:
-    apart = [one.contestant for one in standings if one.apart]
+    apart = [one.contestant for one in standings if one.lossy]
     return apart[0] if apart and len(apart) < len(standings) else ""
 
 
@@ -237,7 +237,7 @@ class Scale:
 
 def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
     relative, one = standing.relative, standing.against_leader
-    leads = standing.contestant == next(one for one in findings.standings if one.apart == standing.apart).contestant
+    leads = standing.contestant == next(one for one in findings.standings if one.kind == standing.kind).contestant
     return Rank(
         rank=table.rank(findings, standing),
         contestant=standing.contestant,
