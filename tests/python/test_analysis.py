@@ -40,7 +40,7 @@ def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
     return next(one for one in analysis.scenarios if one.scenario.name == name)
 
 
-def ranks(one: ScenarioFindings) -> dict[str, int]:
+def ranks(one: ScenarioFindings) -> dict[str, int | None]:
     return {standing.contestant: standing.rank for standing in one.standings}
 
 
