@@ -9,8 +9,7 @@ rules: `first look` ends at the first look at which all are narrow, from five bl
 
     blocks    the mean number; `end` the share of runs that reached the budget
     covered   how many of the 95% intervals hold the truth where the run ends
-    false     in how many runs the test calls some two different that are the same (sign-flip test, Holm); a dash where
-              no two are the same
+    false     in how many runs the test calls some two different that are the same; a dash where no two are the same
 """
 
 from __future__ import annotations
@@ -32,10 +31,6 @@ from netdyno.stats import Floats
 NOISE = 0.05
 """Standard deviation of the log figure of one trial, where nothing else is said."""
 BUDGET = 50
-PATTERNS = 999
-"""Sign patterns drawn for each test; 1 is added to both sides, as in stats.py."""
-CHUNK = 250
-"""Series resampled at a time: 4,000 resamples of each have to fit into the memory."""
 Draw = Callable[[np.random.Generator, tuple[int, int, int]], Floats]
 """From (runs, blocks, contestants) to logs of figures of equal contestants."""
 
@@ -106,12 +101,12 @@ CONTESTANTS = (2, 4)
 @dataclass(frozen=True)
 class Looks:
     """Every look at every comparison, over (blocks, runs, comparisons); those before the fifth block are wide open.
-    `by_signs` are half widths if signs were coins, on the log scale as all here."""
+    `about_none` are half widths about a mean of 0, on the log scale as all here."""
 
     low: Floats
     high: Floats
     means: Floats
-    by_signs: Floats
+    about_none: Floats
 
     @property
     def halves(self) -> Floats:
@@ -121,36 +116,15 @@ class Looks:
 def look(series: Floats) -> Looks:
     """`series` are log ratios over (runs, blocks, comparisons)."""
     runs, budget, comparisons = series.shape
-    low, high = np.full((budget + 1, runs, comparisons), -np.inf), np.full((budget + 1, runs, comparisons), np.inf)
-    for count in range(stats.FEWEST_BLOCKS_FOR_INTERVAL, budget + 1):
-        seen = series[:, :count].transpose(1, 0, 2).reshape(count, -1)
-        low[count], high[count] = (one.reshape(runs, comparisons) for one in intervals(seen))
-    return moved(Looks(low, high, np.zeros_like(low), np.zeros_like(low)), series, np.zeros(comparisons))
-
-
-def moved(looks: Looks, series: Floats, by: Floats) -> Looks:
-    """The intervals of looks, moved; `series` is moved already."""
-    means, by_signs = np.zeros_like(looks.low), np.full_like(looks.low, np.inf)
+    shape = (budget + 1, runs, comparisons)
+    means, halves, about_none = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.inf)
     sums, squares = np.cumsum(series, axis=1), np.cumsum(series**2, axis=1)
-    for count in range(stats.FEWEST_BLOCKS_FOR_INTERVAL, len(means)):
+    for count in range(blocks.FEWEST_BLOCKS, budget + 1):
+        seen = series[:, :count]
         means[count] = sums[:, count - 1] / count
-        by_signs[count] = precision.half_by_signs(count, squares[:, count - 1] / count**2)
-    return Looks(looks.low + by, looks.high + by, means, by_signs)
-
-
-def intervals(seen: Floats) -> tuple[Floats, Floats]:
-    """The interval of each column as stats.interval has it; a test holds the two together."""
-    multiplicities, _ = stats.resamples(len(seen), 1)
-    tail = stats.expanded_tail(len(seen))
-    if len(seen) <= stats.ENUMERATED_BLOCKS:  # these have chances of their own; few enough for one at a time
-        found = [stats.interval(lambda drawn, one=one: drawn @ one / len(one), len(seen)) for one in seen.T]
-        return np.array([one.low for one in found]), np.array([one.high for one in found])
-    ranks = [math.ceil(quantile * len(multiplicities) - 1e-9) - 1 for quantile in (tail, 1 - tail)]
-    sides = np.empty((2, seen.shape[1]))
-    for start in range(0, seen.shape[1], CHUNK):
-        values = multiplicities @ seen[:, start : start + CHUNK] / len(seen)
-        sides[:, start : start + CHUNK] = np.partition(values, ranks, axis=0)[ranks]
-    return sides[0], sides[1]
+        halves[count] = stats.student(count - 1) * seen.std(axis=1, ddof=1) / math.sqrt(count)
+        about_none[count] = precision.half_about_none(count, squares[:, count - 1])
+    return Looks(means - halves, means + halves, means, about_none)
 
 
 def first_true(ends: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -164,7 +138,7 @@ def at_first_look(looks: Looks, asked: float) -> NDArray[np.int64]:
 
 def by_rule(looks: Looks, asked: float) -> NDArray[np.int64]:
     """Where precision.settled holds for the first time of all comparisons; a test holds the two together."""
-    narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.by_signs, asked), dtype=bool)
+    narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.about_none, asked), dtype=bool)
     narrow[: blocks.FIRST_LOOK] = False
     ends = narrow.copy()
     for earlier in range(1, blocks.LOOKS):
@@ -191,33 +165,30 @@ def outcome(series: Floats, looks: Looks, truth: Floats, ends: NDArray[np.int64]
         blocks=float(ends.mean()),
         at_budget=float((ends == series.shape[1]).mean()),
         covered=float(held.mean()),
-        false_alarms=false_alarms(series, equal, ends) if equal.any() else None,
+        false_alarms=false_alarms(looks, equal, ends) if equal.any() else None,
     )
 
 
-def false_alarms(series: Floats, equal: NDArray[np.bool_], ends: NDArray[np.int64]) -> float:
-    """The share of runs in which Holm's correction over all comparisons leaves some false difference."""
-    p_values = np.ones((len(series), series.shape[2]))
-    for count in np.unique(ends):
-        ended = np.flatnonzero(ends == count)
-        signs = np.random.default_rng(1).integers(0, 2, size=(PATTERNS, count)) * 2 - 1
-        sums = series[ended, :count].transpose(1, 0, 2).reshape(count, -1)
-        beyond = (np.abs(signs @ sums) >= np.abs(sums.sum(axis=0)) - 1e-12).sum(axis=0)
-        p_values[ended] = ((1 + beyond) / (1 + PATTERNS)).reshape(len(ended), -1)
-    called = [np.array(stats.holm(list(row)))[equal].min() <= stats.LEVEL for row in p_values]
-    return float(np.mean(called))
+def false_alarms(looks: Looks, equal: NDArray[np.bool_], ends: NDArray[np.int64]) -> float:
+    """The share of runs in which, corrected for all comparisons, some false difference is left. A comparison's spread
+    is its own here: two contestants have nobody to borrow from, and that is the worst case."""
+    comparisons = len(equal)
+    runs = np.arange(len(ends))
+    wider = np.array(
+        [stats.student(int(count) - 1, stats.LEVEL / comparisons) / stats.student(int(count) - 1) for count in ends]
+    )
+    far = np.abs(looks.means[ends, runs]) > wider[:, None] * looks.halves[ends, runs]
+    return float((far & equal).any(axis=1).mean())
 
 
 class Simulation:
-    """Runs over one machine. Differences between contestants move figures and intervals and change no width, so every
-    look is taken once."""
+    """Runs over one machine."""
 
     def __init__(self, machine: Machine, contestants: int, runs: int) -> None:
         logs = machine.draw(np.random.default_rng(contestants), (runs, BUDGET, contestants))
         self._contestants = contestants
         self._pairs = list(itertools.combinations(range(contestants), 2))
         self._series = self._contrasts(logs)
-        self._looks = look(self._series)
 
     def _contrasts(self, figures: Floats) -> Floats:
         """Of each two contestants, along the last axis."""
@@ -230,7 +201,8 @@ class Simulation:
         if self._contestants > 3:
             effects[-2] = effects[-1] / 2
         truth = self._contrasts(effects)
-        series, looks = self._series + truth, moved(self._looks, self._series + truth, truth)
+        series = self._series + truth
+        looks = look(series)
         ends = by_rule(looks, asked)
         for each in (at_first_look(looks, asked), ends, np.full(len(ends), int(np.median(ends)))):
             yield outcome(series, looks, truth, each)

@@ -1,19 +1,19 @@
 """What goes along with a difference in rank: the counters that tell two contestants apart beyond chance, in words.
 
-The counters are compared as the metric is: paired within blocks, by an exact sign-flip test, corrected (Holm) over all
-counters of all paragraphs of a scenario, for they are one answer. What passes is associated with the result; its cause
+The counters are compared as the metric is: within blocks, and corrected over all counters of all paragraphs of a
+scenario, for they are one answer. What passes is associated with the result; its cause
 it need not be (docs/adr/equal-work.md). Pure functions."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-import numpy as np
-
 from netdyno import answers, counters, measured, stats, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.counters import Counter
 from netdyno.findings import Difference, Standing, Why, Work
 from netdyno.levels import level_key
@@ -63,18 +63,10 @@ def whys(
     the one right above it. `family` are the comparisons of the metric."""
     figures = _figures(run, scenario)
     pairs = _pairs(standings, family)
-    raw = [
-        one
-        for pair in pairs
-        for name in counters.COUNTERS
-        if (one := _test(pair, name, figures[name], run.experiment.seed)) is not None
-    ]
+    raw = [one for pair in pairs for name in counters.COUNTERS if (one := _test(pair, name, figures[name])) is not None]
     judged = stats.corrected([one.comparison for one in raw], level)
     tested = [one._replace(comparison=comparison) for one, comparison in zip(raw, judged, strict=True)]
-    needed = stats.pairs_needed(len(tested), level)
-    return tuple(
-        _why(scenario, pair, [one for one in tested if one.pair == pair], needed, figures, work) for pair in pairs
-    )
+    return tuple(_why(scenario, pair, [one for one in tested if one.pair == pair], figures, work) for pair in pairs)
 
 
 # --- who is compared, and by what --------------------------------------------------------------------------------
@@ -104,38 +96,31 @@ def _figures(run: Run, scenario: Scenario) -> Figures:
     return found
 
 
-def _test(pair: _Pair, name: str, figures: Mapping[str, Samples], seed: int) -> _Tested | None:
+def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | None:
     """None where the counter was not read in any cell that both share, or counted nothing: it is no hypothesis then.
-    Whether ratios or differences are tested does not depend on which of the two is which, so under "both are the same
-    server" each sign is still a fair coin."""
+    Whether ratios or differences are tested does not depend on which of the two is which."""
     mine, theirs = figures.get(pair.worse, {}), figures.get(pair.better, {})
-    shared = sorted(mine.keys() & theirs.keys())
+    shared = stats.counted(mine.keys() & theirs.keys())
     if not any(mine[cell] or theirs[cell] for cell in shared):
         return None
     relative = all(mine[cell] > 0 and theirs[cell] > 0 for cell in shared)
     pairs = stats.pairs_of(
         {cell: math.log(mine[cell] / theirs[cell]) if relative else mine[cell] - theirs[cell] for cell in shared}
     )
-    comparison = stats.comparison(pair.worse, pair.better, pairs, seed, ratios=relative)
-    worse, better = (_mean([values[cell] for cell in shared], pairs, relative) for values in (mine, theirs))
+    comparison = stats.comparison(pair.worse, pair.better, pairs, ratios=relative, axis=name)
+    worse, better = (_mean([values[cell] for cell in shared], relative) for values in (mine, theirs))
     return _Tested(pair, name, relative, worse, better, comparison)
 
 
-def _mean(values: Sequence[float], pairs: stats.Pairs, relative: bool) -> float:
-    """Each level weighing the same, as in the effect; geometric where that is a ratio, so that one mean divided by the
-    other is just it. `values` are in the order of the pairs."""
-    weights = pairs.weights()
-    if relative:
-        return math.exp(float(weights @ np.log(values)))
-    return float(weights @ np.asarray(values, dtype=np.float64))
+def _mean(values: Sequence[float], relative: bool) -> float:
+    """Geometric where the effect is a ratio, so that one mean divided by the other is just it."""
+    return statistics.geometric_mean(values) if relative else statistics.fmean(values)
 
 
 # --- the paragraph -----------------------------------------------------------------------------------------------
 
 
-def _why(
-    scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], needed: int, figures: Figures, work: Sequence[Work]
-) -> Why:
+def _why(scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Sequence[Work]) -> Why:
     passed = [one for one in tested if one.comparison.different]
     clauses = [_clause(one, figures) for one in passed]
     change = words.percent_change(pair.result.ratio)
@@ -148,25 +133,25 @@ def _why(
             Difference(one.counter, one.worse, one.better, one.relative, one.comparison) for one in passed
         ),
         considered=tuple(one.counter for one in tested),
-        text=f"{head}{_told(clauses, tested, needed)}{_traced(pair, work)}",
-        short=f"{head}{_told(clauses[:SHOWN_IN_SHORT], tested, needed)}",
+        text=f"{head}{_told(clauses, tested)}{_traced(pair, work)}",
+        short=f"{head}{_told(clauses[:SHOWN_IN_SHORT], tested)}",
     )
 
 
-def _told(clauses: Sequence[str], tested: Sequence[_Tested], needed: int) -> str:
-    return f": it {'; it '.join(clauses)}." if clauses else f". {_nothing(tested, needed)}"
+def _told(clauses: Sequence[str], tested: Sequence[_Tested]) -> str:
+    return f": it {'; it '.join(clauses)}." if clauses else f". {_nothing(tested)}"
 
 
-def _nothing(tested: Sequence[_Tested], needed: int) -> str:
+def _nothing(tested: Sequence[_Tested]) -> str:
     """Why no counter is named."""
     if not tested:
         return "Nothing was counted by which the two could be compared."
     if any(one.comparison.decidable for one in tested):
         return "Nothing that was counted explains it."
-    pairs = max(one.comparison.pairs for one in tested)
+    blocks = max(one.comparison.blocks for one in tested)
     return (
-        f"{words.plural(pairs, 'pair')} are too few to tell what was counted from chance: it takes {needed} for the "
-        "counters of this ranking."
+        f"{words.plural(blocks, 'block')} {'is' if blocks == 1 else 'are'} too few to tell what was counted from "
+        f"chance: it takes {FEWEST_BLOCKS}."
     )
 
 

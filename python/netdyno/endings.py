@@ -55,7 +55,7 @@ def ending(run: Run, scenario: Scenario) -> Ending | None:
     if scenario.precision is None:
         return None
     family = _family(run, scenario)
-    widths = {of: precision.half_width(pairs, run.experiment.seed) for of, pairs in family.items()}
+    widths = {of: precision.half_width(pairs) for of, pairs in family.items()}
     of = max(widths, key=lambda one: widths[one], default=("", ""))
     number = _blocks(run, scenario)
     return Ending(
@@ -79,7 +79,7 @@ def _why(run: Run, scenario: Scenario, family: Family, number: int) -> EndReason
 
 
 def _all_settled(family: Family, asked: float, run: Run) -> bool:
-    return all(precision.settled(pairs, asked, run.experiment.seed) for pairs in family.values())
+    return all(precision.settled(pairs, asked) for pairs in family.values())
 
 
 def _family(run: Run, scenario: Scenario) -> Family:

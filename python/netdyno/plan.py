@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from netdyno import transports, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.capacity.scenario import coordinates
 from netdyno.levels import level_key
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, Trial, type_level
@@ -35,11 +36,6 @@ CANARY_S = 0.04
 WAN_TRIPS = 8
 """How often a trial waits for something to come from the other end beside its window: connecting, the last answers, the
 closes and the closing check have a trip there and one back each."""
-
-
-FEWEST_BLOCKS = 6
-"""Of a scenario in which anything is run twice for the A/A control: with fewer, the test can tell nothing apart
-(stats.pairs_needed)."""
 
 
 class Cell(Frozen):

@@ -2,26 +2,25 @@
 functions of stored runs.
 
 Blocks of different runs are not paired: whatever changed between the runs, the machine's own drift included, is in the
-ratio. So each run is resampled by itself, and the interval says how far the blocks of the two scatter and nothing of
+ratio. So each run scatters by itself, and the interval says how far the blocks of the two scatter and nothing of
 why they differ."""
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Literal
 
 import msgspec
 import numpy as np
 
 from netdyno import differences, measured, stats, unsafe
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.capacity.scenario import CAPACITY
 from netdyno.levels import level_key, level_label
 from netdyno.model import Run, Scenario, type_level
-from netdyno.stats import Floats, Interval
+from netdyno.stats import Interval
 
 Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]
 NOT_ASKED = ("name", "contestants", "blocks", "precision", "most_blocks", "factors")
@@ -142,34 +141,16 @@ def _of_scenario(first: Scenario, second: Scenario) -> Sequence[str]:
     return differences.between(before, now, [key for key in before if key not in NOT_ASKED])
 
 
-def unpaired(first: Sequence[float], second: Sequence[float], seed: int = 1) -> Interval | None:
-    """The 95% interval of exp(mean of the second minus mean of the first), by resampling both, each for itself. As in
-    stats.interval a resample of few blocks is too narrow twice over: each side's deviations are made larger by
-    sqrt(n / (n - 1)), and the tails are those of Student's t with Welch's degrees of freedom. None where a side has
-    fewer blocks than any interval needs."""
+def unpaired(first: Sequence[float], second: Sequence[float]) -> Interval | None:
+    """The 95% interval of exp(mean of the second minus mean of the first): Student's t with Welch's degrees of freedom
+    (1947), for each side scatters by itself. None where a side has fewer blocks than any interval needs."""
     sides = [np.array(side, dtype=np.float64) for side in (first, second)]
-    if min(len(side) for side in sides) < stats.FEWEST_BLOCKS_FOR_INTERVAL:
+    if min(len(side) for side in sides) < FEWEST_BLOCKS:
         return None
-    random = np.random.default_rng(seed)
-    drawn = [_means(side, random) for side in sides]
-    tail = _tail(sides)
-    low, high = np.quantile(drawn[1] - drawn[0], (tail, 1 - tail))
-    return Interval(math.exp(float(low)), math.exp(float(high)))
-
-
-def _means(side: Floats, random: np.random.Generator) -> Floats:
-    """Means of resamples of one run's blocks."""
-    count = len(side)
-    scaled = side.mean() + (side - side.mean()) * math.sqrt(count / (count - 1))
-    drawn = random.multinomial(count, [1 / count] * count, size=stats.DRAWN_RESAMPLES)
-    return np.asarray(drawn @ scaled / count)
-
-
-def _tail(sides: Sequence[Floats]) -> float:
-    """The tail area of a normal distribution that reaches as far as that of Student's t (Welch 1947)."""
-    parts = [float(side.var(ddof=1)) / len(side) for side in sides]
+    parts = [stats.spread(side) ** 2 / len(side) for side in sides]
+    middle = float(sides[1].mean() - sides[0].mean())
     if sum(parts) == 0:
-        return stats.LEVEL / 2
+        return Interval(math.exp(middle), math.exp(middle))
     freedom = sum(parts) ** 2 / sum(part**2 / (len(side) - 1) for part, side in zip(parts, sides, strict=True))
-    student = float(importlib.import_module("scipy.special").stdtrit(freedom, 1 - stats.LEVEL / 2))
-    return NormalDist().cdf(-student)
+    half = stats.student(freedom) * math.sqrt(sum(parts))
+    return Interval(math.exp(middle - half), math.exp(middle + half))

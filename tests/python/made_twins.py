@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from netdyno import stats
 from netdyno.aa.control import control
 from netdyno.aa.found import AA, Control
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.levels import level_key
 from netdyno.measured import metric, valid
 from netdyno.model import MOST_AA_SHARE, Contestant, Experiment, LoadResult, Manifest, Run, Scenario, Trial
@@ -130,8 +131,8 @@ def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) ->
             ratio=1.1 if told else 1.01,
             interval=Interval(1.05, 1.15) if told else Interval(0.98, 1.03),
             p=0.004 if told else 0.5,
-            p_holm=0.04 if told else 1.0,
-            decidable=stats.smallest_p(pairs) <= stats.LEVEL,
+            p_corrected=0.04 if told else 1.0,
+            decidable=pairs >= FEWEST_BLOCKS,
             different=told,
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)

@@ -128,12 +128,10 @@ def test_under_noise_like_ours_the_rate_of_false_differences_is_what_it_says(fai
     assert all(len(one.comparisons) == 40 for one in fair)
     single = together([one.single for one in fair])
     assert single.of == 600
-    # Nine pairs can give 12/256 = 4.7% and no level nearer to 5%, so this is close to its bound: proven above it is a
-    # fault, and proven below 2% a test that finds nothing.
+    # Proven above its bound is a fault, and proven below 2% a test that finds nothing.
     assert single.chance_of_more(0.05) > ALARM
     assert single.interval().high > 0.02
     assert together([one.different for one in fair]).share <= 0.05
-    assert together([one.intervals for one in fair]).share <= 0.10
     assert sum(one.fails for one in fair) <= 2
 
 
@@ -144,7 +142,6 @@ def test_a_harness_that_makes_one_name_slower_is_caught() -> None:
     assert found.single.count >= 38
     assert found.different.count >= 20
     assert found.fails
-    assert found.intervals.count >= 36
     assert found.largest is not None
     assert found.largest.comparison.ratio > 1.1
     assert "THAT IS TOO OFTEN" in speech.sentence(found)
@@ -173,15 +170,15 @@ def test_an_order_that_is_not_by_chance_is_caught() -> None:
     assert found.fails
 
 
-def test_a_comparison_without_pairs_enough_is_in_no_rate() -> None:
+def test_a_comparison_without_blocks_enough_is_in_no_rate() -> None:
     one = made_twins.experiment(1)
     run = made_twins.measured(one, made_twins.everything_twice(one))
-    few = tuple(trial for trial in run.twins if trial.scenario != "load 0" or trial.block <= 5)
+    few = tuple(trial for trial in run.twins if trial.scenario != "load 0" or trial.block <= 4)
     none = tuple(trial for trial in run.trials if trial.scenario != "load 1")
     found = made_twins.judged(replace(run, trials=none, twins=few))
     assert len(found.comparisons) == 40
     assert found.single.of == 30
-    assert {one.comparison.pairs for one in found.comparisons} == {0, 5, 9}
+    assert {one.comparison.pairs for one in found.comparisons} == {0, 4, 9}
 
 
 # --- rates -------------------------------------------------------------------------------------------------------
@@ -212,7 +209,7 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
     text = speech.sentence(made_control(1, 40))
     assert "of 40 A/A comparisons, 1 came out different as a ranking would say it (2.5% of 40, 95% interval" in text
-    assert "1 of 40 intervals left out 1" in text
+    assert " and 1 by a test at 5% without correction (2.5% of 40, 95% interval" in text
     assert "Furthest from itself: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
     assert speech.short(made_control(1, 40)) == "A/A control: 1 of 40 told apart"
@@ -223,9 +220,9 @@ def test_the_alarm_is_for_what_chance_brings_in_a_hundredth_of_the_runs(differen
     assert made_control(different, of).fails == fails
 
 
-def test_too_few_pairs_are_no_rate_of_zero() -> None:
-    found = made_control(0, 3, pairs=5)
-    assert "none had enough pairs to be judged" in speech.sentence(found)
+def test_too_few_blocks_are_no_rate_of_zero() -> None:
+    found = made_control(0, 3, pairs=4)
+    assert "none had enough blocks to be judged" in speech.sentence(found)
     assert speech.short(found) == "No A/A comparison could be judged"
 
 
@@ -233,7 +230,7 @@ def test_too_few_pairs_are_no_rate_of_zero() -> None:
     ("share", "blocks", "finished", "why"),
     [
         (0.0, 9, True, "this run gave it no share of its time"),
-        (0.05, 1, True, "a comparison needs 6 blocks, and this run had 1 at most"),
+        (0.05, 1, True, "a comparison needs 5 blocks, and this run had 1 at most"),
         (0.05, 9, True, "too small: 5% of its time are less than one comparison takes"),
         (0.05, 9, False, "the run was interrupted before its first"),
     ],

@@ -11,14 +11,10 @@ from made_twins import asked, contestant, servers
 from msgspec.structs import replace
 
 from netdyno import experiment as experiments
-from netdyno import stats
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.errors import UserError
 from netdyno.model import Experiment, Scenario, type_level
-from netdyno.plan import FEWEST_BLOCKS, Kind, estimate_seconds, plan, twice
-
-
-def test_a_comparison_needs_as_many_blocks_as_the_test_does() -> None:
-    assert stats.pairs_needed(1) == FEWEST_BLOCKS
+from netdyno.plan import Kind, estimate_seconds, plan, twice
 
 
 def test_every_block_holds_each_twin_once_beside_its_first() -> None:

@@ -25,7 +25,7 @@ from netdyno.stats import Comparison, Samples
 RATIO = 1.15
 TRUE = {"a": RATIO, "b": 1.0, "c": 1.0}
 LEVELS = ("10", "100", "1000")
-BLOCKS = 8
+BLOCKS = 14
 RUNS = 40
 NOISE = 0.015
 """Of a trial, on a machine that stays the same; as the logarithm."""
@@ -105,12 +105,13 @@ def test_the_machine_does_drift_by_a_factor_of_two() -> None:
 
 
 def test_a_difference_is_found_and_its_ratio_is_true() -> None:
-    assert all(one["a", "b"].different for one in with_audit())
+    enough = [one["a", "b"] for one in with_audit() if one["a", "b"].decidable]
+    assert len(enough) >= RUNS - 2
+    assert all(one.different for one in enough)
     ratios = [one["a", "b"].ratio for one in with_audit()]
     assert median(ratios) == pytest.approx(RATIO, rel=0.015)
     assert error(with_audit()) < 0.04
-    covered = [span.low <= RATIO <= span.high for one in with_audit() if (span := one["a", "b"].interval) is not None]
-    assert len(covered) == RUNS
+    covered = [span.low <= RATIO <= span.high for one in enough if (span := one.interval) is not None]
     assert sum(covered) >= 0.85 * RUNS
 
 

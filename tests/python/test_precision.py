@@ -44,11 +44,11 @@ def simulation(bench: ModuleType) -> Any:
 
 def test_a_half_width_is_how_far_the_interval_goes_from_its_middle_as_a_factor() -> None:
     pairs = pairs_of(noisy(1, 9, 0.1))
-    interval = stats.ratio_interval(pairs)
+    interval = stats.mean_interval(pairs)
     assert interval is not None
-    middle = math.sqrt(interval.low * interval.high)
-    assert precision.half_width(pairs) == pytest.approx(interval.high / middle - 1)
-    assert precision.half_width(pairs) == pytest.approx(middle / interval.low - 1)
+    low, high = math.exp(interval.low), math.exp(interval.high)
+    assert precision.half_width(pairs) == pytest.approx(high / math.sqrt(low * high) - 1)
+    assert precision.half_width(pairs) == pytest.approx(math.sqrt(low * high) / low - 1)
     assert precision.half_width(pairs_of([0.1] * 4)) == math.inf
 
 
@@ -96,15 +96,15 @@ def test_signs_that_happen_to_agree_do_not_end_the_blocks() -> None:
 def test_the_cautious_width_does_not_know_the_signs() -> None:
     differences = noisy(4, 12, 0.1, mean=0.2)
     turned = [one * (-1) ** number for number, one in enumerate(differences)]
-    squares = [np.array(float(np.sum(stats.block_terms(pairs_of(some)) ** 2))) for some in (differences, turned)]
-    first, second = (float(precision.half_by_signs(12, one)) for one in squares)
+    squares = [np.array(float(np.sum(stats.block_means(pairs_of(some)) ** 2))) for some in (differences, turned)]
+    first, second = (float(precision.half_about_none(12, one)) for one in squares)
     assert first == pytest.approx(second)
     assert first > math.log1p(precision.half_width(pairs_of(differences)))
 
 
 def test_a_difference_beyond_doubt_is_not_asked_to_be_none() -> None:
     clear = noisy(3, EARLIEST_END, 0.01, mean=0.7)
-    assert float(precision.half_by_signs(EARLIEST_END, np.array(0.7**2 / EARLIEST_END))) > math.log1p(0.05)
+    assert float(precision.half_about_none(EARLIEST_END, np.array(0.7**2 * EARLIEST_END))) > math.log1p(0.05)
     assert precision.settled(pairs_of(clear), 0.05)
 
 

@@ -15,7 +15,8 @@ from made_run import EPOLL, LOCK, made_run, unsafe_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import cli, compare_command, stats, store, words
+from netdyno import cli, compare_command, store, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.model import Run, Trial
 from netdyno.plan import Cell
 from netdyno.side_by_side import Both, side_by_side, unpaired
@@ -74,7 +75,7 @@ def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_diff
 
 
 def test_below_five_blocks_on_a_side_there_is_no_interval() -> None:
-    enough = [0.1] * stats.FEWEST_BLOCKS_FOR_INTERVAL
+    enough = [0.1] * FEWEST_BLOCKS
     assert unpaired(enough, enough[1:]) is None
     assert unpaired(enough, enough) is not None
 

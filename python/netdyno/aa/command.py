@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
 
 def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | None) -> int:
     """Exit code 0; 1 where a ranking would have told more than 5% of them apart, or the alarm is raised, or
-    no comparison had pairs enough to be judged; 128 + signal when interrupted."""
+    no comparison had blocks enough to be judged; 128 + signal when interrupted."""
 
     def adapt(asked: Experiment, servers: Sequence[Contestant], clients: Sequence[Contestant]) -> Experiment:
         named, others = ({one.name: one for one in everyone} for everyone in (servers, clients))
@@ -40,7 +40,7 @@ def run(wishes: Wishes, argv: Sequence[str], comparisons: int, workload: str | N
 
 
 def counts(control: Control) -> dict[str, int]:
-    """What `--json` says of it: of the comparisons, those with pairs enough, and the false differences among these, as
+    """What `--json` says of it: of the comparisons, those with blocks enough, and the false differences among these, as
     a ranking would have said it and without its correction."""
     return {
         "comparisons": len(control.comparisons),

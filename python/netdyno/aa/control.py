@@ -1,8 +1,8 @@
 """From the twins of a stored run to how often the same contestant under two names was told apart. Pure.
 
 An A/A comparison is one contestant at one load: its trials against those of its twin in the same blocks, by the very
-functions that compare contestants. What a ranking would have said of the two is decided as for any other two: Holm's
-correction over the comparisons of their scenario, with this one among them."""
+functions that compare contestants. What a ranking would have said of the two is decided as for any other two:
+corrected for the comparisons of their scenario, with this one among them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import msgspec
 
 from netdyno import stats, words
 from netdyno.aa.found import AA, Control
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.capacity.scenario import coordinates
 from netdyno.levels import level_key, level_label
 from netdyno.model import Run, Scenario
-from netdyno.plan import FEWEST_BLOCKS
 from netdyno.stats import Comparison, Samples
 
 Read = Callable[[Run, Scenario], Mapping[str, Samples]]
@@ -47,7 +47,7 @@ def _of_scenario(run: Run, scenario: Scenario, read: Read) -> list[AA]:
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{words.TWIN}"
         samples = {name: once.get(name, {}), twin: _at(again.get(name, {}), key)}
-        comparison = stats.compare(name, twin, samples, run.experiment.seed)
+        comparison = stats.compare(name, twin, samples)
         found.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
     return found
 
@@ -64,8 +64,11 @@ def _at(samples: Samples, level: str) -> Samples:
 
 def _judged(one: AA, family: Sequence[Comparison], level: float) -> AA:
     """As one more comparison of its scenario. One of another load or contestant is not of the family: each is asked
-    what a ranking would have said of two such contestants."""
-    return replace(one, comparison=stats.corrected((*family, one.comparison), level)[-1])
+    what a ranking would have said of two such contestants. By itself it stands on its own blocks only: how far those of
+    a ranking scatter must not hide a fault of the harness."""
+    alone = one.comparison
+    ranked = stats.corrected((*family, alone), level)[-1]
+    return replace(one, comparison=replace(ranked, p=alone.p, single=alone.single))
 
 
 def _why_none(run: Run) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from netdyno import stats
 from netdyno.aa.rate import Rate
 from netdyno.model import MOST_AA_SHARE
 from netdyno.stats import Comparison
@@ -17,8 +16,8 @@ in each twentieth."""
 
 @dataclass(frozen=True)
 class AA:
-    """A contestant at one load against its twin: `comparison.different` says what a ranking would have said of the two,
-    the rest of it is before any correction."""
+    """A contestant at one load against its twin: `comparison` is what a ranking would have said of the two, but for `p`
+    and `single`, which are of its own blocks alone."""
 
     scenario: str
     level: str
@@ -26,20 +25,10 @@ class AA:
     contestant: str
     comparison: Comparison
 
-    def is_testable(self, level: float) -> bool:
-        """Whether so many pairs could have come out different at all, where nothing is corrected."""
-        return stats.smallest_p(self.comparison.pairs) <= level
-
     @property
     def where(self) -> str:
         """Scenario and load; `netdyno aa` has the load in the scenario's name already."""
         return self.scenario if self.level in self.scenario else f"{self.scenario} at {self.level}"
-
-    @property
-    def misses_1(self) -> bool:
-        """Whether its 95% interval leaves out that both are the same; False where there is none."""
-        found = self.comparison.interval
-        return found is not None and not found.low <= 1 <= found.high
 
 
 @dataclass(frozen=True)
@@ -53,21 +42,17 @@ class Control:
 
     @property
     def different(self) -> Rate:
-        """False differences as a ranking would have had them, of the comparisons in which one could be proven."""
-        able = [one.comparison for one in self.comparisons if one.comparison.decidable]
-        return Rate(sum(one.different for one in able), len(able))
+        """False differences as a ranking would have had them, of the comparisons with blocks enough."""
+        return Rate(sum(one.different for one in self._able), len(self._able))
 
     @property
     def single(self) -> Rate:
-        """The same for each comparison by itself, without correction."""
-        able = [one for one in self.comparisons if one.is_testable(self.level)]
-        return Rate(sum(one.comparison.p <= self.level for one in able), len(able))
+        """The same for each comparison by itself, without correction: how many 95% intervals leave out 1."""
+        return Rate(sum(one.p <= self.level for one in self._able), len(self._able))
 
     @property
-    def intervals(self) -> Rate:
-        """Of those that have a 95% interval, how many leave out 1."""
-        able = [one for one in self.comparisons if one.comparison.interval is not None]
-        return Rate(sum(one.misses_1 for one in able), len(able))
+    def _able(self) -> list[Comparison]:
+        return [one.comparison for one in self.comparisons if one.comparison.decidable]
 
     @property
     def largest(self) -> AA | None:
@@ -83,7 +68,7 @@ class Control:
     @property
     def fails(self) -> bool:
         """Whether differences are proven to be found more often than the level says where there are none. Asked of the
-        single tests, too: Holm's correction would hide a test that is twice as ready as it says."""
+        single tests, too: the correction would hide a test that is twice as ready as it says."""
         return self.by_chance <= ALARM
 
     @property

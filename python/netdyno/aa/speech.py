@@ -14,27 +14,21 @@ def sentence(one: Control) -> str:
     told = len(one.comparisons)
     head = f"The same under two names: of {words.plural(told, 'A/A comparison')}"
     if not one.single.of:
-        return f"{head} none had enough pairs to be judged."
-    parts = [f"{one.different.count} came out different as a ranking would say it ({_of(one.different)})"]
-    parts.append(f"{one.single.count} by a test at {one.level:.0%} without correction ({_of(one.single)})")
-    if one.intervals.of:
-        parts.append(f"{one.intervals.count} of {words.plural(one.intervals.of, 'interval')} left out 1")
-    return f"{head}, {words.listed(parts)}.{_largest(one)}{_alarm(one)}"
+        return f"{head} none had enough blocks to be judged."
+    ranked = f"{one.different.count} came out different as a ranking would say it ({_of(one.different)})"
+    single = f"{one.single.count} by a test at {one.level:.0%} without correction ({_of(one.single)})"
+    return f"{head}, {ranked} and {single}.{_largest(one)}{_alarm(one)}"
 
 
 def short(one: Control) -> str:
     """The same in a few words, for where a reader begins."""
     if not one.single.of:
         return "No A/A control" if one.why_none else "No A/A comparison could be judged"
-    if not one.different.of:
-        return f"A/A control: {one.single.count} of {one.single.of} told apart without correction"
     return f"A/A control: {one.different.count} of {one.different.of} told apart"
 
 
 def _of(rate: Rate) -> str:
     """The rate with its exact interval, and of how many."""
-    if not rate.of:
-        return "none had pairs enough for that"
     found = rate.interval()
     return f"{words.share(rate.share)} of {rate.of}, 95% interval {words.share(found.low)} to {words.share(found.high)}"
 

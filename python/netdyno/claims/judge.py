@@ -1,10 +1,10 @@
 """From a stored run to the verdicts on its claims. Pure: a verdict comes from data only, the same run gives the same
 verdicts.
 
-A comparison holds or fails where the 95% interval over blocks leaves out the threshold and the exact sign-flip test
-over blocks passes; else it is open. To be confirmed, everything that the claim needs must hold, each at 5% by
-itself: more comparisons make that harder, so nothing is corrected. To be refuted, one that fails is enough, and more of
-them make that easier, so there Holm's correction spans all comparisons of the claim (docs/adr/claims.md)."""
+A comparison holds or fails where its 95% interval over blocks leaves out the threshold; else it is open. To be
+confirmed, everything that the claim needs must hold, each at 5% by itself: more comparisons make that harder, so
+nothing is corrected. To be refuted, one that fails is enough, and more of them make that easier, so there each has its
+share of the 5% (docs/adr/claims.md)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from netdyno import codesize, loss_words, measured, stats, transports, unsafe, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.claims import speech
 from netdyno.claims.metrics import METRICS, Metric
 from netdyno.claims.needs import missing_levels, missing_need, missing_trials
@@ -43,7 +44,7 @@ def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> 
     gaps = [missing_levels(test, run) for test in claim.tests]
     gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
-    verdict, reason = _verdict(checks, next((gap for gap in gaps if gap), ""), level)
+    verdict, reason = _verdict(checks, next((gap for gap in gaps if gap), ""))
     return Judged(
         claim=claim,
         verdict=verdict,
@@ -61,7 +62,7 @@ def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> str:
     return f"{words.listed(found)} {'is' if len(found) == 1 else 'are'} {what} and in no claim" if found else ""
 
 
-def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerdict, str]:
+def _verdict(checks: Sequence[Check], gap: str) -> tuple[ClaimVerdict, str]:
     """All tests of a claim together: one that fails refutes it, whatever cannot be tested of the rest."""
     if any(one.outcome == "fails" for one in checks):
         return "refuted", ""
@@ -73,7 +74,7 @@ def _verdict(checks: Sequence[Check], gap: str, level: float) -> tuple[ClaimVerd
     more = len(open_ones) - 1
     others = f"; and {more} more {'is' if more == 1 else 'are'} open" if more else ""
     first = open_ones[0]
-    return "undecided", f"{first.what}: {first.why_open or _why_open(first, level)}{others}"
+    return "undecided", f"{first.what}: {first.why_open or _why_open(first)}{others}"
 
 
 # --- one comparison ----------------------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def _check(step: Step, run: Run, level: float) -> Check:
     dropped = apart(step.a, step.b, run)
     sides = [_samples(run, metric, cells, dropped) for cells in step.cells]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
-    shared = first.keys() & second.keys()
+    shared = stats.counted(first.keys() & second.keys())
     blank = Check(
         what=speech.what(step, run),
         claimed=speech.claimed(step),
@@ -110,7 +111,7 @@ def _check(step: Step, run: Run, level: float) -> Check:
         pairs=len(shared),
         blocks=len({block for block, _ in shared}),
         p=1.0,
-        p_holm=1.0,
+        p_corrected=1.0,
         outcome="open",
         needed=step.needed,
     )
@@ -135,10 +136,10 @@ def _measured(
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
     exact = metric.of_code is not None
-    found = None if exact else stats.mean_interval(pairs, run.experiment.seed)
+    found = None if exact else stats.mean_interval(pairs, level)
     interval = found and Interval(scale.effect(found.low), scale.effect(found.high))
     beside = [_loss_beside(cells, metric, run) for cells in step.cells]
-    p = 0.0 if exact else stats.block_flip_p(stats.pairs_of({cell: one - threshold for cell, one in contrasts.items()}))
+    p = 0.0 if exact else stats.mean_p(pairs, threshold)
     check = replace(
         blank,
         effect=scale.effect(mean),
@@ -151,7 +152,7 @@ def _measured(
         ),
     )
     lies = _side(mean, found, threshold, exact=exact)
-    return replace(check, outcome=_outcome(lies, step.side, p, level), p_holm=p)
+    return replace(check, outcome=_outcome(lies, step.side), p_corrected=p)
 
 
 def _middle(scale: Scale, figures: Sequence[float]) -> float:
@@ -165,36 +166,30 @@ def _side(mean: float, interval: Interval | None, threshold: float, *, exact: bo
     return "above" if low > threshold else "below" if high < threshold else ""
 
 
-def _outcome(lies: str, claimed: str, p: float, level: float) -> Outcome:
-    if not lies or p > level:
+def _outcome(lies: str, claimed: str) -> Outcome:
+    if not lies:
         return "open"
     return "holds" if lies == claimed else "fails"
 
 
 def _corrected(checks: Sequence[Check], level: float) -> tuple[Check, ...]:
-    """The same with Holm's correction over all of them: what fails only without it is open."""
-    adjusted = stats.holm([one.p for one in checks])
-    return tuple(
-        replace(
-            one,
-            p_holm=p,
-            outcome="open" if one.outcome == "fails" and p > level else one.outcome,
-            why_open=f"it fails, but not proven so among {len(checks)} comparisons (p = {p:.2g} after Holm)"
-            if one.outcome == "fails" and p > level
-            else one.why_open,
-        )
-        for one, p in zip(checks, adjusted, strict=True)
-    )
+    """The same corrected for their number (Bonferroni): what fails only without that is open."""
+    return tuple(_corrected_among(one, len(checks), level) for one in checks)
 
 
-def _why_open(one: Check, level: float) -> str:
+def _corrected_among(one: Check, comparisons: int, level: float) -> Check:
+    p = min(1.0, comparisons * one.p)
+    if one.outcome != "fails" or p <= level:
+        return replace(one, p_corrected=p)
+    why = f"it fails, but not proven so among {comparisons} comparisons ({words.p_value(p)} corrected)"
+    return replace(one, p_corrected=p, outcome="open", why_open=why)
+
+
+def _why_open(one: Check) -> str:
     """Too few blocks, or an effect too near to the threshold."""
-    fewest = max(stats.FEWEST_BLOCKS_FOR_INTERVAL, stats.pairs_needed(1, level))
-    if one.blocks < fewest:
-        return f"too few blocks: {one.blocks}, and a verdict needs {fewest}"
-    if one.p > level:
-        return f"{one.shown} cannot be told from the threshold ({words.p_value(one.p)})"
-    return f"the interval of {one.shown} covers the threshold"
+    if one.blocks < FEWEST_BLOCKS:
+        return f"too few blocks: {one.blocks}, and a verdict needs {FEWEST_BLOCKS}"
+    return f"{one.shown} cannot be told from the threshold ({words.p_value(one.p)})"
 
 
 def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:

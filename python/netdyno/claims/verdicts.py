@@ -28,8 +28,8 @@ class Check:
     blocks: int
     p: float
     """That the effect is the threshold itself."""
-    p_holm: float
-    """After Holm's correction over all comparisons of the claim; this refutes."""
+    p_corrected: float
+    """Corrected for all comparisons of the claim; this refutes."""
     outcome: Outcome
     needed: bool
     """Whether the claim needs it to hold; else it is enough that it does not fail."""

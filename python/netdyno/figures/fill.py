@@ -144,7 +144,7 @@ def _spot(
     figure: Figure, run: Run, place: Place, planned: Sequence[Trial], counted: Sequence[Sequence[Counted]]
 ) -> Spot:
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
-    estimates = [_estimate(metric, of, run) for metric, of in zip(metrics, counted, strict=True)]
+    estimates = [_estimate(metric, of) for metric, of in zip(metrics, counted, strict=True)]
     used = counted[0]
     scenario = next(one for one in run.experiment.scenarios if one.name == planned[0].scenario)
     loss = losses.of_cell(used, scenario, run.experiment.seed) if used else None
@@ -161,20 +161,20 @@ def _spot(
     )
 
 
-def _estimate(metric: Metric, counted: Sequence[Counted], run: Run) -> Estimate | None:
+def _estimate(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
     """Over the blocks of one cell; None where none has the figure."""
     points = {trial.block: metric.of(trial, load) if metric.of else None for trial, load in counted}
-    return estimate(metric, {block: one for block, one in points.items() if one is not None}, run.experiment.seed)
+    return estimate(metric, {block: one for block, one in points.items() if one is not None})
 
 
-def estimate(metric: Metric, points: Mapping[int, float], seed: int) -> Estimate | None:
-    """The mean of a metric over blocks with its bootstrap interval; None without a point."""
+def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
+    """The mean of a metric over blocks with its interval; None without a point."""
     if not points:
         return None
     geometric = metric.scale == "ratio" and min(points.values()) > 0
     there, back = (math.log, math.exp) if geometric else (float, float)
     pairs = stats.pairs_of({(block, ""): there(one) for block, one in points.items()})
-    found = stats.mean_interval(pairs, seed)
+    found = stats.mean_interval(pairs)
     interval = found and Interval(back(found.low), back(found.high))
     return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from netdyno import loss_words, stats, words
+from netdyno import loss_words, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.claims.metrics import METRICS
 from netdyno.figures.fill import name_of
 from netdyno.findings import Chart, ChartPanel, Spot
@@ -106,7 +107,7 @@ def _note(chart: Chart) -> str:
     if any(spot.value and spot.value.interval for spot in chart.spots):
         drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
         told.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
-    if 0 < chart.blocks < stats.FEWEST_BLOCKS_FOR_INTERVAL:
+    if 0 < chart.blocks < FEWEST_BLOCKS:
         few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
         told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":

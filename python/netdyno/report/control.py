@@ -19,7 +19,7 @@ from netdyno.report.views import comparison_row
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14
 HEADINGS = (
     *("scenario", "load", "contestant", "first / twin", "95% interval"),
-    *("pairs", "p", "p after Holm", "told apart"),
+    *("blocks", "p", "p corrected", "told apart"),
 )
 
 

@@ -48,7 +48,7 @@ class Rank:
     change: str
     interval: str
     p: str
-    pairs: int | None
+    blocks: int | None
     mark: Mark | None
     missing: int
     loss: str
@@ -189,14 +189,14 @@ def claims(judged: Sequence[Judged]) -> tuple[ClaimView, ...]:
 
 
 def _checks(checks: Sequence[Check]) -> Table:
-    headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p after Holm", "outcome")
+    headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p corrected", "outcome")
     return Table(headings, tuple(_check_row(one) for one in checks))
 
 
 def _check_row(one: Check) -> tuple[str, ...]:
-    p, p_holm = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_holm))
+    p, p_corrected = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
     outcome = f"{verdict_words.OUTCOME_WORDS[one.outcome][0]}{'' if one.needed else ' (need not hold)'}"
-    return one.what, one.shown, one.claimed, " against ".join(one.figures), str(one.blocks), p, p_holm, outcome
+    return one.what, one.shown, one.claimed, " against ".join(one.figures), str(one.blocks), p, p_corrected, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
         value=f"{standing.bound}{answers.value(findings.scenario, standing.value)}",
         change=table.to_first(standing),
         interval=words.change_interval(relative.interval) if relative and relative.interval else "",
-        p=words.p_value(one.p_holm).removeprefix("p = ").removeprefix("p ") if one else "",
-        pairs=one.pairs if one else None,
+        p=words.p_value(one.p_corrected).removeprefix("p = ").removeprefix("p ") if one else "",
+        blocks=one.blocks if one else None,
         mark=scale.mark(Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
         loss=words.share(standing.loss or 0.0) if findings.may_lose else "",
@@ -400,14 +400,14 @@ def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
 
 
 def _comparisons(family: Sequence[Comparison]) -> Table:
-    headings = ("first", "second", "first / second", "95% interval", "pairs", "p", "p after Holm", "told apart")
-    return Table(headings, tuple(comparison_row(one) for one in sorted(family, key=lambda one: one.p_holm)))
+    headings = ("first", "second", "first / second", "95% interval", "blocks", "p", "p corrected", "told apart")
+    return Table(headings, tuple(comparison_row(one) for one in sorted(family, key=lambda one: one.p_corrected)))
 
 
 def comparison_row(one: Comparison) -> tuple[str, ...]:
     interval = words.DASH
     if one.interval:
         interval = f"{words.three_digits(one.interval.low)} to {words.three_digits(one.interval.high)}"
-    apart = "yes" if one.different else "no" if one.decidable else "not enough pairs"
-    p, p_holm = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_holm))
-    return one.a, one.b, words.three_digits(one.ratio), interval, str(one.pairs), p, p_holm, apart
+    apart = "yes" if one.different else "no" if one.decidable else "not enough blocks"
+    p, p_corrected = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
+    return one.a, one.b, words.three_digits(one.ratio), interval, str(one.blocks), p, p_corrected, apart
