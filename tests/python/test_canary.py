@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from made_canary import reading, trial
 from msgspec.structs import replace
+from tests.support import proc
 
 from netdyno import canary
 from netdyno.canary import Canary, command, faster, slower
@@ -230,8 +231,7 @@ def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
 
 def children() -> list[str]:
     """The names of this process's own."""
-    pids = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
-    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in pids]
+    return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in proc.children(os.getpid())]
 
 
 @pytest.mark.needs_build

@@ -46,6 +46,11 @@ def run_queue_wait_s(pid: int) -> float:
     return sum(int(file.read_text(encoding="ascii").split()[1]) for file in files) / 1e9
 
 
+def children(pid: int) -> list[int]:
+    """The processes that its first thread has started and that were not waited for (proc(5), task/TID/children)."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
 def carries(pid: int, library: str) -> bool:
     """The process has a library of that name mapped."""
     return library in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")

@@ -1,0 +1,243 @@
+"""A neighbour that takes the cores in bursts, to see what netdyno still finds out beside it.
+
+    python bench/disturb.py [--cores 0,1] [--seed 1] -- ./netdyno run
+    python bench/disturb.py [--cores 0,1] [--seed 1] --seconds 60
+
+While the command runs, or for so long, one process on each core (by default the first two that we may use) burns it in
+bursts of 50 to 800 ms at random times, a quarter of the time, and each at its own times. They run before all that
+netdyno starts (SCHED_FIFO, sched(7)) where this user may do that; elsewhere at normal priority, and then they share a
+core with whoever else wants it. Their times come from the seed alone. They end with this program, however it ends, and
+after 1200 seconds at the latest.
+
+At the end stderr says what share of each core they took, as CPU time that was measured, and in how many bursts. The
+exit code is the command's (128 + the signal that ended it), or 1 where not every core could be burnt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from netdyno.pinning import may_run_realtime
+from netdyno.process import RELAY_PRIORITY, Process, TrialError
+
+SHORTEST_S, LONGEST_S = 0.05, 0.8
+SHARE = 0.25
+"""Of the time, in bursts."""
+MEAN_GAP_S = (SHORTEST_S + LONGEST_S) / 2 * (1 / SHARE - 1)
+BOUND_S = 1200.0
+PRIORITY = RELAY_PRIORITY + 1
+"""Above all of netdyno's own programs, as a hypervisor is."""
+ENDS = {signal.SIGINT, signal.SIGTERM}
+PATIENCE_S = 10.0
+"""For a burner to begin, or to say what it did. Not a speed limit."""
+
+
+# --- the times of the bursts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Burst:
+    """In seconds from the beginning."""
+
+    begin_s: float
+    end_s: float
+
+
+def schedule(seed: int, core: int, bound_s: float = BOUND_S) -> Iterator[Burst]:
+    """The bursts on a core until the bound, which cuts the last one short. Gaps are exponential, so that nothing can
+    foresee the next burst. Pure."""
+    chance = random.Random(f"{seed} on core {core}")
+    end_s = 0.0
+    while True:
+        begin_s = end_s + chance.expovariate(1 / MEAN_GAP_S)
+        if begin_s >= bound_s:
+            return
+        end_s = begin_s + chance.uniform(SHORTEST_S, LONGEST_S)
+        yield Burst(begin_s, min(end_s, bound_s))
+
+
+# --- the process on one core -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What one burner did: bursts begun, and CPU seconds used in them, over the time that it was there."""
+
+    core: int
+    bursts: int
+    cpu_s: float
+    wall_s: float
+
+    def __str__(self) -> str:
+        share = self.cpu_s / self.wall_s
+        return f"core {self.core}: {share:.1%} of {self.wall_s:.1f} s taken, in {self.bursts} bursts"
+
+
+def burn(seed: int, core: int, bound_s: float) -> Taken:
+    """Burn the core that this process is pinned to, until the bound or SIGTERM, which ends a burst at once."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    print(json.dumps({"burning": core}), flush=True)
+    begun_s = time.monotonic()
+    bursts, cpu_s = 0, 0.0
+    for burst in schedule(seed, core, bound_s):
+        if told_to_end_before(begun_s + burst.begin_s):
+            break
+        bursts += 1
+        before_s = time.process_time()
+        was_told = told_to_end_while_spinning(begun_s + burst.end_s)
+        cpu_s += time.process_time() - before_s
+        if was_told:
+            break
+    else:
+        told_to_end_before(begun_s + bound_s)
+    return Taken(core, bursts, cpu_s, time.monotonic() - begun_s)
+
+
+def told_to_end_before(end_s: float) -> bool:
+    """Rest until then (time.monotonic). Whether SIGTERM came first; SIGTERM is blocked."""
+    return signal.sigtimedwait({signal.SIGTERM}, max(0.0, end_s - time.monotonic())) is not None
+
+
+def told_to_end_while_spinning(end_s: float) -> bool:
+    """Burn until then. Whether SIGTERM came first."""
+    while time.monotonic() < end_s:
+        if told_to_end_before(0):
+            return True
+        sum(range(10_000))
+    return False
+
+
+# --- both of them, and what runs beside them ---------------------------------------------------------------------
+
+
+@contextmanager
+def burning(core: int, seed: int, bound_s: float, *, realtime: bool) -> Iterator[Process]:
+    """A burner on that core, which has begun; it is gone afterwards. Raises TrialError where it does not begin."""
+    command = [sys.executable, str(Path(__file__).resolve()), "--burn", str(core)]
+    command += ["--seed", str(seed), "--seconds", str(bound_s)]
+    name = f"burner of core {core}"
+    with (
+        tempfile.NamedTemporaryFile() as output,
+        Process(command, [core], output, name=name, talks=True, realtime=realtime, priority=PRIORITY) as burner,
+    ):
+        if burner.lines().wait_line(time.monotonic() + PATIENCE_S) is None:
+            raise TrialError(f"the {name} did not begin within {PATIENCE_S:g} s{burner.last_words()}")
+        yield burner
+
+
+def what_it_took(burner: Process) -> Taken:
+    """End it and read what it wrote last. Raises TrialError where it did not end well."""
+    burner.terminate()
+    burner.expect_end(time.monotonic(), PATIENCE_S)
+    return Taken(**json.loads(Path(burner.output.name).read_text(encoding="utf-8").splitlines()[-1]))
+
+
+def disturb(cores: Sequence[int], seed: int, bound_s: float, beside: Callable[[], int]) -> int:
+    """Burn these cores while `beside` runs, and say what was taken. Returns what `beside` does. Raises
+    TrialError where a burner does not begin, or does not end well."""
+    realtime = may_run_realtime(PRIORITY)
+    with ExitStack() as stack:
+        burners = [stack.enter_context(burning(core, seed, bound_s, realtime=realtime)) for core in cores]
+        say(f"bursts on cores {','.join(map(str, cores))}, seed {seed}, {priority_words(realtime)}")
+        began_s = time.monotonic()
+        code = beside()
+        if time.monotonic() - began_s > BOUND_S:
+            say(f"the bursts ended after {BOUND_S:g} s, and the command went on without them")
+        found = [what_it_took(burner) for burner in burners]
+    for taken in found:
+        say(str(taken))
+    return code
+
+
+def priority_words(realtime: bool) -> str:
+    return (
+        f"at real-time priority {PRIORITY}"
+        if realtime
+        else f"at normal priority, as this user may not use real-time (ulimit -r {PRIORITY}, or root)"
+    )
+
+
+def run(command: Sequence[str]) -> int:
+    """Run the command to its end. Ctrl-C reaches it by itself, SIGTERM is passed on."""
+    try:
+        child = subprocess.Popen(command)
+    except OSError as error:
+        say(f"{command[0]} cannot be started: {error.strerror}")
+        return 127
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
+    code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def wait(seconds: float) -> int:
+    """For so long, or until one of ENDS, which are blocked."""
+    came = signal.sigtimedwait(ENDS, seconds)
+    return 0 if came is None else 128 + came.si_signo
+
+
+def say(text: str) -> None:
+    print(f"disturb: {text}", file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str]) -> int:
+    own, command = split_command(arguments)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=seconds_within_bound, help="how long, where no command says it")
+    parser.add_argument("--cores", type=cores_in, default=sorted(os.sched_getaffinity(0))[:2])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--burn", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(own)
+    if (options.seconds is None) == (not command):
+        parser.error("takes either --seconds N or -- COMMAND")
+    if options.burn is not None:
+        print(json.dumps(asdict(burn(options.seed, options.burn, options.seconds))), file=sys.stderr)
+        return 0
+    try:
+        if command:
+            return disturb(options.cores, options.seed, BOUND_S, lambda: run(command))
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDS)  # before anybody is told that it has begun
+        return disturb(options.cores, options.seed, options.seconds, lambda: wait(options.seconds))
+    except TrialError as failure:
+        say(str(failure))
+        return 1
+
+
+def split_command(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Our own arguments, and what stands after the first "--"."""
+    words = list(arguments)
+    at = words.index("--") if "--" in words else len(words)
+    return words[:at], words[at + 1 :]
+
+
+def seconds_within_bound(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds <= BOUND_S:
+        raise argparse.ArgumentTypeError(f"must be above 0 and at most {BOUND_S:g}")
+    return seconds
+
+
+def cores_in(text: str) -> list[int]:
+    """ "0,1": cores that this process may use, each once."""
+    cores = [int(word) for word in text.split(",")]
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(set(cores)) < len(cores) or not set(cores) <= set(allowed):
+        raise argparse.ArgumentTypeError(f"must name some of the cores {','.join(map(str, allowed))}, each once")
+    return cores
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
