@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import msgspec
+
 from netdyno.model import Contestant, Manifest
 
 PROGRAM = Path(__file__).parent / "fakes" / "faulty_server.py"
@@ -16,6 +18,16 @@ FAULTS = {HEALTHY: "none", "crashing": "crash", "corrupting": "corrupt", "stalli
 def contestants(folder: Path, fault_after_s: float) -> tuple[Contestant, ...]:
     """All of them; `folder` keeps how often each was started."""
     return tuple(_contestant(name, folder / f"{name}.starts", fault_after_s) for name in FAULTS)
+
+
+def slow(folder: Path, burn_per_read_s: float) -> Contestant:
+    """The healthy one with some CPU time for each read: beside it a server in C++ that does nothing more than it must
+    is fast, whatever the machine. With 64 connections, 1000 messages in flight in each and 29 bytes a message, the fast
+    one takes all that a core of the generator can send, also where it has a quarter of its own core, and this one, with
+    0.5 ms, a third of that."""
+    healthy = _contestant(HEALTHY, folder / "slow.starts", 0.0)
+    command = (*healthy.command, "--burn-per-read", f"{burn_per_read_s:g}")
+    return msgspec.structs.replace(healthy, name="slow", command=command)
 
 
 def _contestant(name: str, starts: Path, fault_after_s: float) -> Contestant:

@@ -3,7 +3,9 @@
     faulty_server.py --fault none|crash|corrupt|stall --starts FILE --fault-after SECONDS --listen tcp://HOST:PORT ...
 
 `--starts` counts the starts in a file: of three the third is faulty, so that of 3 N starts exactly N are. The fault
-comes `--fault-after` seconds after the first bytes that any client sends. `none` is the same server without it."""
+comes `--fault-after` seconds after the first bytes that any client sends. `none` is the same server without it.
+
+`--burn-per-read` makes it slow without a fault: so many seconds of CPU time for each read."""
 
 import argparse
 import asyncio
@@ -44,6 +46,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--fault", choices=("none", *FAULTS), default="none")
     parser.add_argument("--starts", type=Path, required=True)
     parser.add_argument("--fault-after", type=float, required=True)
+    parser.add_argument("--burn-per-read", type=float, default=0.0)
     parser.add_argument("--listen", default="tcp://127.0.0.1:0")
     parser.add_argument("--workload", choices=("echo",), default="echo")
     parser.add_argument("--threads", type=int, choices=(1,), default=1)
@@ -70,6 +73,13 @@ def count_start(file: Path) -> int:
     return before
 
 
+def burn(seconds: float) -> None:
+    """Use so much CPU time."""
+    end_s = time.process_time() + seconds
+    while time.process_time() < end_s:
+        pass
+
+
 class Service:
     """What all connections share."""
 
@@ -87,6 +97,7 @@ class Service:
         if self._fault is not None:
             asyncio.get_running_loop().call_later(self.options.fault_after, self._have_fault, self._fault)
             self._fault = None
+        burn(self.options.burn_per_read)
         self.totals["requests"] += 1
         self.totals["bytes_in"] += len(data)
         self.totals["bytes_out"] += len(data)
