@@ -200,7 +200,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
     sampled = samples(run, scenario, names)
-    bound, seed = scenario.loss_bound, run.experiment.seed
+    bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
     faulty = _faulty(run, scenario)
@@ -208,7 +208,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     of_axes: dict[str, Mapping[str, Samples]] = {
         axis: axes.samples(run, scenario, axis) for axis in axes.names(scenario)
     } or {scenario.metric: sampled}
-    families = axes.compared(of_axes, groups, seed, level)
+    families = axes.compared(of_axes, groups, level)
     family = families[scenario.metric]
     censored = tuple(
         Censored(one.level, one.contestant, one.share)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from netdyno import fault_words, loss_words, stats, words
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.findings import (
     Axis,
     CellFigures,
@@ -320,7 +321,7 @@ def _undecided(speech: Speech, front: Sequence[str]) -> str:
     leader = speech.says[front[0]]
     start = (
         f"Not enough blocks to say who has {speech.superlative()}: {leader} shares "
-        f"{words.plural(fewest, 'block')} with a rival, {stats.FEWEST_BLOCKS_FOR_INTERVAL} needed"
+        f"{words.plural(fewest, 'block')} with a rival, {FEWEST_BLOCKS} needed"
     )
     seen = f" Seen, not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
     return f"{start}.{seen}"

@@ -46,7 +46,7 @@ def samples(run: Run, scenario: Scenario, axis: str) -> dict[str, Samples]:
 
 
 def compared(
-    of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, seed: int, level: float
+    of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, level: float
 ) -> dict[str, tuple[Comparison, ...]]:
     """Every two contestants of a group on every axis, all of it corrected as one family. Two that share no block are no
     hypothesis."""
@@ -55,7 +55,7 @@ def compared(
         for axis, by_name in of_axes.items()
         for group in groups
         for a, b in itertools.combinations([name for name in group if name in by_name], 2)
-        if (one := stats.compare(a, b, by_name, seed)).pairs
+        if (one := stats.compare(a, b, by_name, axis)).pairs
     ]
     judged = stats.corrected([one for _, one in raw], level)
     return {axis: tuple(one for (of, _), one in zip(raw, judged, strict=True) if of == axis) for axis in of_axes}

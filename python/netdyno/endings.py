@@ -35,12 +35,11 @@ def widest_first(run: Run, scenarios: Sequence[Scenario]) -> list[Scenario]:
 
 
 def _widest(run: Run, scenario: Scenario) -> float:
-    seed = run.experiment.seed
     return max(
         (
             width
             for pairs in _family(run, scenario).values()
-            if not precision.is_clear(pairs, width := precision.half_width(pairs, seed))
+            if not precision.is_clear(pairs, width := precision.half_width(pairs))
         ),
         default=0.0,
     )

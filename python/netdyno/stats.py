@@ -251,7 +251,7 @@ class Comparison:
         return math.log(self.ratio) if self.relative else self.ratio
 
 
-def compare(a: str, b: str, samples: Mapping[str, Samples], seed: int = 1, *, axis: str = "") -> Comparison:
+def compare(a: str, b: str, samples: Mapping[str, Samples], axis: str = "") -> Comparison:
     """One comparison, not yet corrected. Without a shared cell the ratio is NaN. Nothing is drawn: `seed` is here for
     callers that still have one."""
     return comparison(a, b, pair(samples[a], samples[b]), axis=axis)
@@ -342,35 +342,7 @@ def _exp(value: float) -> float:
     return math.exp(value) if value < MOST_LOG else math.inf
 
 
-# --- until analysis.py asks for blocks ---------------------------------------------------------------------------
-
-
-def pairs_needed(comparisons: int, level: float = LEVEL) -> int:
-    """As many pairs as blocks are needed, whatever the family and the level."""
-    return FEWEST_BLOCKS
-
-
-def effects(samples: Mapping[str, Samples]) -> dict[str, float]:
-    """Mean log metric of each contestant with the cell's own level taken out (additive model, least squares).
-
-    With nothing missing this is the plain mean of logs. A contestant that lost its slow cells does not look fast.
-    A contestant without a figure is absent from the result.
-    """
-    names = [name for name in samples if samples[name]]
-    cells = sorted({cell for name in names for cell in samples[name]})
-    rows = [
-        (contestant, cells.index(cell), math.log(value))
-        for contestant, name in enumerate(names)
-        for cell, value in samples[name].items()
-    ]
-    if not rows:
-        return {}
-    design = np.zeros((len(rows), len(names) + len(cells)))
-    for row, (contestant, cell, _) in enumerate(rows):
-        design[row, contestant] = design[row, len(names) + cell] = 1.0
-    solution = np.linalg.lstsq(design, np.array([value for _, _, value in rows]), rcond=None)[0]
-    everywhere = float(solution[len(names) :].mean())
-    return {name: float(solution[i]) + everywhere for i, name in enumerate(names)}
+# --- ranks ----------------------------------------------------------------------------------------------------------
 
 
 def ranks(best_first: Sequence[str], family: Sequence[Comparison], better: Better) -> dict[str, int]:

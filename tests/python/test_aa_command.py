@@ -4,17 +4,17 @@ often."""
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import pytest
 from made_run import made_run
 from made_twins import asked, contestant, made_control, servers
 
 from netdyno import experiment as experiments
-from netdyno import run_command, stats
+from netdyno import run_command
 from netdyno.aa import command
 from netdyno.aa.found import Control
 from netdyno.analysis import analyse
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.cli import main
 from netdyno.errors import UserError
 from netdyno.model import Experiment
@@ -58,7 +58,7 @@ def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> No
     speaks = ("rpc", "echo", "lines", "http")
     everybody = {name: contestant(name, workloads=speaks) for name in one.scenarios[0].contestants}
     assert len(twice(one, everybody)) == 45
-    assert one.blocks >= stats.pairs_needed(math.comb(len(everybody), 2) + 1)
+    assert one.blocks >= FEWEST_BLOCKS
     assert estimate_seconds(one, everybody) <= 9 * 60
 
 

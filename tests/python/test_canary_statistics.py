@@ -78,7 +78,7 @@ def compared(drawn: Drawn, trials: Sequence[Trial]) -> dict[tuple[str, str], Com
         if one.status == "valid":
             samples[one.contestant][one.block, str(one.levels["connections"])] = drawn.figures[one.block, one.position]
     given: Mapping[str, Samples] = samples
-    raw = [stats.compare(first, second, given, 1) for first, second in itertools.combinations(TRUE, 2)]
+    raw = [stats.compare(first, second, given) for first, second in itertools.combinations(TRUE, 2)]
     return {(one.a, one.b): one for one in stats.corrected(raw, stats.LEVEL)}
 
 

@@ -8,7 +8,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import experiment, stats, transports
+from netdyno import experiment, transports
+from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.contestants import discover, select
 from netdyno.model import Contestant, Experiment, Manifest, Scenario, type_level
 from netdyno.options import settings
@@ -210,7 +211,7 @@ def test_quick_fits_its_time_and_its_test() -> None:
     built = {one.name: msgspec.structs.replace(one, available=True, why_not="") for one in select(discover(), names)}
     assert len(built) >= 5
     assert estimate_seconds(quick, built) <= QUICK_LIMIT_S
-    assert quick.blocks >= stats.pairs_needed(math.comb(len(built), 2))
+    assert quick.blocks >= FEWEST_BLOCKS
 
 
 def test_realtime_smoke_is_source_c_and_fits_its_time() -> None:
