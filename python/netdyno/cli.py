@@ -307,10 +307,14 @@ def chat(
 
 
 def _become(command: Sequence[str]) -> NoReturn:
-    """Become the program: its output, signals and exit code are then its own."""
+    """Become the program, with the settings that a trial gives it: its output, signals and exit code are its own."""
+    from netdyno import program_settings
+
+    given = program_settings.choose()
+    given.apply()
     sys.stdout.flush()
     try:
-        os.execvp(command[0], list(command))
+        os.execvpe(command[0], list(command), given.environment)
     except OSError as error:
         raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
 

@@ -13,9 +13,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from netdyno import plan, words
+from netdyno import plan, program_settings, words
 from netdyno.model import Experiment, Pinning
 from netdyno.paths import ROOT
+from netdyno.program_settings import said
 from netdyno.store import Environment
 
 _SYS = Path("/sys/devices/system")
@@ -76,6 +77,7 @@ def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = 
     found: Environment = {
         **_machine(),
         **_limits(),
+        **program_settings.choose().described(),
         **{f"sysctl.{name}": value for name in SYSCTLS if (value := sysctl(name))},
         **_toolchain(build),
         **_commit(root),
@@ -121,13 +123,9 @@ def _limits() -> Environment:
     limits: Environment = {}
     for name in ("NOFILE", "NPROC", "MEMLOCK", "STACK"):
         soft, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
-        limits[f"limit.{name.lower()}"] = f"{_limit(soft)} (hard {_limit(hard)})"
+        limits[f"limit.{name.lower()}"] = f"{said(soft)} (hard {said(hard)})"
     limits["limit.cgroup_cpu"] = _text(Path("/sys/fs/cgroup/cpu.max"))
     return limits
-
-
-def _limit(value: int) -> str:
-    return "unlimited" if value == resource.RLIM_INFINITY else str(value)
 
 
 def sysctl(name: str) -> str:

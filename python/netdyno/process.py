@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Self
 
+from netdyno import program_settings
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
 _PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
@@ -59,6 +61,7 @@ class Process:
         `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it, which Yama otherwise
         allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be started."""
         self.name = name
+        given = program_settings.choose()
         self.output = output
         parent = os.getpid()
 
@@ -70,6 +73,7 @@ class Process:
                 os._exit(1)
             if traceable:
                 _libc.prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)  # EINVAL without Yama: then nobody needs it
+            given.apply()
             if cores:
                 os.sched_setaffinity(0, cores)
             if realtime:
@@ -83,6 +87,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE if talks else output,
                 stderr=output,
+                env=given.environment,
                 pass_fds=tuple(pass_fds),
                 start_new_session=True,
                 preexec_fn=prepare,

@@ -1,14 +1,17 @@
-"""`python -m netdyno` where no busy machine has a word in a verdict: how late the harness may read, and what it may use
-itself, is tested on made-up figures (test_audits.py)."""
+"""`python -m netdyno` for fake programs. No busy machine has a word in a verdict: how late the harness may read, and
+what it may use itself, is tested on made-up figures (test_audits.py). And the fakes are told by variables what to do,
+which programs of a trial otherwise do not get (test_program_settings.py)."""
 
 from __future__ import annotations
 
 import sys
 
-from netdyno import audits
+from netdyno import audits, program_settings
 
 BOUNDS_S = {"WINDOW_FLOOR_S": 600.0, "HARNESS_FLOOR_S": 600.0}
 """What these bounds of audits.py are where programs are fakes."""
+PASSED_ON = (*program_settings.PASSED_ON, "FAKE_SERVER", "FAKE_LOAD", "FAKE_CLIENT", "FAKE_CANARY")
+"""What fakes have of the environment."""
 
 if __name__ == "__main__":
     from netdyno.cli import main
@@ -16,4 +19,5 @@ if __name__ == "__main__":
     for name, value_s in BOUNDS_S.items():
         assert hasattr(audits, name)
         setattr(audits, name, value_s)
+    program_settings.PASSED_ON = PASSED_ON
     sys.exit(main())

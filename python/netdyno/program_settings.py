@@ -1,0 +1,115 @@
+"""What every program that the harness starts is given before its exec: timer slack, priority, limits, environment.
+
+Servers are to differ in what they do and not in what they were given (docs/adr/level-ground.md). This is the one place:
+`process.Process` and what `./netdyno serve`, `client` and `load` become have their settings from here."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+from collections.abc import Mapping
+from typing import NamedTuple
+
+TIMER_SLACK_NS = 1
+"""The kernel's default of 50 us makes every sleep longer, and every poll with a timeout, but no timer of timerfd: it is
+a cost of blocking servers alone (prctl(2), PR_SET_TIMERSLACK)."""
+
+MOST_DESCRIPTORS = 1 << 20
+"""A million is enough for every experiment, and the hard limit of some systems is a thousand times that."""
+
+STACK_BYTES = 8 << 20
+"""The kernel's default. It is what glibc reserves for a thread (pthread_create(3)); with "unlimited" that is 2 MiB."""
+
+PASSED_ON: tuple[str, ...] = ("PATH", "HOME", "TMPDIR")
+"""Variables that programs have as the harness has them."""
+FIXED = {"LANG": "C.UTF-8"}
+"""Variables that are the same everywhere. There are no others: nothing of MALLOC_*, GLIBC_TUNABLES, LD_*, NODE_OPTIONS,
+UV_*, QT_* or GOMAXPROCS, with which a user tunes one contestant without knowing. One that cannot do without has it in
+the `run` of its manifest: ["env", "NAME=value", …]."""
+
+_PR_SET_TIMERSLACK = 29
+_POLICY_NAMES = {os.SCHED_OTHER: "SCHED_OTHER", os.SCHED_BATCH: "SCHED_BATCH", os.SCHED_IDLE: "SCHED_IDLE"}
+_LIMITS = ("CORE", "MEMLOCK", "NOFILE", "NPROC", "STACK")
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Limits = Mapping[str, tuple[int, int]]
+"""Soft and hard limit by the name after RLIMIT_."""
+
+
+class ProgramSettings(NamedTuple):
+    """The same for every program of a run. `limits` are those that are set; of all others a program has the harness's.
+    A real-time priority, which generator and relay may have, comes after these settings."""
+
+    policy: int
+    nice: int
+    limits: Limits
+    environment: dict[str, str]
+    timer_slack_ns: int
+
+    def apply(self) -> None:
+        """Give all but the environment to this process. Raises OSError."""
+        if os.sched_getscheduler(0) != self.policy:
+            os.sched_setscheduler(0, self.policy, os.sched_param(0))
+        os.setpriority(os.PRIO_PROCESS, 0, self.nice)
+        for name, bounds in self.limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), bounds)
+        # After the policy: a real-time task has no slack, and the kernel forgets what is set for it.
+        if _libc.prctl(_PR_SET_TIMERSLACK, self.timer_slack_ns, 0, 0, 0) != 0:
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_TIMERSLACK)")
+
+    def described(self) -> dict[str, str | int]:
+        """For the record of a run."""
+        return {
+            "programs.timer_slack_ns": self.timer_slack_ns,
+            "programs.policy": _POLICY_NAMES[self.policy],
+            "programs.nice": self.nice,
+            "programs.limits": ", ".join(f"{name.lower()} {said(soft)}" for name, (soft, _) in self.limits.items()),
+            "programs.environment": " ".join(sorted(self.environment)),
+        }
+
+
+def choose(timer_slack_ns: int = TIMER_SLACK_NS) -> ProgramSettings:
+    """What the programs of this process get."""
+    own = {name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}")) for name in _LIMITS}
+    return ProgramSettings(
+        policy=policy_for(os.sched_getscheduler(0)),
+        nice=max(0, os.getpriority(os.PRIO_PROCESS, 0)),
+        limits=limits_for(own),
+        environment=environment_for(os.environ),
+        timer_slack_ns=timer_slack_ns,
+    )
+
+
+def policy_for(own: int) -> int:
+    """A real-time policy of the harness is its own; a lower one is everybody's, as taking that back needs rights
+    (sched(7)). The same holds for its niceness. Pure."""
+    policy = own & ~os.SCHED_RESET_ON_FORK
+    return policy if policy in _POLICY_NAMES else os.SCHED_OTHER
+
+
+def limits_for(own: Limits) -> dict[str, tuple[int, int]]:
+    """Of what a program may use up, as much as this user may have, for a limit is nobody's model; no core file, which
+    takes time to write; and the stack that a thread has everywhere. Pure."""
+    descriptors = _least(own["NOFILE"][1], max(MOST_DESCRIPTORS, own["NOFILE"][0]))
+    return {
+        "CORE": (0, own["CORE"][1]),
+        "MEMLOCK": (own["MEMLOCK"][1],) * 2,
+        "NOFILE": (descriptors,) * 2,
+        "NPROC": (own["NPROC"][1],) * 2,
+        "STACK": (_least(own["STACK"][1], STACK_BYTES), own["STACK"][1]),
+    }
+
+
+def environment_for(own: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a program, of the harness's. Pure."""
+    return {name: own[name] for name in PASSED_ON if name in own} | FIXED
+
+
+def said(limit: int) -> str:
+    """A limit for people. Pure."""
+    return "unlimited" if limit == resource.RLIM_INFINITY else str(limit)
+
+
+def _least(hard: int, wanted: int) -> int:
+    return wanted if hard == resource.RLIM_INFINITY else min(hard, wanted)

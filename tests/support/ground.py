@@ -1,0 +1,140 @@
+"""What the harness gives every program before its exec, read back from the kernel: proc(5), of every thread."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import resource
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from netdyno import program_settings
+from netdyno.inside import MARK
+from netdyno.process import Process
+from tests.support.server import Server
+
+CORE = min(os.sched_getaffinity(0))
+"""Where the programs of these tests are pinned."""
+
+TUNED = {
+    "MALLOC_ARENA_MAX": "1",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+    "LD_BIND_NOW": "1",
+    "NODE_OPTIONS": "--max-old-space-size=4096",
+    "UV_THREADPOOL_SIZE": "9",
+    "QT_LOGGING_RULES": "*.debug=false",
+    "GOMAXPROCS": "1",
+    "PYTHONHASHSEED": "0",
+    "LC_ALL": "C",
+    "TZ": "UTC",
+}
+"""What a user may have set, and no program of a trial gets."""
+
+_OTHER_ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc", "libhoard", "libc_malloc_debug")
+_KERNEL_NAMES = {
+    "Max cpu time": "CPU",
+    "Max file size": "FSIZE",
+    "Max data size": "DATA",
+    "Max stack size": "STACK",
+    "Max core file size": "CORE",
+    "Max resident set": "RSS",
+    "Max processes": "NPROC",
+    "Max open files": "NOFILE",
+    "Max locked memory": "MEMLOCK",
+    "Max address space": "AS",
+    "Max pending signals": "SIGPENDING",
+    "Max msgqueue size": "MSGQUEUE",
+    "Max nice priority": "NICE",
+    "Max realtime priority": "RTPRIO",
+    "Max realtime timeout": "RTTIME",
+}
+_NOT_IN_PYTHON = "Max file locks"  # RLIMIT_LOCKS, which Linux has not had since 2.4.25
+
+
+@contextmanager
+def by_the_harness(command: Sequence[str], *arguments: str) -> Iterator[Server]:
+    """A server as a trial starts it, from a shell in which a user has tuned this and that. Gone when the block ends."""
+    with pytest.MonkeyPatch.context() as patch, tempfile.NamedTemporaryFile() as errors:
+        for name, value in TUNED.items():
+            patch.setenv(name, value)
+        with Process([*command, *arguments], (CORE,), errors, talks=True) as process:
+            server = Server(process._popen, errors)
+            server.wait_ready()
+            yield server
+
+
+def expect_level(pid: int, command: Sequence[str]) -> None:
+    """The process has what every program has, and so has each of its threads; only `env` in its command gives it
+    variables of its own. A stated skip where the kernel does not show the timer slack of others (CAP_SYS_NICE), once
+    all else is found to be right."""
+    slack_shown = True
+    for name, wanted, found in _of_process(pid, _variables(command)):
+        assert found == wanted, f"{name}: {found!r} where every other program has {wanted!r}"
+    threads = sorted(int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir())
+    assert threads
+    for thread in threads:
+        comm = Path(f"/proc/{pid}/task/{thread}/comm").read_text().strip()
+        for name, wanted, found in _of_thread(pid, thread):
+            assert found == wanted, f"{name} of thread {comm}: {found!r} where every other program has {wanted!r}"
+        try:
+            slack = int(Path(f"/proc/{thread}/timerslack_ns").read_text())
+        except PermissionError:
+            slack_shown = False
+        else:
+            assert slack == 1, f"timer slack of thread {comm}: {slack} ns where every other program has 1"
+    if not slack_shown:
+        pytest.skip("all but the timer slack: the kernel shows that of other programs with CAP_SYS_NICE only")
+
+
+def _variables(command: Sequence[str]) -> dict[str, str]:
+    """What a manifest's `run` gives a program of its own: env(1) and NAME=value."""
+    if command[0] != "env":
+        return {}
+    pairs = (word.partition("=") for word in itertools.takewhile(lambda word: "=" in word, command[1:]))
+    return {name: value for name, _, value in pairs}
+
+
+def _of_process(pid: int, variables: Mapping[str, str]) -> Iterator[tuple[str, object, object]]:
+    """What is wanted and what is found, by name."""
+    given = program_settings.choose()
+    limits = {
+        name: given.limits.get(name) or resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+        for name in _KERNEL_NAMES.values()
+    }
+    yield "limits", limits, parse_limits(Path(f"/proc/{pid}/limits").read_text(encoding="ascii"))
+    entries = Path(f"/proc/{pid}/environ").read_bytes().decode().split("\0")
+    found = dict(entry.split("=", 1) for entry in entries if entry)
+    found.pop(MARK, None)
+    yield "environment", {**given.environment, **variables}, found
+    maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    yield "allocators beside glibc's", [], [name for name in _OTHER_ALLOCATORS if name in maps]
+    own = Path("/proc/self/oom_score_adj").read_text()
+    yield "oom_score_adj", own, Path(f"/proc/{pid}/oom_score_adj").read_text()
+
+
+def _of_thread(pid: int, thread: int) -> Iterator[tuple[str, object, object]]:
+    given = program_settings.choose()
+    fields = Path(f"/proc/{pid}/task/{thread}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    yield "nice", given.nice, int(fields[16])
+    yield "real-time priority", 0, int(fields[37])
+    yield "policy", given.policy, int(fields[38])
+    yield "cores", {CORE}, os.sched_getaffinity(thread)
+
+
+def parse_limits(text: str) -> dict[str, tuple[int, int]]:
+    """/proc/PID/limits: soft and hard limits by the names of getrlimit(2) without RLIMIT_."""
+    found = {}
+    for line in text.splitlines()[1:]:
+        title, soft, hard, *_unit = re.split(r"  +", line.strip())
+        if title != _NOT_IN_PYTHON:
+            found[_KERNEL_NAMES[title]] = _number(soft), _number(hard)
+    return found
+
+
+def _number(limit: str) -> int:
+    return resource.RLIM_INFINITY if limit == "unlimited" else int(limit)
