@@ -197,6 +197,7 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         unsafe=manifest.unsafe,
         unranked=manifest.unranked,
         copies=manifest.copies,
+        threads=manifest.threads if kind == "server" else None,
         family=family,
     )
     return _with_code(about, sources(home / one.name))

@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 from netdyno import transports
 from netdyno.model import GENERATOR, Contestant, Trial, type_level
 from netdyno.options import Settings, check_connections
-from netdyno.server_options import added_options
+from netdyno.server_options import added_options, all_options
 from netdyno.units import format_duration, parse_duration
 
 CHECK_DURATION_S = 0.02
 """Window of the closing check: it only asks whether a fresh connection still gets true answers."""
 
 
-def server_command(contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS) -> list[str]:
-    """The server on a free port of an address, over the contestant's transport, with the options of the cell."""
+def server_command(
+    contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS, *, cores: int
+) -> list[str]:
+    """The server on a free port of an address, over the contestant's transport, with the options of the cell. It has so
+    many cores."""
     listen = transports.of(contestant).at(address)
-    return _server(contestant.command, listen, settings, added_options(contestant, settings))
+    return _server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
 
 
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
@@ -57,10 +60,9 @@ def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -
 
 
 def _server(program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]) -> list[str]:
-    options = (
-        argument for name, value in {**settings.server, **added}.items() for argument in (f"--{name}", str(value))
-    )
-    return [*program, "--listen", endpoint, "--workload", settings.workload, *options]
+    options = all_options(settings.server, added)
+    arguments = (argument for name, value in options.items() for argument in (f"--{name}", str(value)))
+    return [*program, "--listen", endpoint, "--workload", settings.workload, *arguments]
 
 
 def _common(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:

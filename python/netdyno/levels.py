@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from netdyno.model import Scenario, type_level
-from netdyno.options import LOAD, SERVER
+from netdyno.options import CORES, LOAD, SERVER
 
 LEVEL_UNITS = {
     "connections": "connections",
@@ -33,6 +33,8 @@ def level_words(factor: str, value: type_level) -> str:
     """One level: its unit where it has one, and whose it is where both sides have such an option."""
     if factor in LEVEL_UNITS:
         return f"{value} {LEVEL_UNITS[factor]}"
+    if (factor, value) == ("threads", CORES):
+        return "a thread for each core"
     side, _, name = factor.rpartition(".")
     if side == "both":
         return f"{name} {value} on both sides"

@@ -8,6 +8,7 @@ from netdyno import copying
 from netdyno.model import Pinning
 from netdyno.network import rate_hz
 from netdyno.options import Settings
+from netdyno.pinning import server_cores
 from netdyno.plausible import Limits
 from netdyno.units import parse_duration
 
@@ -16,7 +17,7 @@ def limits(wanted: Settings, pinning: Pinning) -> Limits:
     """Of a cell, with these cores on this machine."""
     all_cores = len(os.sched_getaffinity(0))
     return Limits(
-        server_cores=len(pinning.server) or all_cores,
+        server_cores=server_cores(pinning),
         generator_cores=len(pinning.generator) or all_cores,
         all_cores=all_cores,
         copies_hz=copying.bytes_hz(),

@@ -85,7 +85,8 @@ class CodeSize(Frozen):
 class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
-    stored before it was recorded has none. `unsafe`, `unranked` and `copies` are the manifest's."""
+    stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
+    code, of clients, and in a run stored before it was recorded, `threads` is None."""
 
     kind: Literal["server", "client", "shared"]
     name: str
@@ -95,6 +96,7 @@ class About(Frozen):
     unsafe: str = ""
     unranked: str = ""
     copies: str = ""
+    threads: Literal["any", "one", "per-connection"] | None = None
     code: CodeSize | None = None
     why_no_code: str = ""
     family: tuple[str, ...] = ()

@@ -61,6 +61,10 @@ def _wait(value: object) -> type_level:
     return str(value)
 
 
+def _threads(value: object) -> type_level:
+    return CORES if value == CORES else whole(1)(value)
+
+
 def _name(value: object) -> type_level:
     if not isinstance(value, str) or not value:
         raise ValueError(f"{value!r} is not a name")
@@ -86,6 +90,9 @@ def share(value: object) -> float:
         raise ValueError(f"{value!r} is not a share from 0 to below 1")
     return float(value)
 
+
+CORES = "cores"
+"""As `threads`: as many as the server has cores, for each model that can have any number (server_options.py)."""
 
 MOST_DELAY_S = 10
 """Each way, of the link wan (link/plan.cpp)."""
@@ -118,7 +125,7 @@ LOAD: Mapping[str, Check] = {
 of all connections, per second; `service-time` is what each request asks for."""
 
 SERVER: Mapping[str, Check] = {
-    "threads": whole(1),
+    "threads": _threads,
     "backlog": whole(1),
     "nodelay": _word("on", "off"),
     "read-buffer": whole(1),

@@ -1,4 +1,5 @@
-"""Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers."""
+"""Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers,
+and `server_cores`."""
 
 from __future__ import annotations
 
@@ -85,6 +86,11 @@ def relay_note(pinning: Pinning) -> str:
         return "not pinned"
     how = "at real-time priority, above the generator's" if pinning.realtime else "at normal priority"
     return f"core {cores[0]}, which is one of the generator's, {how}"
+
+
+def server_cores(pinning: Pinning) -> int:
+    """How many cores a server has: those that it is pinned to, or all that this process may use."""
+    return len(pinning.server) or len(os.sched_getaffinity(0))
 
 
 def siblings(cpu: int) -> str:

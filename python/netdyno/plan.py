@@ -19,7 +19,7 @@ from netdyno.capacity.scenario import coordinates
 from netdyno.levels import level_key
 from netdyno.model import GENERATOR, Contestant, Experiment, Frozen, Scenario, Trial, type_level
 from netdyno.options import MOST_THREADS, Settings, check_connections, settings
-from netdyno.server_options import added_options
+from netdyno.server_options import added_options, all_options
 from netdyno.units import parse_duration
 
 TRIAL_OVERHEAD_S = 0.15
@@ -120,7 +120,8 @@ def why_skip(
     if reason:
         return reason
     manifest = contestant.manifest
-    threads = (wanted.server | added_options(contestant, wanted)).get("threads", 1)
+    # How many cores there are decides nothing: who cannot have so many threads is not given them.
+    threads = all_options(wanted.server, added_options(contestant, wanted, cores=1)).get("threads", 1)
     if manifest.threads != "any" and threads != 1:
         model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
         return f"{contestant.name} {model}; threads = {threads} is not a level it can have"

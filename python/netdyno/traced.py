@@ -19,6 +19,7 @@ from netdyno.levels import middle
 from netdyno.model import Contestant, Experiment, Scenario, Trace, Traced, type_level
 from netdyno.network import Network, NoNetworkError, Place, network_for
 from netdyno.options import Settings, settings
+from netdyno.pinning import server_cores
 from netdyno.plan import Cell, Named
 from netdyno.process import Process, TrialError
 from netdyno.transports import of as transport_of
@@ -137,7 +138,8 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     wanted, network = trial.wanted, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
     trace_file = log.path.with_suffix(".trace")
-    command = [*network.server, *server_command(trial.contestant, wanted, network.address)]
+    cores = server_cores(bench.pinning)
+    command = [*network.server, *server_command(trial.contestant, wanted, network.address, cores=cores)]
     try:
         with (
             log.section("server", command) as output,

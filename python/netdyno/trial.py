@@ -27,6 +27,7 @@ from netdyno.model import (
 )
 from netdyno.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.options import Settings, settings
+from netdyno.pinning import server_cores
 from netdyno.plan import Cell, why_skip
 from netdyno.process import LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.server_options import added_options
@@ -81,7 +82,8 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         return base
     path = log_path(cell)
     wanted = settings(scenario, cell.levels)
-    base = msgspec.structs.replace(base, added=added_options(contestant, wanted), pinning=bench.pinning, log=str(path))
+    added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
+    base = msgspec.structs.replace(base, added=added, pinning=bench.pinning, log=str(path))
     log = TrialLog(bench.folder / path)
     try:
         if reason := bench.bad_links.get(wanted.link_words):
@@ -124,7 +126,7 @@ def log_path(cell: Cell) -> Path:
 def _measure(
     cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
 ) -> _Measured:
-    command = [*network.server, *server_command(contestant, wanted, network.address)]
+    command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
     with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
         lines = server.lines()
         ready = wait_ready(server, lines, bench)

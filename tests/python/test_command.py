@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Literal
+
 import msgspec
 import pytest
 
 from netdyno.command import by_hand, check_command, client_command, load_command, server_command
 from netdyno.model import Contestant, Scenario, Trial
-from netdyno.options import settings
+from netdyno.options import Settings, settings
 from netdyno.transports import TRANSPORTS
 
 GENERATOR = ("netdyno-load",)
@@ -50,7 +53,7 @@ def test_an_option_of_both_sides_is_the_loads_the_servers_or_moves_both() -> Non
 
 
 def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contestant) -> None:
-    command = server_command(contestant, settings(CHAT, {}))
+    command = server_command(contestant, settings(CHAT, {}), cores=1)
     assert command[: len(contestant.command)] == list(contestant.command)
     assert value(command, "--listen") == "tcp://127.0.0.1:0"
     assert (value(command, "--workload"), value(command, "--audience")) == ("chat", "all")
@@ -61,7 +64,7 @@ def test_the_server_listens_on_a_free_port_with_its_options(contestant: Contesta
 def test_the_server_listens_over_its_own_transport(transport: str, contestant: Contestant) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, transports=(transport, "tcp"))
     other = msgspec.structs.replace(contestant, manifest=manifest)
-    listen = value(server_command(other, settings(CHAT, {})), "--listen")
+    listen = value(server_command(other, settings(CHAT, {}), cores=1), "--listen")
     assert listen.startswith(f"{transport}://")
     assert listen.partition("?")[0].endswith(":0")
 
@@ -77,11 +80,32 @@ def test_a_load_of_messages_is_told_nothing_of_a_stream() -> None:
 def test_a_thread_for_each_connection_where_others_would_wait(contestant: Contestant) -> None:
     manifest = msgspec.structs.replace(contestant.manifest, clients="limited-by-threads")
     pool = msgspec.structs.replace(contestant, manifest=manifest)
-    assert value(server_command(pool, settings(CHAT, {})), "--threads") == "50"
-    assert value(server_command(pool, settings(CHAT, {"connections": 1})), "--threads") == "2"  # the closing check's
-    asked = server_command(pool, settings(CHAT, {"threads": 60}))
+    assert value(server_command(pool, settings(CHAT, {}), cores=1), "--threads") == "50"
+    alone = server_command(pool, settings(CHAT, {"connections": 1}), cores=1)
+    assert value(alone, "--threads") == "2"  # the closing check's
+    asked = server_command(pool, settings(CHAT, {"threads": 60}), cores=1)
     assert (value(asked, "--threads"), asked.count("--threads")) == ("60", 1)
-    assert "--threads" not in server_command(contestant, settings(CHAT, {}))
+    assert "--threads" not in server_command(contestant, settings(CHAT, {}), cores=1)
+
+
+def test_a_thread_for_each_core_where_a_model_can_have_any_number(contestant: Contestant) -> None:
+    def threads(kind: Literal["any", "one", "per-connection"], cores: int, wanted: Settings) -> list[str]:
+        manifest = msgspec.structs.replace(contestant.manifest, threads=kind)
+        model = msgspec.structs.replace(contestant, manifest=manifest)
+        command = server_command(model, wanted, cores=cores)
+        return [argument for option, argument in pairwise(command) if option == "--threads"]
+
+    as_level = settings(CHAT, {"threads": "cores"})
+    where_possible = settings(msgspec.structs.replace(CHAT, where_possible={"threads": "cores"}), {})
+    for wanted in (as_level, where_possible):
+        assert threads("any", 4, wanted) == ["4"]
+        assert threads("any", 1, wanted) == ["1"]
+        assert threads("any", 5000, wanted) == ["1024"]
+        assert threads("one", 4, wanted) == []
+        assert threads("per-connection", 4, wanted) == []
+    manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
+    pool = msgspec.structs.replace(contestant, manifest=manifest)
+    assert value(server_command(pool, as_level, cores=4), "--threads") == "50"
 
 
 def test_the_generator_gets_the_load() -> None:
@@ -141,6 +165,8 @@ def test_a_trial_is_repeated_by_hand_through_the_one_entry() -> None:
     assert (value(server, "--listen"), value(server, "--write-mode")) == (URL, "split")
     assert value(server, "--threads") == "50"
     assert load == load_command(["./netdyno", "load"], URL, settings(CHAT, {}), 3)
+    cores, _ = by_hand(trial, URL, settings(CHAT, {"threads": "cores"}), 3)
+    assert (value(cores, "--threads"), cores.count("--threads")) == ("50", 1)
     client = by_hand(trial, URL, settings(CHAT, {"client": "qt-signals"}), 3)[1]
     assert client[:4] == ["./netdyno", "client", "qt-signals", URL]
 

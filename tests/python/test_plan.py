@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -148,14 +150,23 @@ def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
 
     def added(one: Contestant) -> dict[str, type_level]:
         assert why_skip(one, scenario, {}) == ""
-        return added_options(one, settings(scenario, {}))
+        return added_options(one, settings(scenario, {}), cores=3)
 
     assert added(contestant("pool")) == {"threads": 2}
     assert added(contestant("one", "one")) == {}
     assert added(contestant("udp", "one", transports=UDP)) == {"socket-buffer": 4096}
     assert added(contestant("waits", clients="limited-by-threads")) == {"threads": 100}
     said = settings(msgspec.structs.replace(scenario, server={"threads": 3}), {})
-    assert added_options(contestant("pool"), said) == {}
+    assert added_options(contestant("pool"), said, cores=3) == {}
+
+
+@pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
+def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
+    scenario = Scenario(name="s", workload="echo", connections=10)
+    assert why_skip(contestant("x", threads), scenario, {"threads": "cores"}) == ""
+    pool = contestant("pool", clients="limited-by-threads")
+    assert why_skip(pool, scenario, {"threads": "cores"}) == ""
+    assert "are too many for it" in why_skip(pool, scenario, {"threads": "cores", "connections": 2000})
 
 
 def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:

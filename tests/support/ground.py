@@ -113,6 +113,8 @@ def _of_process(pid: int, variables: Mapping[str, str]) -> Iterator[tuple[str, o
     yield "environment", {**given.environment, **variables}, found
     maps = Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
     yield "allocators beside glibc's", [], [name for name in _OTHER_ALLOCATORS if name in maps]
+    if (autogroup := Path(f"/proc/{pid}/autogroup")).exists():  # sched(7): a group and a niceness for each session
+        yield "niceness of its autogroup", "0", autogroup.read_text().split()[-1]
     own = Path("/proc/self/oom_score_adj").read_text()
     yield "oom_score_adj", own, Path(f"/proc/{pid}/oom_score_adj").read_text()
 
