@@ -6,11 +6,11 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "common/session.hpp"
 #include "common/socket.hpp"
@@ -82,14 +82,14 @@ class Server {
   void serve(int fd) {
     const auto session = make_session(options_, counters_);
     Effects effects{options_.write_mode};
-    std::vector<char> buffer(options_.read_buffer);
+    const auto buffer = std::make_unique_for_overwrite<char[]>(options_.read_buffer);  // touched by reads only
     bool open = true;
     while (open) {
-      const ssize_t n = recv(fd, buffer.data(), buffer.size(), 0);
+      const ssize_t n = recv(fd, buffer.get(), options_.read_buffer, 0);
       if (n < 0) break;
       effects.clear();
       if (n > 0) {
-        session->receive({buffer.data(), static_cast<std::size_t>(n)}, effects);
+        session->receive({buffer.get(), static_cast<std::size_t>(n)}, effects);
       } else {
         session->end(effects);
       }

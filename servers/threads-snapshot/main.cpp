@@ -132,14 +132,14 @@ class Server {
   void serve(Connection& client) {
     const auto session = make_session(options_, counters_);
     Effects effects{options_.write_mode};
-    std::vector<char> buffer(options_.read_buffer);
+    const auto buffer = std::make_unique_for_overwrite<char[]>(options_.read_buffer);  // touched by reads only
     bool open = true;
     while (open) {
-      const ssize_t n = recv(client.fd(), buffer.data(), buffer.size(), 0);
+      const ssize_t n = recv(client.fd(), buffer.get(), options_.read_buffer, 0);
       if (n < 0) break;
       effects.clear();
       if (n > 0) {
-        session->receive({buffer.data(), static_cast<std::size_t>(n)}, effects);
+        session->receive({buffer.get(), static_cast<std::size_t>(n)}, effects);
       } else {
         session->end(effects);
       }
