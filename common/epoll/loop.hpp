@@ -35,13 +35,14 @@ class Loop {
     poller_.wait(ready_.empty() && long_work_.empty());
     queue_due();
     call_ready();
-    if (!long_work_.empty()) long_work_.pop()();
+    if (!long_work_.empty()) do_long_work();
   }
 
   /// In this turn if called from on_events, else in the next.
   void soon(Next next) { ready_.push_back(next); }
   void at(Clock::time_point deadline, Next next) { timers_.push({deadline, next}); }
-  /// In a turn in which nobody else does long work, so that neither I/O nor the end waits for more than one.
+  /// One after the other, so that neither I/O nor the end waits for more than one, or for `long_work_per_turn` of short
+  /// ones.
   void in_a_turn_for_long_work(Next next) { long_work_.push(next); }
 
  private:
@@ -62,6 +63,17 @@ class Loop {
     for (Next& next : calling_) next();
     calling_.clear();
   }
+
+  void do_long_work() {
+    const auto enough = Clock::now() + long_work_per_turn;
+    do {
+      long_work_.pop()();
+    } while (!long_work_.empty() && Clock::now() < enough);
+  }
+
+  /// A turn asks the kernel, which costs as much as a short piece of work. Asio calls all handlers that are ready, up to
+  /// 128, before it asks again.
+  static constexpr std::chrono::milliseconds long_work_per_turn{1};
 
   Poller poller_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;

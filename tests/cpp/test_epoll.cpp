@@ -90,13 +90,29 @@ TEST_F(LoopTest, AnEarlierDeadlineThatComesLaterIsNotLate) {
 }
 
 TEST_F(LoopTest, LongWorkTakesTurns) {
+  const Next burn{[] { burn_cpu(milliseconds{2}); }};
+  loop.in_a_turn_for_long_work(burn);
   loop.in_a_turn_for_long_work(note(1));
+  loop.in_a_turn_for_long_work(burn);
   loop.in_a_turn_for_long_work(note(2));
   loop.soon(note(0));
   loop.turn();
-  EXPECT_THAT(noted, ElementsAre(0, 1));
-  loop.turn();
+  EXPECT_THAT(noted, ElementsAre(0));
+  while (noted.size() < 3) loop.turn();
   EXPECT_THAT(noted, ElementsAre(0, 1, 2));
+}
+
+TEST_F(LoopTest, ShortWorkIsDoneInOneTurnUntilItIsLong) {
+  constexpr std::size_t many = 1000;  // of 20 us each: 20 ms, which is 20 turns
+  for (std::size_t i = 0; i < many; ++i)
+    loop.in_a_turn_for_long_work([this] {
+      burn_cpu(std::chrono::microseconds{20});
+      noted.push_back(1);
+    });
+  std::size_t turns = 0;
+  for (; noted.size() < many; ++turns) loop.turn();
+  EXPECT_LT(turns, many / 5);
+  EXPECT_GT(turns, many / 60);
 }
 
 TEST_F(LoopTest, AGateIsReportedOncePerWait) {
