@@ -31,7 +31,7 @@ DECISIVE = (
     "link",
 )
 """Of the environment: what decides how fast a program is. A load average or a measured link differs every time."""
-DECISIVE_PREFIXES = ("sysctl.", "pinning.")
+DECISIVE_PREFIXES = ("sysctl.", "pinning.", "ground.")
 MOST_NAMED = 3
 """Of a list that differs, entries that are named."""
 

@@ -61,11 +61,11 @@ class ProgramSettings(NamedTuple):
     def described(self) -> dict[str, str | int]:
         """For the record of a run."""
         return {
-            "programs.timer_slack_ns": self.timer_slack_ns,
-            "programs.policy": _POLICY_NAMES[self.policy],
-            "programs.nice": self.nice,
-            "programs.limits": ", ".join(f"{name.lower()} {said(soft)}" for name, (soft, _) in self.limits.items()),
-            "programs.environment": " ".join(sorted(self.environment)),
+            "ground.timer_slack_ns": self.timer_slack_ns,
+            "ground.policy": _POLICY_NAMES[self.policy],
+            "ground.nice": self.nice,
+            "ground.limits": ", ".join(f"{name.lower()} {said(soft)}" for name, (soft, _) in self.limits.items()),
+            "ground.environment": " ".join(sorted(self.environment)),
         }
 
 

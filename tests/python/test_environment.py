@@ -28,6 +28,7 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
     assert {"compiler", "compiler_flags", "build_type", "python", "clocksource"} <= found.keys()
     assert found["compiler_flags"] == "-O3 -DNDEBUG"
     assert found["sysctl.net.core.somaxconn"]
+    assert found["ground.timer_slack_ns"] == 1
     assert found["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
     assert msgspec.convert(found, Environment) == found
     assert all(value not in ("", []) for value in found.values())

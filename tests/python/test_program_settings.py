@@ -68,9 +68,9 @@ def test_a_real_time_policy_is_not_passed_on_and_a_lower_one_is() -> None:
 
 def test_it_is_told_in_a_few_keys() -> None:
     told = program_settings.choose()._replace(limits=limits_for(DEBIAN), nice=3).described()
-    assert told["programs.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
-    assert (told["programs.timer_slack_ns"], told["programs.policy"], told["programs.nice"]) == (1, "SCHED_OTHER", 3)
-    assert "LANG" in str(told["programs.environment"]).split()
+    assert told["ground.limits"] == "core 0, memlock 8388608, nofile 1048576, nproc 5000, stack 8388608"
+    assert (told["ground.timer_slack_ns"], told["ground.policy"], told["ground.nice"]) == (1, "SCHED_OTHER", 3)
+    assert "LANG" in str(told["ground.environment"]).split()
 
 
 @pytest.mark.parametrize(
