@@ -50,9 +50,10 @@ class Ground(Frozen):
 def ground_of(
     scenario: Scenario, trials: Sequence[Trial], about: Sequence[About], cores_allowed: int | None = None
 ) -> Ground:
-    """Of some trials of a scenario. `about` tells of each contestant what a stored run remembers: one that says nothing
-    of its threads (a run stored before that was recorded) is left out. `cores_allowed`: what a server that was not
-    pinned could use, in the environment of the run under that name."""
+    """Of some trials of a scenario; one that was skipped ran nothing and tells nothing. `about` says of each contestant
+    what a stored run remembers: one of whose threads it says nothing (a run stored before that was recorded) is left
+    out. `cores_allowed`: what a server that was not pinned could use, in the environment of the run by that name."""
+    trials = [trial for trial in trials if trial.status != "skipped"]
     cores = {len(trial.pinning.server) or cores_allowed for trial in trials if trial.pinning is not None}
     models = {one.name: one.threads for one in about if one.kind == "server"}
     by_name: dict[str, list[Mapping[str, object]]] = {}

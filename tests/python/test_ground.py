@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from netdyno.ground import Ground, ground_of
 from netdyno.ground_words import sentences
 from netdyno.model import About, Pinning, Scenario, Trial
@@ -81,6 +83,11 @@ def test_a_number_is_the_cells_or_what_the_harness_added() -> None:
         scenario=varied,
     )
     assert sentences(several) == ("The server had 4 cores; asio ran 2 or 4 threads.",)
+
+
+def test_who_was_skipped_ran_nothing() -> None:
+    skipped = replace(trial("folly", 4, added={"threads": 4}), status="skipped", pinning=None)
+    assert [ran.contestant for ran in ground(trial("asio", 4), skipped).threads] == ["asio"]
 
 
 def test_what_a_run_does_not_tell_is_not_said() -> None:
