@@ -141,7 +141,7 @@ def judged(run: Run) -> Run:
             return "failed"
         if failed(trial, "machine"):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
-        if failed(trial, "server"):
+        if failed(trial, "server") or _is_struck_out_for_nothing_known(trial):
             return "struck_out"
         return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
@@ -163,6 +163,10 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
         for key, trials in sorted(cells.items())
         if 2 * sum(map(has_saturated, trials)) > len(trials)
     )
+
+
+def _is_struck_out_for_nothing_known(trial: Trial) -> bool:
+    return trial.status == "struck_out" and all(audit.passed for audit in trial.audits)
 
 
 def _of_generator(run: Run) -> frozenset[str]:

@@ -243,7 +243,7 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
         for (status, kind), notes in list(groups.items())[:shown]:
             cause = words.shortened(notes[0].reason if status in ("failed", "skipped") else kind, LONGEST_REASON)
-            table.add_row(answers.STATUS_WORDS[status], str(len(notes)), cause, _whose(notes))
+            table.add_row(answers.STATUS_WORDS[status], str(len(notes)), Text(cause), Text(_whose(notes)))
         parts.append(table)
     if len(groups) > shown:
         parts.append(Text(f"and {words.plural(len(groups) - shown, 'more cause')}; all stand in the report"))

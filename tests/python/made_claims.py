@@ -165,6 +165,11 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "achieved":
             plan = replace(load.plan, rate_hz=1e5)
             return replace(load, plan=plan, requests=replace(load.requests, per_second=1e5 * figure))
+        case "kept":
+            plan = replace(load.plan, rate_hz=1e5)
+            return replace(
+                load, plan=plan, requests=replace(load.requests, completed=round(1e5 * plan.duration_s * figure))
+            )
         case "connected":
             counts = replace(load.connections, attempted=100_000, established=round(100_000 * figure))
             return replace(load, connections=counts)

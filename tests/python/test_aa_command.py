@@ -64,7 +64,7 @@ def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> No
 
 @pytest.mark.parametrize(
     ("control", "code"),
-    [(made_control(2, 40), 0), (made_control(3, 40), 1), (made_control(7, 40), 1), (made_control(0, 40, pairs=5), 1)],
+    [(made_control(2, 40), 0), (made_control(3, 40), 1), (made_control(7, 40), 1), (made_control(0, 40, pairs=4), 1)],
 )
 def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

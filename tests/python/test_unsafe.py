@@ -57,7 +57,7 @@ def test_what_verification_found_stands_apart_level_by_level(found: Analysis) ->
 
 
 def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> None:
-    assert found.counts.struck_out == 7
+    assert found.counts.faulty == 7
     assert [note.contestant for note in found.set_aside if note.kind == "verification"].count(EPOLL) == 6
 
 

@@ -147,7 +147,7 @@ def test_who_was_not_traced_is_named_with_the_reason() -> None:
     shown = view(
         with_traces(traced(EPOLL, call("read", 1000)), *(traced(one, reason=reason) for one in (LOCK, SNAPSHOT)))
     )
-    assert shown.untraced == (f"Not traced: {SNAPSHOT} and {LOCK} ({reason}).",)
+    assert shown.untraced == (f"Not traced: {LOCK} and {SNAPSHOT} ({reason}).",)
     assert shown.calls is not None
     assert len(shown.calls.rows) == 1
 

@@ -87,7 +87,11 @@ def _count(value: float) -> str:
 METRICS: Mapping[str, Metric] = {
     "throughput": Metric("throughput", words.rate, lambda _, load: load.requests.per_second, better="higher"),
     "kept": Metric(
-        "share of the offered rate that was kept", words.share, lambda _, load: rate_kept(load), better="higher"
+        "share of the offered rate that was kept",
+        words.share,
+        lambda _, load: rate_kept(load),
+        scale="share",
+        better="higher",
     ),
     "moved": Metric("messages sent and received", words.rate, _moved, better="higher"),
     "mean": Metric("mean response time", words.duration, lambda _, load: load.latency.response_ns.mean, latency=True),
