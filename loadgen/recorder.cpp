@@ -62,7 +62,7 @@ void Figures::add(const Figures& other) {
 
 void Recorder::set_window(const Window& window) {
   window_ = window;
-  slot_end_ = std::min(window.start + Timeline::interval, window.end);
+  slot_end_ = std::min(window.start + timeline_.interval(), window.end);
 }
 
 void Recorder::deliver_slot() {
@@ -70,7 +70,7 @@ void Recorder::deliver_slot() {
   slot_responses_.clear();
   slot_errors_ = 0;
   ++slot_;
-  slot_end_ = slot_ < timeline_.size() ? std::min(slot_end_ + Timeline::interval, window_.end) : never;
+  slot_end_ = slot_ < timeline_.size() ? std::min(slot_end_ + timeline_.interval(), window_.end) : never;
 }
 
 void Recorder::finish() {

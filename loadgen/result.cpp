@@ -74,7 +74,7 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
           {"socket_drops", measurement.figures.socket_drops}};
 }
 
-Json timeline_json(const std::vector<Timeline::Slot>& slots) {
+Json timeline_json(Nanos duration, const std::vector<Timeline::Slot>& slots) {
   Json completed = Json::array(), p50 = Json::array(), p99 = Json::array(), errors = Json::array();
   for (const Timeline::Slot& slot : slots) {
     completed.push_back(slot.completed);
@@ -82,7 +82,7 @@ Json timeline_json(const std::vector<Timeline::Slot>& slots) {
     p99.push_back(slot.p99_ns);
     errors.push_back(slot.errors);
   }
-  return {{"interval_ns", Timeline::interval},
+  return {{"interval_ns", Timeline::interval_of(duration)},
           {"completed", completed},
           {"p50_ns", p50},
           {"p99_ns", p99},
@@ -125,7 +125,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
             {"closed_by_server", figures.errors.closed_by_server},
             {"reset", figures.errors.reset},
             {"protocol", figures.errors.protocol}}},
-          {"timeseries", timeline_json(measurement.timeline)},
+          {"timeseries", timeline_json(plan.duration, measurement.timeline)},
           {"audits", audits_json(audits)}};
 }
 

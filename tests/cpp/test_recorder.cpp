@@ -12,9 +12,11 @@ constexpr Nanos ms = 1'000'000;
 constexpr Window window{1000 * ms, 1250 * ms};
 
 struct Fixture {
-  Timeline timeline{window.end - window.start, 1};
+  explicit Fixture(const Window& measured = window) : timeline{measured.end - measured.start, 1} {
+    recorder.set_window(measured);
+  }
+  Timeline timeline;
   Recorder recorder{timeline};
-  Fixture() { recorder.set_window(window); }
   Figures finish() {
     recorder.finish();
     return recorder.figures;
@@ -89,16 +91,17 @@ RC_GTEST_PROP(Recorder, IntegralIsTheSumOfTheTimesInTheWindow, ()) {
 }
 
 TEST(Recorder, FillsTheTimeSeriesByCompletion) {
-  Fixture fixture;
+  Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
-  for (const Nanos at : {1010, 1020, 1249}) {
+  for (const Nanos at : {1001, 1004, 1011}) {
     recorder.sent(at * ms, at * ms, false);
     recorder.answered((at - 5) * ms, at * ms, at * ms);
   }
-  recorder.error(1249 * ms);
-  recorder.error(1250 * ms);  // no longer in the window
+  recorder.error(1011 * ms);
+  recorder.error(1012 * ms);  // no longer in the window
   recorder.finish();
   const auto slots = fixture.timeline.slots();
+  EXPECT_EQ(fixture.timeline.interval(), 5 * ms);
   ASSERT_EQ(slots.size(), 3U) << "the last is shorter";
   EXPECT_EQ(slots[0].completed, 2U);
   EXPECT_EQ(slots[1].completed, 0U);
@@ -109,7 +112,7 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
 }
 
 TEST(Timeline, MergesHistogramsAndNotPercentiles) {
-  Timeline timeline{Timeline::interval, 2};
+  Timeline timeline{100 * ms, 2};
   Histogram fast, slow;
   for (int i = 0; i < 99; ++i) fast.record(10);
   slow.record(1000);

@@ -12,7 +12,7 @@ from netdyno import wire
 from netdyno.client import journal as journal_module
 from netdyno.client.journal import Caller, FailedError, Failure, Journal, connect_failure
 from netdyno.client.plan import ClientPlan, parse_client_plan
-from netdyno.client.recorder import Recorder, Window
+from netdyno.client.recorder import Recorder, Window, slot_ns
 from netdyno.client.result import Cpu, load_result
 from netdyno.histogram import Histogram
 from netdyno.model import LoadResult
@@ -97,7 +97,7 @@ def test_a_whole_run_is_believed(talk: Talk) -> None:
     assert result.latency.response_ns.count == 1000
     assert result.latency.service_ns.mean == MS
     assert result.bytes.received == result.bytes.expected
-    assert result.timeseries.completed == (100,) * 10
+    assert (result.timeseries.interval_ns, result.timeseries.completed) == (50 * MS, (50,) * 20)
     assert result.connect_ns.mean == MS
     assert result.generator.cores_used == 0.75
 
@@ -241,10 +241,19 @@ def test_little_notices_a_lost_sense_of_time(talk: Talk) -> None:
 
 def test_errors_stand_in_their_slot(clock: Clock) -> None:
     recorder = Recorder()
-    recorder.set_window(Window(0, 250 * MS))
-    recorder.error(50 * MS)
-    recorder.error(220 * MS)
-    recorder.error(250 * MS)
+    recorder.set_window(Window(0, 12 * MS))
+    recorder.error(2 * MS)
+    recorder.error(11 * MS)
+    recorder.error(12 * MS)
     recorder.finish()
+    assert recorder.slots.interval_ns == 5 * MS
     assert recorder.slots.errors == [1, 0, 1]
     assert recorder.slots.completed == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "interval_ms"), [(10_000, 100), (2000, 100), (1999, 95), (600, 30), (100, 5), (20, 5)]
+)
+def test_a_short_window_has_twenty_intervals(window_ms: int, interval_ms: int) -> None:
+    """As the generator's has (tests/cpp/test_recorder.cpp)."""
+    assert slot_ns(window_ms * MS) == interval_ms * MS

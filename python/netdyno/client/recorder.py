@@ -7,8 +7,15 @@ from dataclasses import dataclass
 from netdyno.histogram import Histogram
 from netdyno.model import TimeSeries
 
-SLOT_NS = 100_000_000
+LONGEST_SLOT_NS = 100_000_000
+SLOT_STEP_NS = 5_000_000
+LEAST_SLOTS = 20
 NEVER = 2**63 - 1
+
+
+def slot_ns(window_ns: int) -> int:
+    """100 ms; in a window of less than 2 s the longest multiple of 5 ms of which it has 20, but not less than that."""
+    return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
 
 
 @dataclass(frozen=True)
@@ -23,9 +30,10 @@ class Window:
 
 
 class Slots:
-    """What was completed in each 100 ms of the window."""
+    """What was completed in each interval of the window."""
 
     def __init__(self) -> None:
+        self.interval_ns = LONGEST_SLOT_NS
         self.completed: list[int] = []
         self.p50_ns: list[int] = []
         self.p99_ns: list[int] = []
@@ -42,7 +50,7 @@ class Slots:
     def timeseries(self) -> TimeSeries:
         """As it stands in a result."""
         return TimeSeries(
-            interval_ns=SLOT_NS,
+            interval_ns=self.interval_ns,
             completed=tuple(self.completed),
             p50_ns=tuple(self.p50_ns),
             p99_ns=tuple(self.p99_ns),
@@ -72,7 +80,8 @@ class Recorder:
     def set_window(self, window: Window) -> None:
         """Once, when it is known."""
         self.window = window
-        self._slot_end = min(window.start + SLOT_NS, window.end)
+        self.slots.interval_ns = slot_ns(window.end - window.start)
+        self._slot_end = min(window.start + self.slots.interval_ns, window.end)
 
     def sent(self, intended: int, at: int) -> None:
         """A request goes out."""
@@ -113,7 +122,7 @@ class Recorder:
             self.slots.add(self._slot_responses, self._slot_errors)
             self._slot_responses, self._slot_errors = Histogram(), 0
             last = self._slot_end == self.window.end
-            self._slot_end = NEVER if last else min(self._slot_end + SLOT_NS, self.window.end)
+            self._slot_end = NEVER if last else min(self._slot_end + self.slots.interval_ns, self.window.end)
 
     def _count_in_flight(self, at: int, change: int) -> None:
         start, end = self.window.start, self.window.end
