@@ -64,12 +64,6 @@ Audit connections(const LoadPlan& plan, const Measurement& measurement) {
 /// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
 double busy_s(const CpuTime& cpu) { return std::max(0.0, cpu.user_s + cpu.system_s - cpu.spun_s); }
 
-double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
-  double most = 0;
-  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, busy_s(cpu) / seconds(plan.duration));
-  return most;
-}
-
 double cores_used(const LoadPlan& plan, const Measurement& measurement) {
   double sum = 0;
   for (const CpuTime& cpu : measurement.cpu) sum += busy_s(cpu);
@@ -197,3 +191,9 @@ std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement) {
 }
 
 }  // namespace netdyno::load
+double busiest_thread(const LoadPlan& plan, const Measurement& measurement) {
+  double most = 0;
+  for (const CpuTime& cpu : measurement.cpu) most = std::max(most, busy_s(cpu) / seconds(plan.duration));
+  return most;
+}
+

@@ -16,6 +16,9 @@ struct Audit {
   std::string detail;
 };
 
+/// The share of a core that the busiest thread used, without its lookout for the next message.
+double busiest_thread(const LoadPlan& plan, const Measurement& measurement);
+
 /// All checks that can be made from the generator's own figures. A pure function.
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement);
 

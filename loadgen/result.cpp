@@ -69,6 +69,8 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
           {"cpu_system_s", sum.system_s},
           {"spun_s", sum.spun_s},
           {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
+          {"cores", measurement.cores},
+          {"busiest", busiest_thread(plan, measurement)},
           {"max_rss_bytes", measurement.max_rss_bytes},
           {"threads", threads},
           {"socket_drops", measurement.figures.socket_drops}};

@@ -164,14 +164,17 @@ class GeneratorThread(Frozen):
     spun_s: float
 
 
-class Generator(Frozen):
+class Generator(Frozen, kw_only=True):
     """`spun_s`: of the two CPU times, what went into looking out for messages (docs/adr/wake-early.md).
-    `socket_drops`: datagrams that the generator's own sockets had no room for."""
+    `socket_drops`: datagrams that the generator's own sockets had no room for. `cores`: those it may use. `busiest`:
+    the share of a core that its busiest thread used, without the lookout (both 0 in runs stored before the keys)."""
 
     cpu_user_s: float
     cpu_system_s: float
     spun_s: float
     cores_used: float
+    cores: int = 0
+    busiest: float = 0.0
     max_rss_bytes: int
     threads: tuple[GeneratorThread, ...]
     socket_drops: int = 0

@@ -191,6 +191,9 @@ def test_events_come_in_order_as_lines_of_json(server: str) -> None:
     with os.fdopen(reader) as lines:
         options = ("--events-fd", str(writer), "--warmup", "0", "--duration", "1200ms")
         assert load(server, "-c", "3", *options, pass_fds=(writer,)).returncode == 0
+    assert result.generator.cores == len(os.sched_getaffinity(0))
+    busiest = max(t.cpu_user_s + t.cpu_system_s - t.spun_s for t in result.generator.threads)
+    assert result.generator.busiest == pytest.approx(busiest / result.plan.duration_s)
         os.close(writer)
         events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == ["connected", "window_start", "progress", "progress", "window_end"]

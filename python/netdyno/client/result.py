@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +51,8 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         max_rss_bytes=peak_rss_bytes(),
         threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
     )
+        cores=len(os.sched_getaffinity(0)),
+        busiest=(cpu.user_s + cpu.system_s) / window_s,
     return LoadResult(
         version=1,
         plan=_plan(plan),
