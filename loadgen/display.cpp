@@ -72,7 +72,10 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   Histogram lag = f.own_lag;
   lag.add(f.blocked_lag);
   text += row("send lag", lag);
+  text += f.receive_lag.count() > 0 ? row("receive lag", f.receive_lag)
+                                    : "receive lag   unknown: nobody asked the kernel when the answers arrived\n";
   text += row("connect", f.connect);
+  text += "  the two lags are the error bar: what the generator adds to these times\n";
   if (!plan.rate_hz) text += "* closed loop: a stalled server is asked less, so stalls hardly show here\n";
   text += messages_text(plan, f);
 

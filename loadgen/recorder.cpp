@@ -41,6 +41,7 @@ void Figures::add(const Figures& other) {
   service.add(other.service);
   own_lag.add(other.own_lag);
   blocked_lag.add(other.blocked_lag);
+  receive_lag.add(other.receive_lag);
   connect.add(other.connect);
   add_counts(connections, other.connections);
   add_counts(messages, other.messages);

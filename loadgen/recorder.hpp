@@ -61,6 +61,7 @@ struct Figures {
   Histogram service;
   Histogram own_lag;      // lateness of messages that found room in their socket: the generator's own
   Histogram blocked_lag;  // lateness of those that had to wait for the server to read
+  Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
   Histogram connect;
   ConnectCounts connections;
   int other_connect_error = 0;  // an errno behind connections.other
@@ -121,6 +122,11 @@ class Recorder {
     figures.late_in_window += given_up;
     if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
     slot_responses_.record(at - intended);
+  }
+
+  /// An answer had been in the kernel for so long when it was stamped.
+  void lagged(Nanos intended, Nanos lag) {
+    if (window_.holds(intended)) figures.receive_lag.record(lag);
   }
 
   /// Nobody waits for the answer of a sent message any more.

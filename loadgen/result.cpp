@@ -116,6 +116,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
             {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
           {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
           {"send_lag_ns", distribution(send_lag(figures))},
+          {"receive_lag_ns", distribution(figures.receive_lag)},
           {"connections", connections_json(figures.connections)},
           {"connect_ns", distribution(figures.connect)},
           {"messages", messages_json(figures.messages)},
@@ -143,6 +144,7 @@ std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {
   line("response_ns", measurement.figures.response);
   line("service_ns", measurement.figures.service);
   line("send_lag_ns", send_lag(measurement.figures));
+  line("receive_lag_ns", measurement.figures.receive_lag);
   return log;
 }
 

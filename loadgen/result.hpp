@@ -16,7 +16,7 @@ nlohmann::ordered_json distribution(const Histogram& histogram);
 /// The result as protocol/load-result.md describes it; the order of the keys never changes.
 nlohmann::ordered_json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 
-/// An HdrHistogram log (version 1.3) with one interval, the window, for each of response, service and send lag.
+/// An HdrHistogram log (version 1.3) with one interval, the window, for each of response, service and the two lags.
 std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement);
 
 /// Writes all of `text` or nothing: into a file beside it, which then takes its name. Ends the program when that fails.

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/arrivals.hpp"
 #include "loadgen/clock.hpp"
 #include "loadgen/plan.hpp"
 #include "loadgen/process.hpp"
@@ -25,10 +26,11 @@ class TransportEvents {
   /// `error` is an errno.
   virtual void on_connect_failed(std::uint32_t connection, ConnectFailure failure, int error) = 0;
   /// Bytes of a stream in any slicing; of a transport that carries messages, exactly one message, however broken, and
-  /// never a control message. Valid during the call.
-  virtual void on_received(std::uint32_t connection, std::string_view bytes) = 0;
-  /// The same for messages that were there at once. Valid during the call.
-  virtual void on_messages(std::uint32_t connection, std::span<const std::string_view> messages) = 0;
+  /// never a control message. Valid during the call. `arrived`: of the last byte.
+  virtual void on_received(std::uint32_t connection, std::string_view bytes, KernelStamp arrived) = 0;
+  /// The same for messages that were there at once, each with its stamp, or none with any. Valid during the call.
+  virtual void on_messages(std::uint32_t connection, std::span<const std::string_view> messages,
+                           std::span<const KernelStamp> arrived) = 0;
   /// A connection that could not take everything can take more.
   virtual void on_writable(std::uint32_t connection) = 0;
   /// The connection is gone; the transport has let go of it.
@@ -56,6 +58,9 @@ class Transport {
   /// Delivers events until there are none at hand; waits for the first until `until` at most (a moment that has passed:
   /// does not wait). False when there was none.
   virtual bool wait(Nanos until, TransportEvents& events) = 0;
+  /// Chooses how many reads ask the kernel when their bytes arrived, by how many there were in the `span` since the
+  /// last call (ReadSampler). Of a transport that does not read for itself, none do.
+  virtual void sample_arrivals(Nanos /*span*/) {}
   /// Any thread: ends a `wait` early.
   virtual void wake() = 0;
   /// Messages that have reached this machine's sockets and found no room in them: those, the generator has lost itself.

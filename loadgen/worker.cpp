@@ -66,6 +66,7 @@ void Worker::measure(Nanos start) {
     sender_.set_recipients(recipients());
     choose_witnesses();
   }
+  transport_->sample_arrivals(0);  // the load's reads count, not those before it
   schedule_->start(start);
 
   while (open_ > 0) {
@@ -116,6 +117,7 @@ void Worker::cross_boundary() {
   cpu.front().spun_s = seconds(spun_);
   if (boundary_ == window_.start) {
     cpu_ = std::move(cpu);
+    transport_->sample_arrivals(plan_.warmup);
     boundary_ = window_.end;
   } else {
     std::ranges::transform(cpu, cpu_, cpu_.begin(), std::minus<>{});
@@ -204,9 +206,18 @@ void Worker::expire_some() {
   expire_at_ = now_ + std::max<Nanos>(1'000'000, plan_.timeout / 10 * some / size);
 }
 
-void Worker::on_received(std::uint32_t number, std::string_view bytes) {
-  if (reader_) return on_messages(number, {&bytes, 1});
+/// How long what was just stamped with now_ had been there. The stamp comes first: what this takes is in no response
+/// time.
+Nanos Worker::lag_since(KernelStamp arrived) {
+  if (!arrived) return never;
+  const auto at = wall_clock_.monotonic(*arrived, WallClock::read());
+  return at && *at <= now_ ? now_ - *at : never;
+}
+
+void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) {
+  if (reader_) return on_messages(number, {&bytes, 1}, {&arrived, 1});
   now_ = clock_.now();
+  receive_lag_ = lag_since(arrived);
   receiver_ = number;
   recorder_.figures.bytes.received += bytes.size();
   if (!streams_.receive(connections_[number].decoder, bytes, *this)) {
@@ -218,12 +229,14 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes) {
 }
 
 /// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
-void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages) {
+void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages,
+                         std::span<const KernelStamp> arrived) {
   now_ = clock_.now();
   receiver_ = number;
-  for (const std::string_view message : messages) {
-    recorder_.figures.bytes.received += message.size();
-    reader_->receive(message, *this);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    receive_lag_ = lag_since(arrived.empty() ? KernelStamp{} : arrived[i]);
+    recorder_.figures.bytes.received += messages[i].size();
+    reader_->receive(messages[i], *this);
   }
   send_due(sends_between_events);
 }
@@ -303,6 +316,7 @@ void Worker::complete(std::uint32_t sender, std::uint64_t sequence) {
   const Flight::Times& times = answered->times;
   --waiting_;
   recorder_.answered(times.intended, times.sent, now_, answered->expired);
+  if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
   if (answered->expired) --overdue_;
   const bool late = now_ - times.intended > plan_.timeout;
   recorder_.figures.messages.late += late;

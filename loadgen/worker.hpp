@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "common/arrivals.hpp"
 #include "loadgen/connection.hpp"
 #include "loadgen/control.hpp"
 #include "loadgen/deliveries.hpp"
@@ -64,8 +65,9 @@ class Worker final : private TransportEvents, private ReplySink {
 
   void on_connected(std::uint32_t number) override;
   void on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) override;
-  void on_received(std::uint32_t number, std::string_view bytes) override;
-  void on_messages(std::uint32_t number, std::span<const std::string_view> messages) override;
+  void on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) override;
+  void on_messages(std::uint32_t number, std::span<const std::string_view> messages,
+                   std::span<const KernelStamp> arrived) override;
   void on_writable(std::uint32_t number) override;
   void on_closed(std::uint32_t number, CloseReason reason) override;
   void let_go(std::uint32_t number);
@@ -73,6 +75,7 @@ class Worker final : private TransportEvents, private ReplySink {
   void reply(const Stamp& stamp, std::size_t size) override;
   void corrupt() override;
   void rest();
+  Nanos lag_since(KernelStamp arrived);
   bool is_chat() const { return plan_.workload == Workload::chat; }
   bool plausible(const Stamp& stamp) const;
   bool unwanted_copy(const Stamp& stamp) const;
@@ -91,6 +94,7 @@ class Worker final : private TransportEvents, private ReplySink {
   std::unique_ptr<Schedule> schedule_;
   std::unique_ptr<Transport> transport_;
   LoopClock clock_;
+  WallClock wall_clock_;
   Recorder recorder_;
   Sender sender_;
   std::vector<Connection> connections_;
@@ -111,6 +115,7 @@ class Worker final : private TransportEvents, private ReplySink {
 
   Window window_;
   Nanos now_ = 0;               // read at every event
+  Nanos receive_lag_ = never;   // of what is being decoded, where it is known
   std::uint32_t receiver_ = 0;  // whose bytes are being decoded
   std::uint64_t intended_ = 0;  // messages that joined a queue
   std::uint64_t waiting_ = 0;   // those of open connections that are not answered, sent or not

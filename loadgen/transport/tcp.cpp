@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/socket.hpp"
+#include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/poller.hpp"
 
@@ -40,6 +41,7 @@ class TcpTransport final : public Transport {
         send_buffer_(static_cast<int>(plan.send_buffer)),
         server_(resolve(plan.url.host, plan.url.port)),
         sources_(resolve_sources(plan.source_ips)),
+        sampler_(slice.thread),
         fds_(slice.size()),
         connecting_(slice.size()),
         reset_(slice.size()) {}
@@ -88,6 +90,8 @@ class TcpTransport final : public Transport {
     return any;
   }
 
+  void sample_arrivals(Nanos span) override { sampler_.settle(span); }
+
   void wake() override { poller_.wake(); }
 
  private:
@@ -100,6 +104,7 @@ class TcpTransport final : public Transport {
     fd.reset(socket(server_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     set_nodelay(fd.get(), nodelay_);
+    keep_arrival_times(fd.get());
     if (send_buffer_ > 0 && setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_, sizeof send_buffer_) != 0)
       return errno;
     if (!sources_.empty()) {
@@ -136,10 +141,12 @@ class TcpTransport final : public Transport {
 
   /// `last_edge`: what follows, perhaps the end of the stream, will not be another edge.
   void receive(std::uint32_t connection, bool last_edge, TransportEvents& events) {
-    const ssize_t n = receive_now(fds_[connection].get(), buffer_);
+    const int fd = fds_[connection].get();
+    KernelStamp arrived;
+    const ssize_t n = sampler_.take() ? receive_stamped(fd, buffer_, 0, arrived) : receive_now(fd, buffer_);
     if (n == static_cast<ssize_t>(buffer_.size()) || (n > 0 && last_edge) || (n < 0 && errno == EINTR))
       unfinished_.push_back(connection);
-    if (n > 0) return events.on_received(connection, {buffer_.data(), static_cast<std::size_t>(n)});
+    if (n > 0) return events.on_received(connection, {buffer_.data(), static_cast<std::size_t>(n)}, arrived);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     close(connection);
     const bool ended = n == 0 && !reset_[connection];
@@ -151,6 +158,7 @@ class TcpTransport final : public Transport {
   int send_buffer_;
   Address server_;
   std::vector<Address> sources_;
+  ReadSampler sampler_;
   Poller poller_;
   std::vector<UniqueFd> fds_;
   std::vector<bool> connecting_;

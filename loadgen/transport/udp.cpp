@@ -15,6 +15,7 @@
 
 #include "common/control.hpp"
 #include "common/socket.hpp"
+#include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"
@@ -67,8 +68,19 @@ class Batch {
     }
   }
 
-  /// How many datagrams came; -1 with errno.
-  long receive(int fd) { return receive_many(fd, incoming_); }
+  /// How many datagrams came; -1 with errno. `stamped`: they say when they arrived.
+  long receive(int fd, bool stamped) {
+    if (!stamped) return receive_many(fd, incoming_);
+    for (std::size_t i = 0; i < most; ++i) give_room(incoming_[i].msg_hdr, rooms_[i].bytes);
+    const long count = receive_many(fd, incoming_);
+    for (std::size_t i = 0; i < most; ++i) {
+      arrived_[i] = static_cast<long>(i) < count ? stamp_of(incoming_[i].msg_hdr) : KernelStamp{};
+      give_room(incoming_[i].msg_hdr, {});
+    }
+    return count;
+  }
+  /// Only of a stamped receive.
+  KernelStamp arrived(std::size_t i) const { return arrived_[i]; }
   std::string_view received(std::size_t i) const { return {bytes_.data() + i * longest_, incoming_[i].msg_len}; }
 
   /// Sends the messages of `bytes` up to each of `ends`, of which there are `most` at most. How many went; -1 with
@@ -80,8 +92,15 @@ class Batch {
   }
 
  private:
+  static void give_room(msghdr& message, std::span<std::byte> room) {
+    message.msg_control = room.data();
+    message.msg_controllen = room.size();
+  }
+
   std::size_t longest_;
   std::vector<char> bytes_;
+  std::array<StampRoom, most> rooms_{};
+  std::array<KernelStamp, most> arrived_{};
   std::array<mmsghdr, most> incoming_{};
   std::array<iovec, most> pieces_{};
   std::array<mmsghdr, most> outgoing_{};
@@ -101,6 +120,7 @@ class UdpTransport final : public Transport {
         server_(resolve(server.host, server.port)),
         open_member_(std::move(open_member)),
         sources_(resolve_sources(plan.source_ips)),
+        sampler_(slice.thread),
         greetings_(slice.size(), fresh_secret()),
         fds_(open_member_ ? 2 * slice.size() : slice.size()),
         batch_(longest_datagram(plan)) {}
@@ -165,6 +185,8 @@ class UdpTransport final : public Transport {
     return more || !ready.empty();
   }
 
+  void sample_arrivals(Nanos span) override { sampler_.settle(span); }
+
   void wake() override { poller_.wake(); }
 
   std::uint64_t socket_drops() const override {
@@ -189,6 +211,7 @@ class UdpTransport final : public Transport {
     fd.reset(socket(server_.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     widen_receive_buffer(fd.get());
+    keep_arrival_times(fd.get());
     if (!sources_.empty()) {
       const Address& source = sources_[slice_.global(connection) % sources_.size()];
       if (bind(fd.get(), source.get(), source.size) != 0) return errno;
@@ -205,6 +228,7 @@ class UdpTransport final : public Transport {
     fd = open_member_();
     if (!fd) return false;
     widen_receive_buffer(fd.get());
+    keep_arrival_times(fd.get());
     poller_.add(fd.get(), readable, slice_.size() + connection);
     return true;
   }
@@ -247,25 +271,29 @@ class UdpTransport final : public Transport {
 
   /// `last_edge`: what follows, perhaps an error, will not be another edge.
   void receive(std::uint32_t socket, bool last_edge, TransportEvents& events) {
-    const long count = batch_.receive(fds_[socket].get());
+    const bool stamped = sampler_.take();
+    const long count = batch_.receive(fds_[socket].get(), stamped);
     if (count < 0 && errno == EAGAIN) return;
     if (count < 0 && errno != EINTR) return end(connection_of(socket), CloseReason::reset, errno, events);
     if (count == static_cast<long>(Batch::most) || last_edge || count < 0) unfinished_.push_back(socket);
-    if (count > 0) deliver(connection_of(socket), static_cast<std::size_t>(count), events);
+    if (count > 0) deliver(connection_of(socket), static_cast<std::size_t>(count), stamped, events);
   }
 
-  void deliver(std::uint32_t connection, std::size_t count, TransportEvents& events) {
+  void deliver(std::uint32_t connection, std::size_t count, bool stamped, TransportEvents& events) {
     using Answer = Greetings::Answer;
     Answer last = Answer::nothing;
     messages_.clear();
+    arrived_.clear();
     for (std::size_t i = 0; i < count && last != Answer::full && last != Answer::bye; ++i) {
       const std::string_view message = batch_.received(i);
       last = is_control(message) ? greetings_.receive(connection, message, now_ns()) : Answer::nonsense;
       if (last == Answer::welcome) events.on_connected(connection);
       // What others said before the server's WELC was here is not owed to this connection yet.
-      if (last == Answer::nonsense && greetings_.known(connection)) messages_.push_back(message);
+      if (last != Answer::nonsense || !greetings_.known(connection)) continue;
+      messages_.push_back(message);
+      if (stamped) arrived_.push_back(batch_.arrived(i));
     }
-    if (!messages_.empty()) events.on_messages(connection, messages_);
+    if (!messages_.empty()) events.on_messages(connection, messages_, arrived_);
     const bool ended = last == Answer::full || last == Answer::bye;
     if (ended && fds_[connection]) end(connection, CloseReason::closed_by_server, ECONNREFUSED, events);
   }
@@ -291,11 +319,13 @@ class UdpTransport final : public Transport {
   Address server_;
   OpenMember open_member_;
   std::vector<Address> sources_;
+  ReadSampler sampler_;
   Greetings greetings_;
   Poller poller_;
   std::vector<UniqueFd> fds_;
   Batch batch_;                                        // of whoever has its turn
   std::vector<std::string_view> messages_;             // of the load, in it
+  std::vector<KernelStamp> arrived_;                   // of each, where the batch was stamped
   std::vector<std::uint32_t> unfinished_;              // those that may hold more than was read
   std::vector<std::uint32_t> next_turn_;               // they, while they have it
   std::vector<std::pair<std::uint32_t, int>> broken_;  // heard of an error while sending; the errno

@@ -206,7 +206,7 @@ class ZmqTransport final : public Transport {
   }
 
   void deliver(std::uint32_t connection, std::string_view message, TransportEvents& events) {
-    if (!is_control(message)) return events.on_received(connection, message);
+    if (!is_control(message)) return events.on_received(connection, message, {});
     switch (greetings_.receive(connection, message, now_ns())) {
       case Greetings::Answer::welcome:
         return events.on_connected(connection);
@@ -214,7 +214,7 @@ class ZmqTransport final : public Transport {
       case Greetings::Answer::bye:
         return end(connection, ConnectFailure::refused, ECONNREFUSED, events);
       case Greetings::Answer::nonsense:
-        return events.on_received(connection, message);
+        return events.on_received(connection, message, {});
       case Greetings::Answer::nothing:
         break;
     }

@@ -236,14 +236,16 @@ class ClientReport(Frozen):
     tick_lag_ns: Distribution
 
 
-class LoadResult(Frozen):
-    """`client` is there where a client contestant was the load, and None where the generator was."""
+class LoadResult(Frozen, kw_only=True):
+    """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
+    a sample of the messages; None in runs stored before the key, empty where the kernel did not say."""
 
     version: int
     plan: Plan
     requests: Requests
     latency: Latency
     send_lag_ns: Distribution
+    receive_lag_ns: Distribution | None = None
     connections: Connections
     connect_ns: Distribution
     messages: Messages
@@ -253,7 +255,6 @@ class LoadResult(Frozen):
     timeseries: TimeSeries
     audits: tuple[Audit, ...]
     client: ClientReport | None = None
-    receive_lag_ns: Distribution | None = None
 
 
 # --- what the harness observes -----------------------------------------------------------------------------------

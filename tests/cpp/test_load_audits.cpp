@@ -162,7 +162,9 @@ const std::vector<Fault> faults{
           [](Trial& t) {
             for (int i = 0; i < 200; ++i) t.result.figures.own_lag.record(5 * ms);
           },
-          "own send lag p50 5.0 us, p99 5"}};
+          "own send lag p50 5.0 us, p99 5"},
+    Fault{"LateReceiver", "generator", [](Trial& t) { t.result.figures.receive_lag.record(53'000); },
+          "receive lag p50 53.0 us, p99 53.0 us; beside response p50 105.0 us"}};
 
 INSTANTIATE_TEST_SUITE_P(One, AuditFaults, testing::ValuesIn(faults),
                          [](const auto& test) { return std::string{test.param.name}; });
@@ -209,6 +211,23 @@ TEST(Audits, TimeOnTheLookoutIsTimeLeft) {
   EXPECT_NE(check.detail.find("0.40 cores more on the lookout"), std::string::npos) << check.detail;
   trial.result.cpu[0].spun_s = 1;
   EXPECT_FALSE(trial.of("generator").passed);
+}
+
+TEST(Audits, AReceiveLagThatIsSmallOrNotKnownIsNoFault) {
+  Trial trial;
+  EXPECT_EQ(trial.of("generator").detail.find("receive lag"), std::string::npos);
+  trial.result.figures.receive_lag.record(52'000);
+  EXPECT_TRUE(trial.of("generator").passed) << trial.of("generator").detail;
+}
+
+TEST(Audits, AClosedLoopStatesItsReceiveLagAndIsNotJudgedByIt) {
+  Trial trial;
+  trial.close_loop();
+  trial.result.figures.receive_lag.record(90'000);
+  const Audit& check = trial.of("generator");
+  EXPECT_TRUE(check.passed);
+  EXPECT_NE(check.detail.find("receive lag p50 90.0 us"), std::string::npos) << check.detail;
+  EXPECT_EQ(check.detail.find("send lag"), std::string::npos) << check.detail;
 }
 
 TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {

@@ -111,6 +111,27 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_NEAR(static_cast<double>(slots[2].p99_ns), 5.0 * ms, 0.005 * ms);
 }
 
+TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
+  Fixture fixture;
+  fixture.recorder.lagged(999 * ms, 7 * ms);
+  fixture.recorder.lagged(1000 * ms, 3 * ms);
+  const Figures f = fixture.finish();
+  EXPECT_EQ(f.receive_lag.count(), 1U);
+  EXPECT_EQ(f.receive_lag.mean(), 3.0 * ms);
+}
+
+TEST(Timeline, HasTwentyIntervalsInAShortWindow) {
+  const auto interval_ms = [](Nanos duration) { return Timeline::interval_of(duration * ms) / ms; };
+  EXPECT_EQ(interval_ms(3600'000), 100);
+  EXPECT_EQ(interval_ms(2000), 100);
+  EXPECT_EQ(interval_ms(1999), 95);
+  EXPECT_EQ(interval_ms(1000), 50);
+  EXPECT_EQ(interval_ms(600), 30);
+  EXPECT_EQ(interval_ms(100), 5);
+  EXPECT_EQ(interval_ms(20), 5) << "and not less";
+  for (Nanos duration = 100; duration < 2000; ++duration) EXPECT_GE(Timeline(duration * ms, 1).size(), 20U) << duration;
+}
+
 TEST(Timeline, MergesHistogramsAndNotPercentiles) {
   Timeline timeline{100 * ms, 2};
   Histogram fast, slow;
@@ -129,6 +150,7 @@ TEST(Figures, AddUp) {
   Fixture a, b;
   a.recorder.sent(1000 * ms, 1001 * ms, false);
   b.recorder.sent(1000 * ms, 1003 * ms, true);
+  b.recorder.lagged(1000 * ms, 2 * ms);
   b.recorder.figures.connections.refused = 2;
   b.recorder.figures.other_connect_error = 7;
   Figures sum = a.finish();

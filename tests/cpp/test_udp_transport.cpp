@@ -15,8 +15,10 @@ using Server = FakeDatagramServer;
 struct Seen : TransportEvents {
   void on_connected(std::uint32_t) override { ++connected; }
   void on_connect_failed(std::uint32_t, ConnectFailure failure, int) override { failures.push_back(failure); }
-  void on_received(std::uint32_t, std::string_view) override { FAIL() << "messages come as messages"; }
-  void on_messages(std::uint32_t, std::span<const std::string_view> some) override {
+  void on_received(std::uint32_t, std::string_view, KernelStamp) override { FAIL() << "messages come as messages"; }
+  void on_messages(std::uint32_t, std::span<const std::string_view> some,
+                   std::span<const KernelStamp> stamps) override {
+    arrived.insert(arrived.end(), stamps.begin(), stamps.end());
     largest_batch = std::max(largest_batch, some.size());
     for (const std::string_view message : some) messages.emplace_back(message);
   }
@@ -26,6 +28,7 @@ struct Seen : TransportEvents {
   int connected = 0;
   std::vector<ConnectFailure> failures;
   std::vector<std::string> messages;
+  std::vector<KernelStamp> arrived;
   std::vector<CloseReason> closed;
   std::size_t largest_batch = 0;
 };
@@ -62,6 +65,27 @@ TEST(UdpTransport, SendsAndReceivesInBatchesAndKeepsTheirOrder) {
   client.wait_until([&] { return client.seen.messages.size() >= count; });
   ASSERT_EQ(client.seen.messages.size(), static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) EXPECT_EQ(client.seen.messages[static_cast<std::size_t>(i)], numbered(i));
+}
+
+/// Answers that are read together have waited for differently long.
+TEST(UdpTransport, SaysWhenEachMessageArrived) {
+  constexpr int count = 40;
+  const Server server{[](int, int, const std::string& text) {
+    return std::vector<Server::Answer>(count, {text});
+  }};
+  Client client{server.url()};
+  client.wait_until([&] { return client.seen.connected == 1; });
+  client.transport->sample_arrivals(one_second);  // few reads so far: all that follow ask
+  const auto before = WallClock::read();
+  client.transport->send(0, numbered(0));
+  client.wait_until([&] { return client.seen.messages.size() == count; });
+  const auto after = WallClock::read();
+  ASSERT_EQ(client.seen.arrived.size(), static_cast<std::size_t>(count));
+  EXPECT_TRUE(std::ranges::all_of(client.seen.arrived, [&](const KernelStamp& at) {
+    return at && *at >= before.wall && *at <= after.wall;
+  }));
+  EXPECT_TRUE(std::ranges::is_sorted(client.seen.arrived));
+  EXPECT_LT(client.seen.arrived.front(), client.seen.arrived.back());
 }
 
 /// What found no room in the socket's buffer was lost by this program, and it says so: whatever the server sent has

@@ -50,9 +50,9 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         cores_used=(cpu.user_s + cpu.system_s) / window_s,
         max_rss_bytes=peak_rss_bytes(),
         threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
-    )
         cores=len(os.sched_getaffinity(0)),
         busiest=(cpu.user_s + cpu.system_s) / window_s,
+    )
     return LoadResult(
         version=1,
         plan=_plan(plan),
@@ -90,6 +90,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             recovered=journal.recovered,
             tick_lag_ns=tick_lag.distribution(),
         ),
+        receive_lag_ns=Histogram().distribution(),  # nobody asks the kernel here
     )
 
 

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <span>
+
+namespace netdyno {
+
+/// When the kernel had taken in what a read brought: nanoseconds of CLOCK_REALTIME (SO_TIMESTAMPNS, socket(7)).
+/// Nothing where the read did not ask, or the kernel does not say.
+using KernelStamp = std::optional<std::int64_t>;
+
+/// From now on the kernel can be asked of this socket, or no more. Where it cannot, there are no stamps.
+void keep_arrival_times(int fd, bool on = true);
+
+/// Room for one stamp behind a msghdr.
+struct StampRoom {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(timespec))> bytes{};
+};
+
+/// What a read into such room has brought. Of a stream: of the last bytes that it took.
+KernelStamp stamp_of(msghdr& message);
+
+/// As recv(2), and when the last of it had arrived. Takes a little longer.
+ssize_t receive_stamped(int fd, std::span<char> into, int flags, KernelStamp& arrived);
+
+/// Puts moments of CLOCK_REALTIME on CLOCK_MONOTONIC, both in nanoseconds. Linux steers the two alike, so that they
+/// differ by a constant until somebody sets the clock (or a leap second does). From then on no stamp can be told from
+/// one that was made before, and nothing is converted any more. Owning thread only.
+class WallClock {
+ public:
+  /// One look at CLOCK_REALTIME between two at CLOCK_MONOTONIC.
+  struct Reading {
+    std::int64_t before;
+    std::int64_t wall;
+    std::int64_t after;
+  };
+  static Reading read();
+
+  /// `first`: when no stamp has been made that will be asked for.
+  explicit WallClock(const Reading& first = tightest());
+
+  /// `latest` is a reading made after the stamp: it shows whether the clock was set meanwhile.
+  std::optional<std::int64_t> monotonic(std::int64_t wall, const Reading& latest);
+
+ private:
+  static Reading tightest();
+
+  std::int64_t offset_;     // of CLOCK_REALTIME
+  std::int64_t tolerance_;  // to which it is known
+  bool was_set_ = false;
+};
+
+}  // namespace netdyno
