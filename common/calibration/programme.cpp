@@ -90,9 +90,10 @@ void add_own_options(CLI::App& app, Programme& programme, bool connections) {
                "how long before an answer is due it stops sleeping (default 100us)");
   add_several(app, "--witness", programme.to_witness, parse_core, "core with a name; want e.g. generator=1",
               "NAME=CORE", "tell when the machine let nothing run on a core");
-  if (connections)
-    add_bytes(app, "--receive-buffer", programme.receive_buffer, {1, 1ULL << 30},
-              "SO_RCVBUF of its connections (default: the system's)");
+  if (!connections) return;
+  add_bytes(app, "--receive-buffer", programme.receive_buffer, {1, 1ULL << 30},
+            "SO_RCVBUF of its connections (default: the system's)");
+  app.add_flag("--arrival-times", programme.arrival_times, "tell how long requests waited in the kernel to be read");
 }
 
 /// What is wrong with a programme, or nothing.

@@ -21,6 +21,10 @@ void Record::arrived(Clock::time_point at) {
   if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(at);
 }
 
+void Record::read_after(std::chrono::nanoseconds lag) {
+  if (arrived_ >= warm_up_) read_lag_.record(lag.count());
+}
+
 void Record::answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
                       std::chrono::nanoseconds actual) {
   if (fate == Fate::lost) ++lost_;
@@ -59,6 +63,7 @@ std::string Record::json() const {
               {"held_for_order", held_for_order_},
               {"delay_programmed_ns", distribution(programmed_)},
               {"delay_actual_ns", distribution(actual_)},
+              {"read_lag_ns", distribution(read_lag_)},
               {"stalls", stalls},
               {"pauses", pauses},
               {"look_ns", Witness::period.count()}}

@@ -22,6 +22,8 @@ class Record {
 
   /// A request that will be answered was read.
   void arrived(Clock::time_point at);
+  /// The request that comes next was read so long after the kernel had it. Of those after the warm-up.
+  void read_after(std::chrono::nanoseconds lag);
   /// What becomes of the answer of that number, from 1. Times are of answers after the warm-up that a verifying client
   /// can time: neither lost nor corrupted.
   void answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
@@ -53,6 +55,7 @@ class Record {
   std::uint64_t held_for_order_ = 0;
   Histogram programmed_;
   Histogram actual_;
+  Histogram read_lag_;
   std::vector<StallDone> stalls_;
   std::vector<Witness::Pause> pauses_;
 };

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/arrivals.hpp"
 #include "common/calibration/delays.hpp"
 #include "common/calibration/programme.hpp"
 #include "common/calibration/record.hpp"
@@ -59,6 +60,7 @@ struct Shared {
   Loop<Callback> loop;
   std::unique_ptr<Delays> delays;
   Record record;
+  WallClock wall_clock;
   std::uint64_t answers = 0;
   bool begun = false;
   Clock::time_point first_request{};
@@ -94,6 +96,7 @@ class Client final : public Connection<Callback> {
     const auto until = shared_.held_until(number_);
     if (until > now && !broken()) return shared_.loop.at(until, callback<&Client::on_input>(*this));
     if (!shared_.begun && has_input()) begin(now);
+    if (shared_.programme.arrival_times) note_arrival(now);
     receive(shared_.buffer);
     next_ = effects.begin();
     done_ = now;
@@ -127,6 +130,17 @@ class Client final : public Connection<Callback> {
   bool has_input() const {
     int bytes = 0;
     return ioctl(fd(), FIONREAD, &bytes) == 0 && bytes > 0;
+  }
+
+  /// How long what is about to be read was there: from the arrival of its first bytes to when it counts as read.
+  void note_arrival(Clock::time_point now) {
+    KernelStamp stamp;
+    char first = 0;
+    receive_stamped(fd(), {&first, 1}, MSG_PEEK | MSG_DONTWAIT, stamp);
+    if (!stamp) return;
+    const auto at = shared_.wall_clock.monotonic(*stamp, WallClock::read());
+    const std::chrono::nanoseconds read{now.time_since_epoch()};
+    if (at && *at <= read.count()) shared_.record.read_after(read - std::chrono::nanoseconds{*at});
   }
 
   /// The first bytes of the first request: stalls count from here.

@@ -58,6 +58,7 @@ class Server {
 
   void add(UniqueFd fd) {
     set_nodelay(fd.get(), shared_.options.nodelay);
+    if (shared_.programme.arrival_times) keep_arrival_times(fd.get());
     shared_.counters.add_connection();
     auto client = std::make_unique<Client>(std::move(fd), shared_, ++accepted_);
     if (!client->watch()) return;  // no room: this client is closed

@@ -187,6 +187,60 @@ def test_no_answers_at_all_fail() -> None:
     assert set(verdicts(cases.response_percentiles(loaded([]), done())).values()) == {False}
 
 
+# --- short delays -------------------------------------------------------------------------------------------------
+
+US = 1000
+DELAY, SEND, WAKE_UP, WAY, RECEIVE = 50 * US, 5 * US, 20 * US, 12 * US, 15 * US
+REST = "- the rest, the kernel's"
+
+
+def short(read: int = DELAY + SEND + WAKE_UP + WAY + RECEIVE, receive: int = RECEIVE) -> tuple[Score, ...]:
+    """A delay of 50 us as a generator with such readings tells it."""
+    lags = {"send_lag_ns": distribution([SEND] * 999), "receive_lag_ns": distribution([receive] * 1000)}
+    delays, waits = distribution([DELAY] * 1001), distribution([WAKE_UP] * 998)
+    did = done(delay_programmed_ns=delays, delay_actual_ns=delays, read_lag_ns=waits)
+    return cases.accounted(msgspec.structs.replace(loaded([read] * 1000), **lags), did)
+
+
+def test_what_is_read_above_a_short_delay_is_parted() -> None:
+    scores = {score.name: score for score in short()}
+    assert all(score.passed for score in scores.values())
+    assert [score.name for score in scores.values() if score.judged] == ["server kept its programme, p50", REST]
+    parts = [scores[name].measured for name in ("- send and receive lag", "- the server's wake-up", REST)]
+    assert parts == pytest.approx([SEND + RECEIVE, WAKE_UP, WAY], rel=0.02)
+    assert scores["p50"].error == pytest.approx(52 / 50, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        short(read=DELAY + SEND + WAKE_UP + WAY + RECEIVE + 50 * US),  # late, and no lag says so
+        short(read=DELAY + SEND + RECEIVE),  # sooner than the answer was there
+        short(receive=RECEIVE + 50 * US),  # more lag than there was
+    ],
+    ids=["hides", "reads too little", "claims"],
+)
+def test_a_reading_that_its_lags_do_not_explain_fails(wrong: tuple[Score, ...]) -> None:
+    assert [score.name for score in wrong if not score.passed] == [REST]
+
+
+def test_where_the_kernel_tells_no_arrivals_nothing_is_parted() -> None:
+    delays = distribution([DELAY] * 1000)
+    scores = cases.accounted(
+        loaded([DELAY * 2] * 1000), done(delay_programmed_ns=delays, delay_actual_ns=delays, read_lag_ns=None)
+    )
+    assert verdicts(scores) == {"server kept its programme, p50": True, "p50": True}
+    assert not any(verdicts(cases.accounted(loaded([]), done())).values())
+
+
+def test_the_card_states_the_error_of_a_short_delay_and_its_parts() -> None:
+    result = Result(case="constant 50 µs", about="", attempts=(Attempt(scores=short()),))
+    text = " ".join(shown([result], width=110).split())
+    assert "p50 50.0 µs 102 µs +104.0%, 52.0 µs" in text
+    assert "- send and receive lag 20.0 µs 40.0% - the server's wake-up 20.0 µs 40.0%" in text
+    assert f"{REST} 0 to 40.0 µs 12.0 µs 23.9% ok" in text
+
+
 # --- pauses of the machine ------------------------------------------------------------------------------------------
 
 EVERY, LONG = 333 * MS, 5 * MS

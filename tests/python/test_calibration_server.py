@@ -75,6 +75,27 @@ def test_answers_that_wait_hold_up_nobody(delayed: Server) -> None:
         assert time.monotonic() - begin < 4
 
 
+def test_it_tells_how_long_a_request_waited_to_be_read() -> None:
+    """The second connection is not read for half a second, and its request is the only one after the warm-up."""
+    options = ("--arrival-times", "--warm-up", "1", "--stall", "at=0s,for=500ms,connection=2")
+    with serving(COMMAND, "--workload", "lines", *options) as server:
+        with Client(server.address) as first, Client(server.address) as second:
+            first.send(b"line 1\n")
+            assert first.receive(7) == b"line 1\n"
+            second.send(b"line 2\n")
+            assert second.receive(7) == b"line 2\n"
+        told = done(server).read_lag_ns
+    assert told is not None
+    assert told.count == 1
+    assert 100 * MS < told.max < 10_000 * MS
+
+
+def test_without_being_told_it_asks_for_no_arrival_times() -> None:
+    told = programmed(count=3).read_lag_ns
+    assert told is not None
+    assert told.count == 0
+
+
 def test_the_delays_of_a_file_come_in_its_order_over_and_over(tmp_path: Path) -> None:
     file = tmp_path / "delays"
     file.write_text("# rising, so that none waits for an earlier one\n1ms\n3ms\n\n5ms\n")

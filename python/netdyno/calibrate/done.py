@@ -25,7 +25,8 @@ class Pause(Frozen):
 
 class Done(Frozen):
     """Counts over the server's life. `arrivals_ns`: the first of them, as many as were asked for. `look_ns`: how often
-    the witnesses of pauses looked."""
+    the witnesses of pauses looked. `read_lag_ns`: from the kernel's arrival of a request to when it counts as read,
+    where the server was told to ask."""
 
     arrived: int
     arrivals_span_ns: int
@@ -39,6 +40,7 @@ class Done(Frozen):
     stalls: tuple[StallDone, ...]
     pauses: tuple[Pause, ...] = ()
     look_ns: int = 0
+    read_lag_ns: Distribution | None = None
 
     def paused(self, core: str) -> tuple[tuple[float, float], ...]:
         """From when to when nothing ran on a core, in ns. A pause may have begun right after the look before it."""

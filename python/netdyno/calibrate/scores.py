@@ -10,7 +10,7 @@ import msgspec
 from netdyno.model import Distribution
 
 Unit = Literal["ns", "count", "hz", "share", "statistic"]
-Rule = Literal["within", "exactly", "at most", "at least"]
+Rule = Literal["within", "exactly", "at most", "at least", "stated", "part"]
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 WITHIN = 0.02
@@ -19,8 +19,9 @@ WITHIN = 0.02
 
 class Score(msgspec.Struct, frozen=True, kw_only=True):
     """`truth` is what `measured` is held against, by `rule`: within a relative `bound`, exactly, or as a limit. `error`
-    is relative to the truth (absolute for counts; None where the truth is a limit). `service` is what a clock that
-    starts at the actual send reads beside it, in ns."""
+    is relative to the truth (absolute for counts; None where the truth is a limit). What is "stated" is not judged. A
+    "part" is one of the error of a reading of `truth`, and its `error` is its share of that; with a `most` it lies
+    between 0 and that. `service` is what a clock that starts at the actual send reads beside it, in ns."""
 
     name: str
     unit: Unit
@@ -29,12 +30,18 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
     measured: float
     bound: float = 0.0
     service: float | None = None
+    most: float | None = None
+
+    @property
+    def judged(self) -> bool:
+        """There is a bound."""
+        return self.rule != "stated" and (self.rule != "part" or self.most is not None)
 
     @property
     def error(self) -> float | None:
         if self.rule in ("at most", "at least"):
             return None
-        off = self.measured - self.truth
+        off = self.measured - (0 if self.rule == "part" else self.truth)
         if self.rule == "exactly":
             return off
         return off / self.truth if self.truth else math.inf
@@ -52,6 +59,10 @@ class Score(msgspec.Struct, frozen=True, kw_only=True):
                 return self.measured <= self.truth
             case "at least":
                 return self.measured >= self.truth
+            case "part":
+                return self.most is None or 0 <= self.measured <= self.most
+            case "stated":
+                return True
 
 
 def at(distribution: Distribution, name: str) -> float:
@@ -65,6 +76,11 @@ def at(distribution: Distribution, name: str) -> float:
 def within(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
     """A time."""
     return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
+
+
+def part(name: str, of: float, measured: float, most: float | None = None) -> Score:
+    """Of the error of a time."""
+    return Score(name=name, unit="ns", rule="part", truth=of, measured=measured, most=most)
 
 
 def exactly(name: str, truth: int, measured: int, service: float | None = None) -> Score:
