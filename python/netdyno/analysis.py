@@ -24,6 +24,7 @@ from netdyno import (
     canary_findings,
     cells,
     endings,
+    ground_words,
     loss_words,
     losses,
     made_again,
@@ -62,6 +63,7 @@ from netdyno.findings import (
     Standing,
     TrialNote,
 )
+from netdyno.ground import ground_of
 from netdyno.levels import level_key, level_label
 from netdyno.model import Audit, LoadResult, Run, Scenario, Trial, type_level
 from netdyno.options import Settings, settings
@@ -241,6 +243,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
+            *ground_words.sentences(ground_of(scenario, trials, run.about, _cores_allowed(run))),
             *answers.bounds(censored, bars, levels, scenario),
             *capacity.caveats(capacities),
             *constant,
@@ -269,6 +272,11 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         error_bars=bars,
         unsteady=unsteady,
     )
+
+
+def _cores_allowed(run: Run) -> int | None:
+    cores = run.environment.get("cores_allowed")
+    return cores if isinstance(cores, int) else None
 
 
 def _first_ranked(standings: Sequence[Standing], names: Sequence[str]) -> list[str]:

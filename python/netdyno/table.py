@@ -36,6 +36,8 @@ PUBLISHED_SHOWN = 4
 PAIRS_NAMED = 3
 """More pairs than this that share a cause are counted; the table of pairs names them all."""
 LONGEST_REASON = 60
+AXES_BESIDE_LOSS = 4
+"""That 80 columns have room for; the report has all."""
 BOUND_SIGNS = {"": "", "at least": "≥ ", "at most": "≤ "}
 
 
@@ -79,7 +81,9 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     title = Text.assemble((f"{one.scenario.name}  ", "bold"), (one.headline, style))
     parts: list[RenderableType] = [title, Text(one.sentence)]
     if one.axes and one.standings:
-        parts += [_scores(one), Text(_scores_explained(one), style="dim")]
+        parts.append(_scores(one))
+        if notes := _scores_explained(one):
+            parts.append(Text(notes, style="dim"))
     elif one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
     if one.ending:
@@ -132,7 +136,7 @@ def _columns_explained(one: ScenarioFindings) -> str:
 
 
 def _loss_explained(one: ScenarioFindings) -> str:
-    text = "Lost: messages, at the load where it was most"
+    text = "lost: messages, at the load where it was most"
     apart = [standing.lossy for standing in one.standings]
     if any(apart):
         text += f"; {loss_words.MARK} above {words.share(one.loss_bound)} in some trial"
@@ -147,12 +151,13 @@ def _scores(one: ScenarioFindings) -> Table:
     table = _plain_table()
     table.add_column("#", justify="right", no_wrap=True)
     table.add_column("contestant", overflow="fold", min_width=12)
-    for axis in one.axes:
+    axes = one.axes[:AXES_BESIDE_LOSS] if one.may_lose else one.axes
+    for axis in axes:
         if one.may_lose and axis is one.axes[1]:
             table.add_column("lost", justify="right", no_wrap=True)
         table.add_column(answers.AXIS_WORDS[axis.metric], justify="right", no_wrap=True)
     for standing in one.standings:
-        cells = [score(axis, standing.contestant) for axis in one.axes]
+        cells = [score(axis, standing.contestant) for axis in axes]
         if one.may_lose:
             cells.insert(1, loss_words.largest(standing))
         table.add_row(rank(one, standing), standing.contestant, *cells)
@@ -170,17 +175,19 @@ def score(axis: Axis, contestant: str) -> str:
 
 
 def _scores_explained(one: ScenarioFindings) -> str:
-    several = len(one.levels) > 1
-    text = (
-        f"Figures are each contestant's own{f', at {one.heaviest.label}' if several else ''}: p50 and p99 of the "
-        "response times of all its valid trials together, CPU of the server per message, peak memory. Behind each its "
-        f"rank on that axis{', over all loads' if several else ''}; equal ones could not all be told apart."
-    )
+    """What holds for this scenario alone; what the columns are stands below all of them."""
+    notes = [f"figures at {one.heaviest.label}, ranks over all loads"] if len(one.levels) > 1 else []
     if one.may_lose:
-        text = f"{text} {_loss_explained(one)}."
-    if not one.scenario.scheduled or not one.cells:
-        return text
-    return f"{text} Send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}."
+        notes.append(_loss_explained(one))
+    if one.scenario.scheduled and one.cells:
+        notes.append(f"send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}")
+    return "; ".join(notes)
+
+
+COLUMNS_EXPLAINED = (
+    "Figures are each contestant's own: p50 and p99 of the response times of all its valid trials together, CPU of the "
+    "server per message, peak memory. The small digit is its rank on that axis; equal ones could not all be told apart."
+)
 
 
 def _plain_table() -> Table:
@@ -271,6 +278,6 @@ def _sureness(analysis: Analysis) -> Text:
         f"{words.plural(counts.valid, 'valid trial')} over {words.listed(analysis.links)} in "
         f"{words.plural(analysis.blocks_measured, 'block')}, "
         f"{counts.struck_out} struck out, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
-        f"Equal ranks (=) could not all be told apart. {answers.WHAT_HOLDS}",
+        f"{COLUMNS_EXPLAINED if any(one.axes for one in analysis.scenarios) else ''} {answers.WHAT_HOLDS}",
         style="dim",
     )
