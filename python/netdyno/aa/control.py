@@ -47,7 +47,7 @@ def _of_scenario(run: Run, scenario: Scenario, read: Read) -> list[AA]:
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{words.TWIN}"
         samples = {name: once.get(name, {}), twin: _at(again.get(name, {}), key)}
-        comparison = stats.compare(name, twin, samples)
+        comparison = stats.compare(name, twin, samples, axis=scenario.metric)
         found.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
     return found
 
