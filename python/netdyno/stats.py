@@ -252,8 +252,7 @@ class Comparison:
 
 
 def compare(a: str, b: str, samples: Mapping[str, Samples], axis: str = "") -> Comparison:
-    """One comparison, not yet corrected. Without a shared cell the ratio is NaN. Nothing is drawn: `seed` is here for
-    callers that still have one."""
+    """One comparison, not yet corrected. Without a shared cell the ratio is NaN."""
     return comparison(a, b, pair(samples[a], samples[b]), axis=axis)
 
 
