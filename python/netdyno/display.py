@@ -28,6 +28,7 @@ class Progress:
 
     def __init__(self, cells: tuple[Cell, ...], trial_s: float, time_budget_s: float | None = None) -> None:
         self.total = self.planned = len(cells)
+        self._goes_on = False
         self.blocks = max((cell.block for cell in cells), default=0)
         self._time_budget_s = time_budget_s
         self.counts: Counter[str] = Counter()
@@ -53,17 +54,32 @@ class Progress:
     def done(self) -> int:
         return self.counts.total()
 
-    def expect(self, planned: int, total: int, blocks: int) -> None:
-        """From now on so many trials are planned, and there may be so many trials and blocks in all."""
-        self.planned, self.total, self.blocks = planned, total, blocks
+    def expect(self, planned: int, total: int, blocks: int, *, goes_on: bool = False) -> None:
+        """From now on so many trials are planned, and there may be so many trials and blocks in all. `goes_on`: others
+        come until the budget of time is used."""
+        self.planned, self.total, self.blocks, self._goes_on = planned, total, blocks, goes_on
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is planned will not be done within the budget of time, as trials are made again."""
+        budget_s = self._time_budget_s
+        return bool(self.made_again) and budget_s is not None and self._spent_s + self._planned_s > budget_s
+
+    @property
+    def _per_trial_s(self) -> float:
+        return self._spent_s / self.done if self.done else self._planned_trial_s
+
+    @property
+    def _planned_s(self) -> float:
+        return (self.planned - self.done) * self._per_trial_s
 
     def left_s(self) -> float:
         """Seconds left, at most: what the trials took so far, skips included, else the plan's figure."""
-        per_trial = self._spent_s / self.done if self.done else self._planned_trial_s
-        most_s = (self.total - self.done) * per_trial
+        most_s = (self.total - self.done) * self._per_trial_s
         if self._time_budget_s is not None:
-            most_s = min(most_s, self._time_budget_s - self._spent_s)
-        return max((self.planned - self.done) * per_trial, most_s)
+            left_s = self._time_budget_s - self._spent_s
+            most_s = left_s if self._goes_on else min(most_s, left_s)
+        return max(self._planned_s, most_s)
 
     def left_words(self) -> str:
         """ "4:05 left", or "at most 4:05 left"."""

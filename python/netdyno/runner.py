@@ -179,7 +179,9 @@ def carry_out(
     progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
     schedule = Schedule(run, cells, progress)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
-    interrupted = _run_cells(schedule, scenarios, servers, bench, canary, stored, display, progress)
+    interrupted = _run_cells(
+        schedule, scenarios, servers, bench, canary, stored, display, progress, experiment.time_limit_s
+    )
     interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
     if not interrupted:
         stored.finish(store.utc_now())
@@ -195,6 +197,7 @@ def _run_cells(
     stored: store.Store,
     display: Display,
     progress: Progress,
+    limit_s: float | None,
 ) -> int:
     """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
     dropped, because half a window is no result. At the end of a block its trials are judged by the canary."""
@@ -210,6 +213,7 @@ def _run_cells(
             judge.know(trial)
         else:
             judge.add(trial)
+    told = False
     try:
         with signals_raise():
             for cell in schedule.cells(stored.extend):
@@ -220,6 +224,9 @@ def _run_cells(
                 schedule.add(trial)
                 judge.add(trial)
                 display.trial_done(trial, progress)
+                if progress.is_late and not told:
+                    told = True
+                    display.note(late_words(progress, limit_s))
                 if schedule.is_over(cell.block):
                     judge.block_ended()
             judge.run_ended()
@@ -262,13 +269,27 @@ def announcement(
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = words.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
-    if most.blocks > least.blocks:
+    if budget_s is not None and all(scenario.precision is None for scenario in experiment.scenarios):
+        number = f"{words.plural(experiment.blocks, 'block')} and more"
+        takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
+        if experiment.time_limit_s is not None:
+            takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
+    elif most.blocks > least.blocks:
         number = f"{least.blocks} to {words.plural(most.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
     return (
         f"{experiment.name}{size}: {experiment.question} {number} of {cells} trials "
         f"({words.plural(len(servers), 'contestant')}){twice} over {words.listed(plan.links(experiment))}, "
         f"{takes} (minutes:seconds)"
+    )
+
+
+def late_words(progress: Progress, limit_s: float | None) -> str:
+    """That the machine makes the run longer than it was announced."""
+    most = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
+    return (
+        f"The machine is disturbed: {words.plural(progress.made_again, 'trial')} made again so far. What is planned "
+        f"takes about {format_clock(progress.left_s())} more{most}."
     )
 
 

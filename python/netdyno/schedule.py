@@ -175,12 +175,14 @@ class Schedule:
     def _expect(self, still_open: Sequence[Scenario]) -> None:
         """Tell the progress how far the run may go on."""
         planned, further, last = self._all_cells(), 0, max(self._cells, default=0)
-        for scenario in still_open:
+        precise = [scenario for scenario in still_open if scenario.precision is not None]
+        for scenario in precise:
             blocks = self._blocks(scenario)
             mine = sum(cell.scenario == scenario.name for cell in planned)
             further += mine // max(blocks, 1) * (most(scenario) - blocks)
-        more = max((most(scenario) - self._blocks(scenario) for scenario in still_open), default=0)
-        self._progress.expect(len(planned), len(planned) + further, last + more)
+        more = max((most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
+        goes_on = len(precise) < len(still_open)
+        self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
 
 
 def _place(one: Cell | Trial) -> tuple[int, int]:
