@@ -16,9 +16,11 @@ from netdyno.display import Progress
 from netdyno.model import Experiment, Run, Scenario, Trial
 from netdyno.plan import Cell, Kind
 
-MOST_TRIES = 12
-"""Of one cell in one block. A machine that takes a quarter of each core in bursts leaves a trial of 0.7 s alone four
-times in ten (bench/disturb.py): then twelve tries fill 998 of 1,000 cells."""
+MOST_TRIES = 40
+"""Of one cell in one block."""
+MADE_AGAIN_PER_CELL = 6
+"""Of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a trial of 0.7 s
+alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long at the most."""
 
 
 def next_block(
@@ -48,6 +50,8 @@ class Schedule:
         """By block."""
         self._left: Counter[int] = Counter()
         """Of each block, how many of its cells are still to be tried in this round."""
+        self._made_again: Counter[int] = Counter()
+        """Of each block, how many tries were more than the first."""
         self._progress = progress
         self._plan(planned)
         for trial in run.all_trials:
@@ -77,8 +81,10 @@ class Schedule:
                     return
                 yield cell
         while again := [cell for cell in cells if self._is_to_be_made_again(cell)]:
-            if self._is_past_limit():
+            room = MADE_AGAIN_PER_CELL * len(cells) - self._made_again[block]
+            if self._is_past_limit() or room <= 0:
                 return
+            again = again[:room]
             for cell in again:
                 self._again(self._last[_place(cell)])
             for cell in again:
@@ -90,6 +96,7 @@ class Schedule:
 
     def _again(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1
+        self._made_again[disturbed.block] += 1
         self._progress.again(disturbed)
 
     def add(self, trial: Trial) -> None:

@@ -59,7 +59,7 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
 ) -> None:
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1)
     run = stored(execute(fixed("echo"), tmp_path, fake_build))
-    assert max(one.attempt for one in run.trials) == schedule.MOST_TRIES
+    assert max(one.attempt for one in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
     assert {one.contestant for one in run.trials if one.block == 2} == set(NAMES)  # and the run goes on
     found = made_again.of_run(outcomes.judged(run))
     assert found.given_up == 1
