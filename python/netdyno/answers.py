@@ -498,6 +498,18 @@ def _loop_caveats(scenario: Scenario, cells: Sequence[CellFigures]) -> list[str]
     return caveats
 
 
+def lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
+    """The generator's own part of the response times: what it sends late, where it has a schedule, and what it reads
+    late."""
+    told = []
+    if scenario.scheduled and cells:
+        told.append(f"send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in cells))}")
+    received = [cell.receive_lag for cell in cells if cell.receive_lag is not None]
+    if received:
+        told.append(f"receive lag p50 at most {words.duration(max(lag.p50_ns for lag in received))}")
+    return ", ".join(told)
+
+
 def _lag_caveat(cells: Sequence[CellFigures]) -> str:
     worst = max(cells, key=lambda one: one.send_lag.p99_ns)
     lag, response = worst.send_lag, worst.response_ns.p99.value

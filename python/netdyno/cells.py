@@ -12,7 +12,7 @@ import numpy as np
 
 from netdyno import hdr, stats
 from netdyno.claims.metrics import rate_kept
-from netdyno.findings import CellFigures, Cost, Estimate, Loss, SendLag, Series, Tail
+from netdyno.findings import CellFigures, Cost, Estimate, Lag, Loss, Series, Tail
 from netdyno.model import Distribution, LoadResult, ServerObservation
 from netdyno.stats import Floats
 
@@ -43,7 +43,10 @@ def figures(
         response_ns=_tail(response, seed),
         service_ns=_tail([hdr.decode(load.latency.service_ns.histogram) for load in loads], seed),
         curve=curve(hdr.merge(response)),
-        send_lag=_send_lag([load.send_lag_ns for load in loads]),
+        send_lag=_lag([load.send_lag_ns for load in loads]),
+        receive_lag=_lag(received)
+        if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
+        else None,
         cost=_cost(trials, seed),
         kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
@@ -117,9 +120,9 @@ def _tick_lag(loads: Sequence[LoadResult]) -> float | None:
     return hdr.percentile(hdr.merge(lags), 99) if lags else None
 
 
-def _send_lag(distributions: Sequence[Distribution]) -> SendLag:
+def _lag(distributions: Sequence[Distribution]) -> Lag:
     merged = hdr.merge([hdr.decode(one.histogram) for one in distributions])
-    return SendLag(
+    return Lag(
         p50_ns=hdr.percentile(merged, 50),
         p99_ns=hdr.percentile(merged, 99),
         max_ns=float(max(one.max for one in distributions)),

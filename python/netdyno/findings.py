@@ -39,8 +39,9 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class SendLag:
-    """Actual minus intended send time: the error bar that every open-loop latency carries, in nanoseconds."""
+class Lag:
+    """The generator's own part of a latency, in nanoseconds: how late it sends (actual minus intended send time), or
+    how late it reads (its own stamp minus the kernel's arrival)."""
 
     p50_ns: float
     p99_ns: float
@@ -136,7 +137,9 @@ class CellFigures:
     """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
     kept: Estimate
     """The share of the offered rate; 1 in a closed loop."""
-    send_lag: SendLag
+    send_lag: Lag
+    receive_lag: Lag | None
+    """None where the kernel did not say when replies came."""
     cost: Cost | None
     generator_cores: Estimate
     generator_cpu_us: Estimate

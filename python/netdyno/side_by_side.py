@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from netdyno import differences, measured, stats, unsafe
+from netdyno import differences, measured, outcomes, stats, unsafe
 from netdyno.blocks import FEWEST_BLOCKS
 from netdyno.capacity.scenario import CAPACITY
 from netdyno.levels import level_key, level_label
@@ -64,7 +64,7 @@ class SideBySide:
 
 def side_by_side(first: Run, second: Run) -> SideBySide:
     """Cells are the same where scenario, contestant, levels and metric are. Who is unsafe or not ranked is left out."""
-    sides = [_cells(unsafe.without(run)) for run in (first, second)]
+    sides = [_cells(unsafe.without(outcomes.judged(run))) for run in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     return SideBySide(
         first=first.run_id,

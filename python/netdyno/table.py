@@ -179,8 +179,8 @@ def _scores_explained(one: ScenarioFindings) -> str:
     notes = [f"figures at {one.heaviest.label}, ranks over all loads"] if len(one.levels) > 1 else []
     if one.may_lose:
         notes.append(_loss_explained(one))
-    if one.scenario.scheduled and one.cells:
-        notes.append(f"send lag p99 at most {words.duration(max(cell.send_lag.p99_ns for cell in one.cells))}")
+    if lags := answers.lags(one.scenario, one.cells):
+        notes.append(lags)
     return "; ".join(notes)
 
 

@@ -22,7 +22,7 @@ REHEARSAL_S = 0.1
 kernel's in reach, and takes microseconds where the first would take milliseconds."""
 
 
-LOOK_EVERY_S = 0.15
+LOOK_EVERY_S = 0.1
 """How often the cores are read within the window, to end a trial early that is to be made again anyway."""
 
 IsLost = Callable[[MachineObservation], bool]

@@ -281,6 +281,7 @@ def _figures(findings: ScenarioFindings) -> Table:
         "service p50",
         "service p99",
         *(("send lag p50", "send lag p99", "send lag max") if scheduled else ()),
+        *("receive lag p50", "receive lag p99"),
         "CPU user per message",
         "CPU kernel per message",
         "switches voluntary per message",
@@ -309,6 +310,8 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
     row += [with_interval(one, words.duration) for one in (service.p50, service.p99)]
     if scheduled:
         row += [words.duration(one) for one in (lag.p50_ns, lag.p99_ns, lag.max_ns)]
+    read = cell.receive_lag
+    row += [words.DASH] * 2 if read is None else [words.duration(one) for one in (read.p50_ns, read.p99_ns)]
     if cost is None:
         row += [words.DASH] * 7
     else:
