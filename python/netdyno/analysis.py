@@ -232,7 +232,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     )
     answer = answers.answer(ground)
     if capacities is not None and capacities.sentence:
-        answer = replace(answer, sentence=capacities.sentence)
+        answer = replace(answer, short=capacities.sentence, rest="")
     constant = timers.notes(standings, figures, levels, scenario)
     behind = work.rows(run, scenario, _first_ranked(standings, names))
     unsteady = _unsteady(run, scenario)
@@ -240,6 +240,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         scenario=scenario,
         verdict=answer.verdict,
         headline=answer.headline,
+        short=answer.short,
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(

@@ -67,9 +67,16 @@ WHAT_HOLDS = (
 
 @dataclass(frozen=True)
 class Answer:
+    """`short` says which to take, `rest` what the others cost and who is ranked apart."""
+
     verdict: Verdict
     headline: str
-    sentence: str
+    short: str
+    rest: str = ""
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.short}{self.rest}"
 
 
 def better(scenario: Scenario) -> Better:
@@ -143,11 +150,11 @@ def answer(ground: Ground) -> Answer:
     """The verdict on one scenario: on those that did it without a fault, or on all where nobody did."""
     if not ground.standings:
         nothing = "No trial of this workload was valid, so there is no answer."
-        return Answer("no_data", "No valid trial", nothing + fault_words.sentence(ground.faulty))
+        return Answer("no_data", "No valid trial", nothing, fault_words.sentence(ground.faulty))
     speech = Speech(ground)
     found = _verdict(speech)
     apart = loss_words.apart(ground.standings, ground.loss_bound) + fault_words.sentence(ground.faulty)
-    return replace(found, sentence=found.sentence + apart)
+    return replace(found, rest=found.rest + apart)
 
 
 class Speech:
@@ -198,12 +205,12 @@ def _verdict(speech: Speech) -> Answer:
         return Answer("not_enough_blocks", "Not enough blocks", apart)
     front = front_runners(standings, family, better(speech.scenario))
     if len(front) == 1:
-        return Answer("winner", speech.says[leader], _winner(speech))
+        return Answer("winner", speech.says[leader], _winner(speech), _elsewhere(speech, [leader]))
     undecided = [name for name in front[1:] if _undecided_between(leader, name, family)]
     tied = [name for name in front if name not in undecided]
     if len(tied) == 1:
         return Answer("not_enough_blocks", "Not enough blocks", _undecided(speech, front))
-    return Answer("tie", f"Tie: {speech.listed(tied)}", _tie(speech, tied, undecided))
+    return Answer("tie", f"Tie: {speech.listed(tied)}", *_tie(speech, tied, undecided))
 
 
 def _undecided_between(first: str, second: str, family: Sequence[Comparison]) -> bool:
@@ -246,17 +253,19 @@ def _winner(speech: Speech) -> str:
     start = f"Take {speech.says[leader]}: it has {speech.superlative()}"
     one = against(leader, second, speech.family)
     seen = f", {_gap(speech, one)}, the next ({_interval(one)})" if one else ""
-    return f"{start}{seen}.{_elsewhere(speech, [leader])}"
+    return f"{start}{seen}."
 
 
-def _tie(speech: Speech, tied: Sequence[str], undecided: Sequence[str]) -> str:
+def _tie(speech: Speech, tied: Sequence[str], undecided: Sequence[str]) -> tuple[str, str]:
+    """Which to take, and the rest of it."""
     taken = _undominated(speech, tied)
-    rest = f" For {speech.listed(undecided)} there are too few blocks to say." if undecided else ""
+    too_few = f" For {speech.listed(undecided)} there are too few blocks to say." if undecided else ""
+    rest = f"{_elsewhere(speech, taken)}{too_few}"
     alike = f"{speech.listed(tied)} cannot be told apart in {speech.subject()}"
     if len(taken) == len(tied):
-        return f"{alike}; take any of them.{_elsewhere(speech, taken)}{rest}"
+        return f"{alike}; take any of them.", rest
     why = "nobody of these beats it on another axis" if len(taken) == 1 else "they are not beaten on the other axes"
-    return f"{alike}. Take {_any_of(speech, taken)}: {why}.{_elsewhere(speech, taken)}{rest}"
+    return f"{alike}. Take {_any_of(speech, taken)}: {why}.", rest
 
 
 def _any_of(speech: Speech, names: Sequence[str]) -> str:

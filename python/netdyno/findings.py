@@ -459,6 +459,8 @@ class ScenarioFindings:
     scenario: Scenario
     verdict: Verdict
     headline: str
+    short: str
+    """Which to take: the sentence without what the others cost and who is ranked apart."""
     sentence: str
     evidence: tuple[str, ...]
     caveats: tuple[str, ...]
