@@ -117,7 +117,7 @@ def _mean(values: Sequence[float], relative: bool) -> float:
     return statistics.geometric_mean(values) if relative else statistics.fmean(values)
 
 
-# --- the paragraph -----------------------------------------------------------------------------------------------
+# --- in words ----------------------------------------------------------------------------------------------------
 
 
 def _why(scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], figures: Figures, work: Sequence[Work]) -> Why:
@@ -133,13 +133,21 @@ def _why(scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], figures: Fi
             Difference(one.counter, one.worse, one.better, one.relative, one.comparison) for one in passed
         ),
         considered=tuple(one.counter for one in tested),
-        text=f"{head}{_told(clauses, tested)}{_traced(pair, work)}",
+        text=f"{head}. {_beside(pair, tested, figures)}{_traced(pair, work)}".rstrip(),
         short=f"{head}{_told(clauses[:SHOWN_IN_SHORT], tested)}",
     )
 
 
 def _told(clauses: Sequence[str], tested: Sequence[_Tested]) -> str:
     return f": it {'; it '.join(clauses)}." if clauses else f". {_nothing(tested)}"
+
+
+def _beside(pair: _Pair, tested: Sequence[_Tested], figures: Figures) -> str:
+    """What a table of the counters does not show: why it is empty, or whose the CPU time is."""
+    passed = [one.counter for one in tested if one.comparison.different]
+    if not passed:
+        return _nothing(tested)
+    return f"Of its CPU time {_in_kernel(pair, figures)}." if "cpu" in passed else ""
 
 
 def _nothing(tested: Sequence[_Tested]) -> str:
@@ -159,23 +167,30 @@ def _clause(one: _Tested, figures: Figures) -> str:
     """What the one does more or less than the other, with the effect and its interval."""
     counter = counters.COUNTERS[one.counter]
     says = counter.says.format(counter.speak(one.worse), counter.speak(one.better))
-    kernel = f"; {_in_kernel(one.pair, figures)}" if one.counter == "cpu" else ""
-    return f"{says} ({_effect(one, counter)}{kernel})"
+    kernel = f"; of it {_in_kernel(one.pair, figures)}" if one.counter == "cpu" else ""
+    return f"{says} ({_effect(one)}{kernel})"
 
 
-def _effect(one: _Tested, counter: Counter) -> str:
-    interval = one.comparison.interval
-
-    def speak(effect: float) -> str:
-        return _multiple(effect) if one.relative else _signed(effect, counter)
-
-    change = speak(one.comparison.ratio)
-    return change if interval is None else f"{change} [{speak(interval.low)} to {speak(interval.high)}]"
+def _effect(one: _Tested) -> str:
+    interval = effect_interval(one.counter, one.comparison, relative=one.relative)
+    change = effect(one.counter, one.comparison.ratio, relative=one.relative)
+    return f"{change} [{interval}]" if interval else change
 
 
-def _multiple(ratio: float) -> str:
-    """As a change, but below a half as what is left: "−100%" would be nothing at all."""
-    return words.percent_change(ratio) if ratio >= SMALL_RATIO else f"{words.TIMES}{words.three_digits(ratio)}"
+def effect(counter: str, value: float, *, relative: bool) -> str:
+    """How far one is from the other in a counter: "+12%", "×2.4", or a difference with its unit. Below a half it is
+    what is left, for "−100%" would be nothing at all."""
+    if not relative:
+        return _signed(value, counters.COUNTERS[counter])
+    return words.percent_change(value) if value >= SMALL_RATIO else f"{words.TIMES}{words.three_digits(value)}"
+
+
+def effect_interval(counter: str, comparison: Comparison, *, relative: bool) -> str:
+    """ "+8% to +15%"; nothing where there is none."""
+    if comparison.interval is None:
+        return ""
+    low, high = (effect(counter, end, relative=relative) for end in (comparison.interval.low, comparison.interval.high))
+    return f"{low} to {high}"
 
 
 def _signed(value: float, counter: Counter) -> str:
@@ -190,7 +205,7 @@ def _in_kernel(pair: _Pair, figures: Figures) -> str:
         whole, kernel = (sum(figures[counter].get(name, {}).values()) for counter in ("cpu", SYSTEM))
         return words.share(kernel / whole) if whole else words.DASH
 
-    return f"{share(pair.worse)} of it in the kernel against {share(pair.better)}"
+    return f"{share(pair.worse)} was in the kernel against {share(pair.better)}"
 
 
 def _traced(pair: _Pair, work: Sequence[Work]) -> str:

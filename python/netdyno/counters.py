@@ -1,5 +1,5 @@
-"""What was counted of a server in its measured window, per message: a closed list, for the table of work and for the
-paragraphs of why. Pure functions."""
+"""What was counted of a server in its measured window, per message: a closed list, for the table of work and for
+what goes along with a ranking. Pure functions."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ Figure = Callable[[Trial, LoadResult], float | None]
 @dataclass(frozen=True)
 class Counter:
     """A figure of one trial. `says` is the end of a sentence about a contestant, with the figures of it and of another
-    for {} and {}, each in the words of `speak`."""
+    for {} and {}, each in the words of `speak`; `title` heads it in a table."""
 
     of: Figure
     says: str = ""
     speak: Callable[[float], str] = words.three_digits
+    title: str = ""
 
 
 def _per_message(amount: Figure, messages: int = 1) -> Figure:
@@ -80,21 +81,35 @@ CPU = Counter(
     _server(lambda server: 1e9 * (server.cpu_user_s + server.cpu_system_s)),
     "needs {} of server CPU a message against {}",
     words.duration,
+    "server CPU per message",
 )
 SOFTIRQ = Counter(
-    _per_message(_softirq), "has the kernel in softirqs on its cores for {} a message against {}", words.duration
+    _per_message(_softirq),
+    "has the kernel in softirqs on its cores for {} a message against {}",
+    words.duration,
+    "softirqs on its cores per message",
 )
 VOLUNTARY = Counter(
-    _server(lambda server: server.voluntary_switches), "gives up its core {} times a message against {}"
+    _server(lambda server: server.voluntary_switches),
+    "gives up its core {} times a message against {}",
+    title="voluntary switches per message",
 )
 INVOLUNTARY = Counter(
     _server(lambda server: server.involuntary_switches, messages=1000),
     "is taken off its core {} times in 1,000 messages against {}",
+    title="involuntary switches per 1,000 messages",
 )
 WAIT = Counter(
-    _server(lambda server: 1e9 * server.run_queue_wait_s), "waits {} a message for a core against {}", words.duration
+    _server(lambda server: 1e9 * server.run_queue_wait_s),
+    "waits {} a message for a core against {}",
+    words.duration,
+    "wait for a core per message",
 )
-PACKETS = Counter(_per_message(_packets), "takes {} segments or datagrams a message against {}")
+PACKETS = Counter(
+    _per_message(_packets),
+    "takes {} segments or datagrams a message against {}",
+    title="segments and datagrams per message",
+)
 
 COUNTERS: Mapping[str, Counter] = {
     "cpu": CPU,
@@ -104,18 +119,25 @@ COUNTERS: Mapping[str, Counter] = {
     "run-queue": WAIT,
     "packets": PACKETS,
     "delayed-acks": Counter(
-        _kernel("DelayedACKs", messages=1000), "goes with {} delayed ACKs in 1,000 messages against {}"
+        _kernel("DelayedACKs", messages=1000),
+        "goes with {} delayed ACKs in 1,000 messages against {}",
+        title="delayed ACKs per 1,000 messages",
     ),
     "retransmits": Counter(
-        _kernel("RetransSegs", messages=1000), "goes with {} segments sent again in 1,000 messages against {}"
+        _kernel("RetransSegs", messages=1000),
+        "goes with {} segments sent again in 1,000 messages against {}",
+        title="segments sent again per 1,000 messages",
     ),
     "timeouts": Counter(
-        _kernel("TCPTimeouts", messages=1000), "goes with {} timeouts of TCP in 1,000 messages against {}"
+        _kernel("TCPTimeouts", messages=1000),
+        "goes with {} timeouts of TCP in 1,000 messages against {}",
+        title="timeouts of TCP per 1,000 messages",
     ),
     "no-room": Counter(
         _kernel("UdpRcvbufErrors", messages=1000),
         "goes with {} datagrams that found no room in a socket in 1,000 messages against {}",
+        title="datagrams without room in a socket per 1,000 messages",
     ),
 }
-"""What may stand in a paragraph of why, in its order. The kernel's counters are those of the network namespace: over
-the loopback, of everybody in it."""
+"""What may be told to go along with a ranking, in its order. The kernel's counters are those of the network namespace:
+over the loopback, of everybody in it."""

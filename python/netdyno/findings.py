@@ -441,7 +441,7 @@ class Difference:
 class Why:
     """What goes along with one contestant's being proven different from a higher one: the counters that tell the two
     apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher. `text` says
-    all of it, `short` the first of it."""
+    who is compared and what stands beside the counters, `short` the first of them for a single line."""
 
     worse: str
     better: str

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from made_claims import claims_run
-from made_run import EPOLL, FOLLY, MEASURED, REUSEPORT, UDP, made_run, messages_run, paired_run, unsafe_run
+from made_run import (
+    EPOLL,
+    FOLLY,
+    MEASURED,
+    REUSEPORT,
+    UDP,
+    made_run,
+    messages_run,
+    paired_run,
+    troubled_run,
+    unsafe_run,
+)
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 from watched import (
@@ -24,7 +36,7 @@ from watched import (
     opened,
 )
 
-from netdyno import report, words
+from netdyno import answers, report, words
 from netdyno.analysis import analyse
 
 
@@ -71,7 +83,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
     for one in analyse(made_run()).scenarios:
         card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))
         sentence = card.locator(".sentence")
-        assert re.sub(r"\s+", " ", sentence.inner_text()) == one.sentence
+        assert re.sub(r"\s+", " ", sentence.inner_text()) == one.short
         box = sentence.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= WIDE[1]
@@ -80,6 +92,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
 def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
     for number, one in enumerate(analyse(made_run()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
+        assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == one.sentence
         told = [figure.get_attribute("aria-label") or "" for figure in section.locator("figure svg").all()]
         assert len(told) >= 7
         assert all(EPOLL in text for text in told)
@@ -294,7 +307,7 @@ def test_a_report_of_losses_fits_a_phone(browser: Browser, lossy_file: Path) -> 
 
 
 def test_over_streams_nothing_is_ringed_and_no_loss_is_told(light: Watched) -> None:
-    assert light.page.locator(".ring, .lost, .apart").count() == 0
+    assert light.page.locator(".ring, .lost").count() == 0
     assert "Messages lost" not in light.page.locator("main").inner_text()
 
 
@@ -465,3 +478,152 @@ def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -
            .map(e => e.outerHTML.slice(0, 80))"""
     )
     assert stuck == []
+
+
+# --- the scoreboard ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def troubled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("troubled") / "report.html"
+    report.write(troubled_run(), path)
+    return path
+
+
+@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")])
+def troubled(request: pytest.FixtureRequest, browser: Browser, troubled_file: Path) -> Iterator[Watched]:
+    size, scheme = request.param
+    yield from opened(browser, troubled_file, size, scheme)
+
+
+def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watched) -> None:
+    """On a phone the same table is laid out by contestant; to a screen reader it stays a table."""
+    found = analyse(troubled_run()).scenarios
+    for number, one in enumerate(found, 1):
+        for table in (
+            troubled.page.locator(".card").nth(number - 1).get_by_role("table"),
+            troubled.page.locator(f"#s{number}").get_by_role("table").first,
+        ):
+            assert table.get_by_role("columnheader").count() == 1 + len(one.axes)
+            names = [" ".join(name.inner_text().split()) for name in table.locator("th[scope=row]").all()]
+            assert names[: len(one.standings)] == [standing.contestant for standing in one.standings]
+            first = table.get_by_role("row").nth(1)
+            assert first.get_by_role("rowheader").count() == 1
+            assert first.get_by_role("cell").count() == len(one.axes)
+            box = table.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= troubled.page.evaluate("innerWidth")
+    widths = troubled.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+    assert widths[0] <= widths[1]
+    assert troubled.complaints == []
+
+
+def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watched) -> None:
+    troubled.page.evaluate("document.querySelectorAll('.scores .unseen').forEach(e => e.remove())")
+    overlaps = troubled.page.evaluate(
+        """[...document.querySelectorAll('.scores tbody tr')].flatMap(row => {
+             const boxes = [...row.children].map(cell => {
+               const range = document.createRange();
+               range.selectNodeContents(cell);
+               const { left, right, top, bottom } = range.getBoundingClientRect();
+               return { left, right, top, bottom, text: cell.textContent.trim() };
+             });
+             const beside = (a, b) => a.left >= b.right - 1 || b.left >= a.right - 1;
+             const below = (a, b) => a.top >= b.bottom - 4 || b.top >= a.bottom - 4;
+             return boxes.flatMap((a, i) => boxes.slice(i + 1)
+               .filter(b => !beside(a, b) && !below(a, b)).map(b => [a.text, b.text]));
+           })"""
+    )
+    assert overlaps == []
+
+
+def test_bounds_ranks_and_the_best_are_said_in_words_and_seen(troubled: Watched) -> None:
+    card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="http", exact=True))
+    cells = card.locator("tbody tr").first.locator("td")
+    said = [re.sub(r"\s+", " ", text) for text in cells.evaluate_all(SPOKEN)]
+    assert re.fullmatch(r"at least [\d.]+k/s, rank 1, shared", said[0])
+    assert re.fullmatch(r"at most [\d.]+ ms, rank 1, shared", said[1])
+    assert re.fullmatch(r"[\d.]+ µs, rank 1, shared", said[3])
+    assert cells.nth(0).locator("sup").inner_text() == "1="
+    assert cells.nth(0).locator(".bound").inner_text().strip() == "≥"
+    ranks = {
+        cell.locator("sup").inner_text().rstrip("="): "best" in (cell.get_attribute("class") or "")
+        for cell in card.locator("td:first-of-type").all()
+    }
+    assert ranks.pop("1")
+    assert ranks
+    assert not any(ranks.values())
+    best, paper = cells.nth(0), colour_of(troubled.page, "--raised")
+    assert contrast(best.evaluate("e => getComputedStyle(e).color"), paper) >= LEAST_CONTRAST_OF_TEXT
+    assert int(best.evaluate("e => getComputedStyle(e).fontWeight")) >= 600
+
+
+SPOKEN = """cells => cells.map(cell => { const copy = cell.cloneNode(true);
+            copy.querySelectorAll('[aria-hidden=true]').forEach(e => e.remove()); return copy.textContent.trim(); })"""
+"""What a screen reader has of elements."""
+
+
+def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
+    card = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="echo", exact=True))
+    rows = [" ".join(row.inner_text().split()) for row in card.locator("tbody tr").all()]
+    place = next(number for number, row in enumerate(rows) if "SIGSEGV" in row)
+    assert rows[place].startswith("Ranked apart: ended by itself in 2 of 18 trials: signal SIGSEGV")
+    assert rows[place + 1].startswith("threads-global-lock")
+    open_loop = troubled.page.locator(".card", has=troubled.page.get_by_role("heading", name="rpc-open", exact=True))
+    assert "No valid trial: ended by itself in 18 of 18 trials: signal SIGSEGV" in open_loop.inner_text()
+    assert troubled.page.locator(".ring").count() == 0  # that is the mark of losses
+
+
+# --- what goes along, comparisons, the machine -------------------------------------------------------------------
+
+
+def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(wide: Watched) -> None:
+    one = analyse(made_run()).scenarios[0]
+    tables = wide.page.locator("#s1 .along")
+    assert tables.count() == len(one.whys)
+    for number, why in enumerate(one.whys):
+        text = tables.nth(number).locator("p").first.inner_text()
+        assert text.startswith(f"{why.worse} against {why.better} (throughput ")
+        assert len(text) < 200
+        rows = tables.nth(number).locator("tbody tr")
+        assert rows.count() == len(why.differences)
+        bars = [bar.bounding_box() for bar in tables.nth(number).locator("rect").all()]
+        lengths = [bar["width"] for bar in bars if bar]
+        ratios = [abs(math.log(difference.comparison.ratio)) for difference in why.differences]
+        assert [sorted(lengths).index(length) for length in lengths] == [
+            sorted(ratios).index(ratio) for ratio in ratios
+        ]
+        assert all(length > 1 for length in lengths)
+
+
+def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None:
+    open_all_details(light.page)
+    one = analyse(made_run()).scenarios[0]
+    table = light.page.get_by_role("region", name="Comparisons of echo")
+    assert table.locator("thead th").all_inner_texts() == [
+        *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "told apart")
+    ]
+    rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
+    assert len(rows) == sum(len(axis.comparisons) for axis in one.axes)
+    assert list(dict.fromkeys(row[0] for row in rows)) == ["throughput", "p50", "p99", "CPU", "memory"]
+
+
+def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(troubled: Watched) -> None:
+    counts = analyse(troubled_run()).counts
+    told = troubled.page.locator(".sure").inner_text()
+    assert f"{counts.struck_out} struck out, {counts.faulty} faulty" in told
+    troubled.page.get_by_role("link", name=f"{counts.made_again} made again").click()
+    section = troubled.page.locator("#machine")
+    assert "no figure decides that" in section.inner_text()
+    by_contestant = troubled.page.get_by_role("region", name="Trials made again by contestant")
+    assert "asio-callbacks 4" in " ".join(by_contestant.inner_text().split())
+    by_cause = troubled.page.get_by_role("region", name="Trials made again by cause")
+    assert "steal 16" in " ".join(by_cause.inner_text().split())
+
+
+def test_the_page_promises_what_holds_and_nothing_of_methods_that_are_gone(light: Watched) -> None:
+    assert answers.WHAT_HOLDS in re.sub(r"\s+", " ", light.page.locator(".sure").inner_text())
+    text = light.page.locator("body").inner_text()
+    for gone in ("Holm", "sign-flip", "at most 5%", "pairs"):
+        assert gone not in text

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netdyno import loss_words, words
+from netdyno import answers, loss_words, words
 from netdyno.analysis import analyse
 from netdyno.claims import verdict_words
 from netdyno.findings import Analysis, TrialNote
@@ -65,6 +65,10 @@ def html(analysis: Analysis) -> str:
         charts=[charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
         control=control.view(analysis.control),
         machine=machine.view(analysis.canary),
+        again=machine.again(analysis.made_again),
+        audits=views.audits(analysis.audits),
+        what_holds=answers.WHAT_HOLDS,
+        status_words=answers.STATUS_WORDS,
         mark_sign=loss_words.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),

@@ -1,4 +1,5 @@
-"""The machine over the run, as its canary saw it: three panels over time, the same per block as a table, and sentences.
+"""The machine over the run: what it disturbed, and how its canary saw it in three panels over time, the same per block
+as a table, and in sentences.
 
 A run of thousands of trials is drawn as a band around its median, so that the section stays small."""
 
@@ -13,9 +14,10 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno import words
+from netdyno import made_again_words, words
 from netdyno.canary_audit import FACTOR
 from netdyno.canary_findings import Beside, MachineOverTime, Range, by_block, sentences
+from netdyno.findings import MadeAgain
 from netdyno.report import theme
 from netdyno.report.drawing import Panel, dots, finish, panel, short_number
 from netdyno.report.tables import Table
@@ -52,6 +54,28 @@ class MachineView:
     panels: tuple[Panel, ...]
     table: Table
     trials: int
+
+
+@dataclass(frozen=True)
+class AgainView:
+    """Trials that were made again because the machine was disturbed, or were disturbed and stayed so."""
+
+    sentence: str
+    by_contestant: Table
+    by_cause: Table
+
+
+def again(found: MadeAgain) -> AgainView | None:
+    """None where the machine disturbed no trial."""
+    if not found.causes:
+        return None
+    whose = ((name, str(tries), str(cells)) for name, (tries, cells) in found.by_contestant.items())
+    causes = ((name.replace("_", " "), str(count)) for name, count in found.causes.items())
+    return AgainView(
+        sentence=made_again_words.sentence(found),
+        by_contestant=Table(("contestant", "made again", "cells"), tuple(whose)),
+        by_cause=Table(("cause", "tries"), tuple(causes)),
+    )
 
 
 def view(found: MachineOverTime | None) -> MachineView | None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno import answers, codesize, endings, loss_words, table, unsafe, words
+from netdyno import answers, codesize, endings, loss_words, outcomes, table, unsafe, words
 from netdyno.claims import verdict_words
 from netdyno.claims.verdicts import Check, Judged
-from netdyno.findings import CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
+from netdyno.findings import AuditTally, CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
 from netdyno.model import About
-from netdyno.report import panels
+from netdyno.report import along, panels, scoreboard
 from netdyno.report import work as behind
 from netdyno.report.drawing import Panel
 from netdyno.report.panels import Looks
+from netdyno.report.scale import RatioScale, Tick
 from netdyno.report.tables import Table
 from netdyno.stats import Comparison
 
@@ -25,8 +26,6 @@ VERDICT_WORDS = {
     "unopposed": "Nothing to compare",
     "no_data": "No valid trial",
 }
-FOREST_MARGIN = 0.06
-ROUND_RATIOS = (0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10)
 
 
 @dataclass(frozen=True)
@@ -47,18 +46,11 @@ class Rank:
     value: str
     change: str
     interval: str
-    p: str
     blocks: int | None
     mark: Mark | None
     missing: int
     loss: str
-    apart: bool
-
-
-@dataclass(frozen=True)
-class Tick:
-    at: float
-    label: str
+    lossy: bool
 
 
 @dataclass(frozen=True)
@@ -69,6 +61,7 @@ class ScenarioView:
     metric: str
     load: str
     certainty: str
+    scores: scoreboard.Scoreboard | None
     ranks: tuple[Rank, ...]
     ticks: tuple[Tick, ...]
     leader_at: float
@@ -77,13 +70,14 @@ class ScenarioView:
     costs: tuple[Panel, ...]
     figures: Table
     comparisons: Table
+    along: along.AlongView | None
     pairs: Table | None
     lag: str
     undrawn_curves: int
     undrawn_sweeps: int
     loss_bound: str
-    first_apart: str
-    """The first of those that are ranked apart, where others are ranked before them; else nothing."""
+    apart: Mapping[str, str]
+    """Why the ranking goes on apart, by the first of those who are."""
     marked: bool
     trials: Table | None
     unsafe: Table | None
@@ -94,7 +88,7 @@ class ScenarioView:
 
 def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     name = f"s{number}"
-    scale = Scale(findings.standings)
+    scale = _scale(findings.standings)
     lag = panels.send_lag(findings)
     curves = tuple(panels.curves(findings, looks, name)) if findings.cells else ()
     drawn = {one.contestant: looks[one.contestant] for one in findings.standings}
@@ -105,6 +99,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         metric=answers.METRIC_NAMES[findings.scenario.metric],
         load=answers.load_words(findings.scenario),
         certainty=_certainty(findings),
+        scores=scoreboard.view(findings),
         ranks=tuple(_rank(findings, standing, scale) for standing in findings.standings),
         ticks=scale.ticks(),
         leader_at=scale.at(1.0),
@@ -112,13 +107,14 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         curves=curves,
         costs=tuple(panels.costs(findings, drawn, name)) if findings.cells else (),
         figures=_figures(findings),
-        comparisons=_comparisons(findings.comparisons),
+        comparisons=_comparisons(findings),
+        along=along.view(findings),
         pairs=_pairs(findings) if findings.pairs else None,
         lag=words.duration(lag) if lag is not None else "",
         undrawn_sweeps=max(0, len(panels.measured_sweeps(findings)) - panels.MOST_SWEEPS),
         undrawn_curves=len({cell.level for cell in findings.cells}) - len(curves),
         loss_bound=words.share(findings.loss_bound),
-        first_apart=_first_apart(findings.standings),
+        apart=_apart(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_trials(findings) if findings.may_lose else None,
         unsafe=Table(unsafe.HEADINGS, tuple(map(unsafe.row, findings.unsafe))) if findings.unsafe else None,
@@ -129,36 +125,33 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
 
 
 def _verdict(findings: ScenarioFindings) -> str:
-    """A word for the answer; one who leads only among those that lost messages is never a plain winner."""
+    """A word for the answer; one who leads only among those that lost messages, or failed, is never a plain winner."""
     if findings.capacity is not None and findings.capacity.sentence:
         return "Capacity"
     word = VERDICT_WORDS[findings.verdict]
-    lossy = bool(findings.standings) and findings.standings[0].lossy
-    return f"{word}, with loss" if lossy else word
+    kind = findings.standings[0].kind if findings.standings else 0
+    return f"{word}{('', ', with loss', ', with faults')[kind]}"
 
 
-def _first_apart(standings: Sequence[Standing]) -> str:
-    apart = [one.contestant for one in standings if one.lossy]
-    return apart[0] if apart and len(apart) < len(standings) else ""
+def _apart(findings: ScenarioFindings) -> dict[str, str]:
+    """Where a kind begins that others are ranked before."""
+    firsts = {one.kind: one.contestant for one in reversed(findings.standings)}
+    lossy = (
+        f"they lost more than {words.share(findings.loss_bound)} of their messages in some trial, and a latency "
+        "without the messages that never came says too little"
+    )
+    reasons = ("", lossy, "they did something wrong in some trial, and each figure is of the others only")
+    return {name: reasons[kind] for kind, name in firsts.items() if kind > min(firsts)}
 
 
 def _certainty(findings: ScenarioFindings) -> str:
     """How much stands behind the answer, in one line."""
     if not findings.comparisons:
         return ""
-    pairs, blocks = (
-        f"{low}" if low == high else f"{low} to {high}"
-        for low, high in (
-            _range([one.pairs for one in findings.comparisons]),
-            _range([one.blocks for one in findings.comparisons]),
-        )
-    )
+    shared = [one.blocks for one in findings.comparisons]
+    blocks = f"{max(shared)}" if min(shared) == max(shared) else f"{min(shared)} to {max(shared)}"
     drift = f"the machine's own speed drifted {findings.drift:.2f}-fold between blocks"
-    return f"{pairs} pairs in {blocks} blocks; {drift}"
-
-
-def _range(values: Sequence[int]) -> tuple[int, int]:
-    return min(values), max(values)
+    return f"Over {blocks} shared blocks; {drift}"
 
 
 # --- claims ------------------------------------------------------------------------------------------------------
@@ -202,54 +195,39 @@ def _check_row(one: Check) -> tuple[str, ...]:
 # --- ranking and forest plot -------------------------------------------------------------------------------------
 
 
-class Scale:
-    """Ratios to the leader on a logarithmic axis, from the least to the greatest end of any interval."""
-
-    def __init__(self, standings: Sequence[Standing]) -> None:
-        ratios = [1.0]
-        for one in standings:
-            if one.relative is not None:
-                interval = one.relative.interval
-                ratios += [one.relative.value] if interval is None else [interval.low, interval.high]
-        # Never closer than 5%: a tie of half a percent must not fill the picture.
-        self._low, self._high = math.log(min(*ratios, 1 / 1.025)), math.log(max(*ratios, 1.025))
-
-    def at(self, ratio: float) -> float:
-        inner = (math.log(ratio) - self._low) / (self._high - self._low)
-        return round(100 * (FOREST_MARGIN + inner * (1 - 2 * FOREST_MARGIN)), 2)
-
-    def ticks(self) -> tuple[Tick, ...]:
-        """The leader and a few round ratios inside the range, none on top of another."""
-        chosen = [Tick(self.at(1.0), "1")]
-        for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
-            place = self.at(ratio)
-            if 4 <= place <= 96 and all(abs(place - tick.at) >= 18 for tick in chosen):
-                chosen.append(Tick(place, f"{ratio:g}"))
-        return tuple(sorted(chosen, key=lambda tick: tick.at))
-
-    def mark(self, estimate: Estimate | None) -> Mark | None:
-        if estimate is None:
-            return None
-        interval = estimate.interval
-        low, high = (None, None) if interval is None else (self.at(interval.low), self.at(interval.high))
-        return Mark(self.at(estimate.value), low, high)
+def _scale(standings: Sequence[Standing]) -> RatioScale:
+    """Of ratios to the leader, from the least to the greatest end of any interval."""
+    ratios: list[float] = []
+    for one in standings:
+        if one.relative is not None:
+            interval = one.relative.interval
+            ratios += [one.relative.value, *((interval.low, interval.high) if interval else ())]
+    return RatioScale(ratios)
 
 
-def _rank(findings: ScenarioFindings, standing: Standing, scale: Scale) -> Rank:
+def _mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
+    if estimate is None:
+        return None
+    interval = estimate.interval
+    low, high = (None, None) if interval is None else (scale.at(interval.low), scale.at(interval.high))
+    return Mark(scale.at(estimate.value), low, high)
+
+
+def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
     relative, one = standing.relative, standing.against_leader
     leads = standing.contestant == next(one for one in findings.standings if one.kind == standing.kind).contestant
     return Rank(
         rank=table.rank(findings, standing),
         contestant=standing.contestant,
-        value=f"{standing.bound}{answers.value(findings.scenario, standing.value)}",
+        value=f"{standing.bound if math.isfinite(standing.value) else ''}"
+        f"{answers.value(findings.scenario, standing.value)}",
         change=table.to_first(standing),
         interval=words.change_interval(relative.interval) if relative and relative.interval else "",
-        p=words.p_value(one.p_corrected).removeprefix("p = ").removeprefix("p ") if one else "",
         blocks=one.blocks if one else None,
-        mark=scale.mark(Estimate(1.0, None, ()) if leads else relative),
+        mark=_mark(scale, Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,
         loss=words.share(standing.loss or 0.0) if findings.may_lose else "",
-        apart=standing.apart,
+        lossy=standing.lossy,
     )
 
 
@@ -377,6 +355,25 @@ def _pairs(findings: ScenarioFindings) -> Table:
     return Table(("server", *clients), tuple(rows))
 
 
+CONSEQUENCES = {
+    "server": "a fault: ranked apart",
+    "instrument": "the figures are bounds, for all alike",
+    "machine": "made again",
+    "note": "told, nothing else",
+}
+"""By the kind of an audit (docs/adr/audit-kinds.md)."""
+
+
+def audits(tallies: Sequence[AuditTally]) -> Table:
+    """What each is about, and what follows where it fails."""
+    rows = (
+        (one.name.replace("_", " "), kind, CONSEQUENCES[kind], str(one.passed), str(one.failed))
+        for one in tallies
+        for kind in (outcomes.kind(one.name),)
+    )
+    return Table(("audit", "of the", "where it fails", "trials passed", "trials failed"), tuple(rows))
+
+
 def code(about: Sequence[About]) -> Table:
     """How much code each contestant is, by itself and with its family; what is shared last."""
     headings = (
@@ -402,15 +399,31 @@ def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
     return (*who, *(words.DASH if figure is None else f"{figure:,}" for figure in figures))
 
 
-def _comparisons(family: Sequence[Comparison]) -> Table:
-    headings = ("first", "second", "first / second", "95% interval", "blocks", "p", "p corrected", "told apart")
-    return Table(headings, tuple(comparison_row(one) for one in sorted(family, key=lambda one: one.p_corrected)))
+def _comparisons(findings: ScenarioFindings) -> Table:
+    """Of every axis, those that are told apart first."""
+    families = {answers.AXIS_WORDS[axis.metric]: axis.comparisons for axis in findings.axes} or {
+        findings.scenario.metric: findings.comparisons
+    }
+    headings = ("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "told apart")
+    rows = (
+        (axis, one.a, one.b, words.three_digits(one.ratio), _ends(one), str(one.blocks), _told_apart(one))
+        for axis, family in families.items()
+        for one in sorted(family, key=lambda one: (not one.different, -abs(math.log(one.ratio))))
+    )
+    return Table(headings, tuple(rows))
+
+
+def _ends(one: Comparison) -> str:
+    if one.interval is None:
+        return words.DASH
+    return f"{words.three_digits(one.interval.low)} to {words.three_digits(one.interval.high)}"
+
+
+def _told_apart(one: Comparison) -> str:
+    return "yes" if one.different else "no" if one.decidable else "not enough blocks"
 
 
 def comparison_row(one: Comparison) -> tuple[str, ...]:
-    interval = words.DASH
-    if one.interval:
-        interval = f"{words.three_digits(one.interval.low)} to {words.three_digits(one.interval.high)}"
-    apart = "yes" if one.different else "no" if one.decidable else "not enough blocks"
     p, p_corrected = (words.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
-    return one.a, one.b, words.three_digits(one.ratio), interval, str(one.blocks), p, p_corrected, apart
+    told = (words.three_digits(one.ratio), _ends(one), str(one.blocks), p, p_corrected, _told_apart(one))
+    return one.a, one.b, *told

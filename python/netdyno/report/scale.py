@@ -1,0 +1,49 @@
+"""A logarithmic scale of ratios across a picture, in percent of its width. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+MARGIN = 0.06
+LEAST_SPAN = 1.025
+"""Never closer than 5%: a tie of half a percent must not fill the picture."""
+MOST_SPAN = 1000.0
+"""An interval that is open, or all but, ends at the edge of the picture."""
+ROUND_RATIOS = (
+    *(0.001, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98),
+    *(1.02, 1.05, 1.1, 1.2, 1.5, 2, 3, 5, 10, 30, 100, 1000),
+)
+TICKS_APART = 18
+"""So that no label is on top of another."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    at: float
+    label: str
+
+
+class RatioScale:
+    """From the least to the greatest of the ratios, 1 always among them."""
+
+    def __init__(self, ratios: Sequence[float]) -> None:
+        within = [ratio for ratio in ratios if 1 / MOST_SPAN <= ratio <= MOST_SPAN]
+        self._low = math.log(min(*within, 1 / LEAST_SPAN, 1.0))
+        self._high = math.log(max(*within, LEAST_SPAN, 1.0))
+
+    def at(self, ratio: float) -> float:
+        """Where a ratio stands; at the edge where it lies beyond."""
+        log = -math.inf if ratio <= 0 else math.log(ratio)
+        inner = (log - self._low) / (self._high - self._low)
+        return round(100 * min(1.0, max(0.0, MARGIN + inner * (1 - 2 * MARGIN))), 2)
+
+    def ticks(self) -> tuple[Tick, ...]:
+        """No change, and a few round ratios inside the range."""
+        chosen = [Tick(self.at(1.0), "1")]
+        for ratio in sorted(ROUND_RATIOS, key=lambda ratio: -abs(math.log(ratio))):
+            place = self.at(ratio)
+            if 4 <= place <= 96 and all(abs(place - tick.at) >= TICKS_APART for tick in chosen):
+                chosen.append(Tick(place, f"{ratio:g}"))
+        return tuple(sorted(chosen, key=lambda tick: tick.at))
