@@ -482,7 +482,8 @@ def _troubled(trial: Trial) -> list[Trial]:
     if where == ("echo", LOCK, 100) and trial.block in (2, 4):
         return [_crashed(trial)]
     if where == ("echo", LOCK, 100) and trial.block == 5:
-        return [replace(trial, status="struck_out", audits=(*trial.audits[1:], _failed("verification", "corrupt 7")))]
+        audits = (_failed("verification", "corrupt 7"), *trial.audits[1:])
+        return [replace(trial, status="struck_out", reason="verification: corrupt 7", audits=audits)]
     if where == ("http", EPOLL, 1000):
         return [_saturated(trial, trial.load)]
     if trial.scenario == "rpc-open" and trial.contestant != EPOLL:
