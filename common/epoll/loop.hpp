@@ -71,8 +71,8 @@ class Loop {
     } while (!long_work_.empty() && Clock::now() < enough);
   }
 
-  /// A turn asks the kernel, which costs as much as a short piece of work. Asio calls all handlers that are ready, up to
-  /// 128, before it asks again.
+  /// A turn asks the kernel, which costs as much as a short piece of work. Asio calls all handlers that are ready, up
+  /// to 128, before it asks again.
   static constexpr std::chrono::milliseconds long_work_per_turn{1};
 
   Poller poller_;

@@ -70,9 +70,7 @@ TEST(UdpTransport, SendsAndReceivesInBatchesAndKeepsTheirOrder) {
 /// Answers that are read together have waited for differently long.
 TEST(UdpTransport, SaysWhenEachMessageArrived) {
   constexpr int count = 40;
-  const Server server{[](int, int, const std::string& text) {
-    return std::vector<Server::Answer>(count, {text});
-  }};
+  const Server server{[](int, int, const std::string& text) { return std::vector<Server::Answer>(count, {text}); }};
   Client client{server.url()};
   client.wait_until([&] { return client.seen.connected == 1; });
   client.transport->sample_arrivals(one_second);  // few reads so far: all that follow ask
@@ -81,9 +79,8 @@ TEST(UdpTransport, SaysWhenEachMessageArrived) {
   client.wait_until([&] { return client.seen.messages.size() == count; });
   const auto after = WallClock::read();
   ASSERT_EQ(client.seen.arrived.size(), static_cast<std::size_t>(count));
-  EXPECT_TRUE(std::ranges::all_of(client.seen.arrived, [&](const KernelStamp& at) {
-    return at && *at >= before.wall && *at <= after.wall;
-  }));
+  EXPECT_TRUE(std::ranges::all_of(
+      client.seen.arrived, [&](const KernelStamp& at) { return at && *at >= before.wall && *at <= after.wall; }));
   EXPECT_TRUE(std::ranges::is_sorted(client.seen.arrived));
   EXPECT_LT(client.seen.arrived.front(), client.seen.arrived.back());
 }
