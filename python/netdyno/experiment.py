@@ -155,7 +155,7 @@ def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
         parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
     )
     for number, scenario in enumerate(scenarios, 1):
-        check_blocks(f"{where}: scenario {number}", scenario, timed="time-budget" in raw)
+        check_blocks(f"{where}: scenario {number} ({scenario.name!r})", scenario, timed="time-budget" in raw)
     _check_unique(where, scenarios)
     return scenarios
 

@@ -62,7 +62,8 @@ def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess
 
 
 def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
-    return ["run", toml, "--contestant", SERVER, "--results", str(results), *more]
+    # A trial that a busy machine disturbs would be made again, and these tests count trials.
+    return ["run", toml, "--contestant", SERVER, "--results", str(results), "--foreign-load", "count", *more]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
             "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'",
         ),
         (["run", "--precision", "0"], "--precision: '0' is no precision"),
-        (["run", "--most-blocks", "20"], "--most-blocks: is for a run with --precision"),
+        (["run", "smoke", "--most-blocks", "20"], "--most-blocks: is for a run with --precision"),
         (["run", "--precision", "5%", "--most-blocks", "2"], "key 'most-blocks': 2 is less than blocks = "),
         (["run", "--precision", "5%", "--time-budget", "5"], "--time-budget: '5' is not a duration"),
         (["resume", "yesterday"], "no such run 'yesterday'"),
@@ -173,7 +174,7 @@ def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: 
     assert done.returncode == 0, done.stderr
     (line,) = done.stdout.splitlines()
     said = json.loads(line)
-    assert said["trials"] == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0}
+    assert said["trials"] == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0, "made_again": 0}
     assert Path(said["report"]) == results / said["run_id"] / "report.html"
     listed = json.loads(netdyno("list", "runs", "--json", "--results", str(results)).stdout)
     assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
@@ -206,11 +207,12 @@ def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: st
     assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
 
 
-def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path) -> None:
+def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results, windows = tmp_path / "results", tmp_path / "windows"
     windows.write_text("2")  # in the third trial it is waited for
     asked = run_tiny(toml, results, "--blocks", "3")
-    code, _, err = interrupt(asked, 3, FAKE_LOAD=f"hangs_after:{windows}")
+    monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
+    code, _, err = interrupt(asked, 3)
     assert code == 130, err
     (run_id,) = (path.name for path in results.iterdir())
     assert f"(to go on: ./netdyno resume {run_id})" in err
@@ -257,7 +259,7 @@ def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path) -> N
     done = netdyno(*run_tiny(str(path), results))
     assert done.returncode == 0, done.stderr
     assert "1 claim: 1 undecided" in done.stdout
-    assert "too few blocks: 1, and a verdict needs 6" in re.sub(r"\s+", " ", done.stdout)
+    assert "too few blocks: 1, and a verdict needs 5" in re.sub(r"\s+", " ", done.stdout)
     (report,) = results.glob("*/report.html")
     assert "It is quick" in report.read_text()
 
