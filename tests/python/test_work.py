@@ -183,7 +183,7 @@ def test_the_page_shows_the_work_and_what_goes_along_with_each_ranking() -> None
     page = html(analyse(replace(run, about=about)))
     assert "The work behind a message" in page
     assert "What goes along with the ranking" in page
-    assert f"<li>{LOCK} against {EPOLL} (throughput" in page
+    assert f"<p>{LOCK} against {EPOLL} (throughput" in page
     assert "that they are its cause is not proven" in page
     assert '<th scope="col">recvfrom</th>' in page
     assert "<b></th>" not in page
