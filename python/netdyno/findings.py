@@ -528,8 +528,8 @@ class Spot:
     trials: int
     """That the estimate is from, of `planned`."""
     planned: int
-    struck_out: int
-    """Of these trials, for a metric that counts what strikes a trial out."""
+    set_aside: int
+    """Of these trials, for a metric that counts what sets a trial aside."""
     lost: float | None
     above: bool
     """Some trial lost more than the bound."""

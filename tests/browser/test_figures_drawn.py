@@ -29,7 +29,7 @@ from made_run import made_run
 from playwright.sync_api import Browser, Locator
 from watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, colour_of, contrast, open_all_details, opened
 
-from netdyno import report
+from netdyno import outcomes, report
 from netdyno.claims.metrics import METRICS
 from netdyno.figures.fill import charts
 from netdyno.model import Run
@@ -114,7 +114,7 @@ def test_an_experiment_without_figures_has_no_such_section(browser: Browser, pag
 
 def test_the_table_of_each_figure_is_its_data(light: Watched) -> None:
     open_all_details(light.page)
-    for chart in charts(charts_run()):
+    for chart in charts(outcomes.judged(charts_run())):
         table = views.view(chart, theme.looks(NAMES), "f").table
         region = light.page.get_by_role("region", name=f"Values of {chart.figure.title}", exact=True)
         cells = "e => [...e.rows].map(row => [...row.cells].map(cell => cell.textContent))"
@@ -177,7 +177,7 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
         assert one.locator(".heat td[title]").count() == 100
         assert one.locator(".heat .hatched").count() == 10
     hatched = right.locator(".heat .hatched").last
-    assert hatched.get_attribute("title") == "400 connections, backlog 10: struck out (connections)"
+    assert hatched.get_attribute("title") == "400 connections, backlog 10: faulty (connections)"
     assert "repeating-linear-gradient" in hatched.evaluate("e => getComputedStyle(e).backgroundImage")
     assert right.locator(".heat .ringed").count() == 2
     assert right.locator(".heat .published").inner_text().split() == ["48.7k", "36.0k"]
@@ -190,12 +190,12 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
     assert left.locator(".heat tbody th").first.inner_text() == "300"  # y rises
 
 
-def test_trials_that_were_struck_out_show_where_their_figure_counts(shown: Watched) -> None:
+def test_trials_that_were_set_aside_show_where_their_figure_counts(shown: Watched) -> None:
     struck = section(shown, CONNECTED_TITLE).locator(".heat .struck")
     assert struck.count() == 20
-    assert (struck.last.get_attribute("title") or "").endswith("27.8%, 6 of 6 trials, 6 struck out")
+    assert (struck.last.get_attribute("title") or "").endswith("27.8%, 6 of 6 trials, 6 set aside")
     assert section(shown, CONNECTED_TITLE).locator(".heat .hatched").count() == 0
-    assert "trials in it were struck out" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
+    assert "trials in it were set aside" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
 
 
 def test_every_cell_of_a_surface_can_be_read(shown: Watched) -> None:

@@ -116,7 +116,7 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
     assert counted.value.value == pytest.approx(0.15 + 0.85 * 60 / 400)
-    assert (counted.missing, counted.struck_out, counted.trials) == ("", 6, 6)
+    assert (counted.missing, counted.set_aside, counted.trials) == ("", 6, 6)
     assert speed.gaps == tuple(f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT))
     assert connected.gaps == ()
 

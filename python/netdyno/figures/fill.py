@@ -155,7 +155,7 @@ def _spot(
         missing="" if estimates[0] else _missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
-        struck_out=sum(trial.status == "struck_out" for trial, _ in used),
+        set_aside=sum(trial.status not in measured.RANKED for trial, _ in used),
         lost=loss.lost.value if loss else None,
         above=loss.above if loss else False,
     )

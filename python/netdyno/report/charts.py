@@ -75,7 +75,7 @@ def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
         keys=tuple(_keys(chart)),
         published=PUBLISHED_WORDS if any(of.published for of in chart.panels) else "",
         marked=any(spot.above for spot in chart.spots),
-        struck=is_surface and any(spot.struck_out for spot in chart.spots),
+        struck=is_surface and any(spot.set_aside for spot in chart.spots),
         hatched=is_surface and any(spot.value is None for spot in chart.spots),
         loss_bound=" or ".join(map(words.share, chart.loss_bounds)),
         panels=tuple(draw(chart, of, looks, f"{anchor}-p{n}") for n, of in enumerate(_with_figures(chart)))
@@ -167,7 +167,7 @@ def _row(
         told[0] = spot.missing
     theirs = published.get(tuple(spot.at.items()))
     lost = words.DASH if spot.lost is None else f"{words.share(spot.lost)}{f' {loss_words.MARK}' if spot.above else ''}"
-    struck = f", {spot.struck_out} struck out" if spot.struck_out else ""
+    struck = f", {spot.set_aside} set aside" if spot.set_aside else ""
     return (
         *names,
         *told,

@@ -116,14 +116,14 @@ def _cell(
     told = [speak(spot.value.value), f"{spot.trials} of {words.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:
         told.append(f"{words.share(spot.lost)} lost")
-    if spot.struck_out:
-        told.append(f"{spot.struck_out} struck out")
+    if spot.set_aside:
+        told.append(f"{spot.set_aside} set aside")
     return HeatCell(
         text=speak(spot.value.value).removesuffix("/s"),
         step=scale.step(spot.value.value),
         tip=f"{place}: {', '.join(told)}",
         mark=loss_words.MARK if spot.above else "",
-        struck=spot.struck_out > 0,
+        struck=spot.set_aside > 0,
         published=theirs,
     )
 
