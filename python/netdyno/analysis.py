@@ -72,7 +72,6 @@ from netdyno.stats import Comparison, Samples
 from netdyno.transports import LOOPBACK_ADDRESS
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
-BOUNDS = {"": "", "at least": "≥ ", "at most": "≤ "}
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
@@ -390,7 +389,7 @@ def _ranked(
                 relative=Estimate(one.ratio, one.interval, ()) if one else None,
                 against_leader=one,
                 missing=_missing(run, scenario, name),
-                bound=capacity.bound(run, scenario, name) or (BOUNDS[scored[0].bound] if scored else ""),
+                bound=capacity.bound(run, scenario, name) or (answers.BOUND_SIGNS[scored[0].bound] if scored else ""),
             )
         )
     return standings

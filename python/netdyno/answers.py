@@ -52,6 +52,8 @@ AXIS_WORDS = {
 """An axis in few words, in tables and beside a change."""
 RATES = ("throughput", "capacity")
 """Metrics in messages per second, of which more is better; the others are times."""
+BOUND_SIGNS = {"": "", "at least": "≥", "at most": "≤"}
+"""Before a figure that is a bound."""
 LARGE_LAG_SHARE = 0.1
 MOST_GAPS = 4
 """Holes in a ranking that are told one by one."""

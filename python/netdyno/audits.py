@@ -21,8 +21,8 @@ HARNESS_FLOOR_S = 0.01
 
 STEAL_SHARE = 0.02
 """Of the time of all cores that the harness may use."""
-STEAL_FLOOR_S = 0.02
-"""Two ticks of /proc/stat, which stand for less: nothing shorter can be told from nothing."""
+STEAL_FLOOR_S = 0.025
+"""Two ticks of /proc/stat and no third: they stand for less, and nothing shorter can be told from nothing."""
 FOREIGN_SHARE = 0.03
 FOREIGN_MOST_CORES = 0.5
 """The share of a machine with many cores would hide a process that never rests. docs/adr/foreign-load.md has the

@@ -165,4 +165,4 @@ def sentences(found: MachineOverTime) -> tuple[str, ...]:
 def _struck(found: MachineOverTime) -> str:
     trials = words.plural(found.struck, "trial")
     how = "was" if found.struck == 1 else "were"
-    return f"{trials} {how} struck out, beside which the machine was not that of the block."
+    return f"{trials} {how} made again, beside which the machine was not that of the block."

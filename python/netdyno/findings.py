@@ -287,7 +287,7 @@ class Standing:
     lossy: bool = False
     faults: tuple[Fault, ...] = ()
     bound: str = ""
-    """Before the value where that is only a bound: "≥ " or "≤ "."""
+    """Before the value where that is only a bound: "≥" or "≤"."""
 
     @property
     def kind(self) -> int:

@@ -38,7 +38,6 @@ PAIRS_NAMED = 3
 LONGEST_REASON = 60
 AXES_BESIDE_LOSS = 4
 """That 80 columns have room for; the report has all."""
-BOUND_SIGNS = {"": "", "at least": "≥ ", "at most": "≤ "}
 
 
 def render(analysis: Analysis) -> RenderableType:
@@ -169,7 +168,7 @@ def score(axis: Axis, contestant: str) -> str:
     found = axis.score(contestant)
     if found is None or found.value is None:
         return words.DASH
-    figure = f"{BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
+    figure = f"{answers.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
     decidable = any(comparison.decidable for comparison in axis.comparisons)
     return f"{figure} {words.superscript(found.rank)}" if decidable and found.rank is not None else figure
 

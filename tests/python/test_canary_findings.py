@@ -63,7 +63,7 @@ def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
     told = found(run_of([*judged, *(replace(one, block=2) for one in cut_short)]))
     assert (told.struck, told.unjudged, told.unread) == (2, 2, 0)
     said = " ".join(sentences(told))
-    assert "2 trials were struck out, beside which the machine was not that of the block." in said
+    assert "2 trials were made again, beside which the machine was not that of the block." in said
     assert "2 trials of a block that did not come to its end could not be judged." in said
 
 
@@ -83,12 +83,12 @@ def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
 def test_a_machine_that_drifted_is_said_in_one_line() -> None:
     assert drift_line(of_blocks([1.0] * 6, [0.5] * 6)) == (
         "The machine drifted: by the canary, round trips ran 2.00 times as fast in the fastest block as in the "
-        "slowest, and at 10.0k/s to 20.0k/s over the run. 1 trial was struck out, beside which the machine was not "
+        "slowest, and at 10.0k/s to 20.0k/s over the run. 1 trial was made again, beside which the machine was not "
         "that of the block."
     )
     assert drift_line(of_blocks([1.0] * 6, [0.9] * 6)) == ""
     assert drift_line(of_blocks([1.0] * 6, [0.9] * 3 + [0.3] + [0.9] * 3)) == (
-        "2 trials were struck out, beside which the machine was not that of the block."
+        "2 trials were made again, beside which the machine was not that of the block."
     )
 
 

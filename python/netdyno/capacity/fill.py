@@ -60,7 +60,7 @@ def bound(run: Run, scenario: Scenario, name: str) -> str:
     if scenario.metric != CAPACITY:
         return ""
     bounds = {one.bound for one in _by_block(run, scenario, name).values()}
-    return "≥ " if "at least" in bounds else "≤ " if "below" in bounds else ""
+    return "≥" if "at least" in bounds else "≤" if "below" in bounds else ""
 
 
 def caveats(found: CapacityFindings | None) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from netdyno import answers, fault_words, loss_words, table, words
+from netdyno import answers, fault_words, loss_words, words
 from netdyno.claims.metrics import METRICS
 from netdyno.findings import Axis, Fault, ScenarioFindings, Standing
 
@@ -40,7 +40,7 @@ class Cell:
 
     @property
     def sign(self) -> str:
-        return table.BOUND_SIGNS[self.bound].strip()
+        return answers.BOUND_SIGNS[self.bound]
 
     @property
     def spoken_rank(self) -> str:
@@ -156,7 +156,7 @@ def _own_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     if not math.isfinite(standing.value):
         return Cell(words.DASH)
     figure = answers.value(findings.scenario, standing.value)
-    bound = next(bound for bound, sign in table.BOUND_SIGNS.items() if sign == standing.bound)
+    bound = next(bound for bound, sign in answers.BOUND_SIGNS.items() if sign == standing.bound)
     if standing.rank is None or not any(one.decidable for one in findings.comparisons):
         return Cell(figure, bound)
     ranks = [other.rank for other in findings.standings]
