@@ -95,6 +95,11 @@ def test_an_audit_that_is_not_known_here_makes_no_witness() -> None:
     assert outcome(trial(load(), "something_new"))[0] == "disturbed"
 
 
+def test_a_trial_that_the_machine_ended_early_is_no_witness() -> None:
+    lost = msgspec.structs.replace(trial(load(), "steal"), load=None, status="struck_out")
+    assert outcome(lost) == ("disturbed", "steal: so it was")
+
+
 @pytest.mark.parametrize("status", ["failed", "skipped"])
 def test_a_trial_without_figures_is_no_witness_and_says_why(status: Status) -> None:
     assert outcome(trial(None, status=status, reason="it died")) == ("broken", "it died")

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from netdyno import generate, network, observe, transports
+from netdyno import audits, generate, machine, network, observe, outcomes, transports
 from netdyno import trial as trials
 from netdyno.bench import Bench
 from netdyno.model import Contestant, MachineObservation, Scenario, Trial
@@ -100,6 +100,20 @@ def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its
     assert trial.status == "valid", trial.reason
     assert trial.server is not None
     assert trial.server.window_s > 0
+
+
+def test_a_window_that_has_lost_its_cores_is_ended_early(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The load would hang for ever: the trial ends by what the cores say alone."""
+    monkeypatch.setenv("FAKE_LOAD", "hangs")
+    monkeypatch.setattr(audits, "is_lost", lambda *_, **__: True)
+    nobody = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
+    monkeypatch.setattr(machine, "observation", lambda *_: nobody)
+    trial = run(contestant, bench._replace(foreign_load="strike-out"))
+    assert (trial.status, trial.load, trial.machine) == ("struck_out", None, nobody)
+    assert outcomes.is_disturbed(trial)
+    assert "ended early: steal" in (bench.folder / trial.log).read_text()
 
 
 def test_the_log_says_what_was_run(contestant: Contestant, bench: Bench) -> None:

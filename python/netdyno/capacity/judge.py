@@ -27,6 +27,8 @@ class Verdict(NamedTuple):
 
 def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     """What a trial at a prescribed rate says. The order is that of blame: first who measures, then who is measured."""
+    if trial.load is None and outcomes.is_disturbed(trial):  # ended early
+        return Verdict("disturbed", _told(outcomes.failed(trial, "machine")))
     if trial.load is None or trial.status in ("failed", "skipped"):
         return Verdict("broken", trial.reason)
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
