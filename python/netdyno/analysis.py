@@ -235,6 +235,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     constant = timers.notes(standings, figures, levels, scenario)
     behind = work.rows(run, scenario, _first_ranked(standings, names))
     unsteady = _unsteady(run, scenario)
+    cores = ground_words.sentences(ground_of(scenario, trials, run.about, _cores_allowed(run)))
     return ScenarioFindings(
         scenario=scenario,
         verdict=answer.verdict,
@@ -243,7 +244,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         sentence=answer.sentence,
         evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
         caveats=(
-            *ground_words.sentences(ground_of(scenario, trials, run.about, _cores_allowed(run))),
+            *cores,
             *answers.bounds(censored, bars, levels, scenario),
             *capacity.caveats(capacities),
             *constant,
@@ -270,6 +271,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         faulty=tuple(faulty.values()),
         censored=censored,
         error_bars=bars,
+        ground=cores,
         unsteady=unsteady,
     )
 

@@ -147,8 +147,20 @@ def _cost(trials: Sequence[Measured], seed: int) -> Cost | None:
         involuntary_switches=each([server.involuntary_switches for server, _ in seen]),
         run_queue_wait_us=each([1e6 * server.run_queue_wait_s for server, _ in seen]),
         rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server, _ in seen]),
+        connection_bytes=_connection_bytes(trials, seed),
         threads=max(server.threads for server, _ in seen),
     )
+
+
+def _connection_bytes(trials: Sequence[Measured], seed: int) -> Estimate | None:
+    told = [
+        (server.rss_peak_bytes - server.rss_ready_bytes, load.plan.connections)
+        for _, load, server in trials
+        if server is not None and server.rss_ready_bytes
+    ]
+    if not told:
+        return None
+    return mean([beyond / connections for beyond, connections in told], seed)
 
 
 def _largest(values: Sequence[float]) -> Estimate:

@@ -59,6 +59,8 @@ class Cost:
     involuntary_switches: Estimate
     run_queue_wait_us: Estimate
     rss_peak_bytes: Estimate
+    connection_bytes: Estimate | None
+    """Peak memory beyond that of the server before anybody connected, per connection; None where it was not read."""
     threads: int
 
 
@@ -493,6 +495,8 @@ class ScenarioFindings:
     censored: tuple[Censored, ...] = ()
     error_bars: tuple[ErrorBar, ...] = ()
     """Of the levels and percentiles at which the generator's own part is not small."""
+    ground: tuple[str, ...] = ()
+    """What the server's cores can show; among the caveats, too."""
     unsteady: tuple[tuple[str, int, int], ...] = ()
     """Contestants whose level moved within windows beyond what chance does: in how many trials, of how many."""
 

@@ -90,6 +90,7 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
                 "shared": standing.shared,
                 "lossy": standing.lossy,
                 "lost": standing.loss,
+                "bytes_per_connection": _connection_bytes(one, standing.contestant),
             }
             for standing in one.standings
         ],
@@ -120,6 +121,12 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
         "unsteady": [{"name": name, "trials": moved, "of": of} for name, moved, of in one.unsteady],
         "caveats": list(one.caveats),
     }
+
+
+def _connection_bytes(one: ScenarioFindings, contestant: str) -> float | None:
+    cell = one.cell(contestant, one.heaviest.key) if one.levels and one.cells else None
+    each = cell.cost.connection_bytes if cell and cell.cost else None
+    return each.value if each else None
 
 
 def _axis(axis: Axis) -> dict[str, object]:

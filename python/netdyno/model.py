@@ -279,6 +279,8 @@ class ServerObservation(Frozen):
     totals: dict[str, int]
     threads_unread: int = 0
     threads_sampled: int = 0
+    rss_ready_bytes: int = 0
+    """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
 
 
 class MachineObservation(Frozen):

@@ -134,6 +134,11 @@ def understand(taken: Snapshot) -> Reading:
     )
 
 
+def peak_memory(pid: int) -> int:
+    """VmHWM of a process so far, in bytes. Raises OSError when it is gone."""
+    return 1024 * status_number(read_file(f"{_PROC}/{pid}/status"), b"VmHWM")
+
+
 def cpu_clock(pid: int) -> int:
     """The id of a process's CPU clock, threads that have ended included: clock_getcpuclockid(3) in arithmetic, which
     Python does not offer. Nanoseconds, where utime and stime of /proc/PID/stat count ticks of 10 ms."""

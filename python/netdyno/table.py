@@ -50,6 +50,9 @@ def render(analysis: Analysis) -> RenderableType:
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
     parts += [Text(), *_set_aside(analysis)]
+    parts += [
+        Text(text, style="dim") for text in dict.fromkeys(text for one in analysis.scenarios for text in one.ground)
+    ]
     if analysis.made_again.tries:
         parts.append(Text(made_again_words.sentence(analysis.made_again)))
     if drifted := canary_findings.drift_line(analysis.canary):

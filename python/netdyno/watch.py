@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
+
 from netdyno import machine as cores
 from netdyno import observe
 from netdyno.model import MachineObservation, ServerObservation
@@ -50,6 +52,10 @@ class Watch:
         self._counters = counters
         self._datagrams = datagrams
         self._kernel = [self._take_kernel()]
+        try:
+            self._rss_ready_bytes = observe.peak_memory(pid)
+        except OSError as error:
+            raise ServerError("the server was gone when it was to be observed") from error
         self._before: observe.Snapshot | None = None
         self._late: observe.Snapshot | None = None
         self._after: observe.Snapshot | None = None
@@ -115,7 +121,8 @@ class Watch:
             raise TrialError("the load did not announce its window on --events-fd")
         late = observe.understand(self._late) if self._late else None
         before, after = observe.understand(self._before), observe.understand(self._after)
-        return observe.observation(before, late, after, totals, self._pid if self._chosen else 0)
+        seen = observe.observation(before, late, after, totals, self._pid if self._chosen else 0)
+        return msgspec.structs.replace(seen, rss_ready_bytes=self._rss_ready_bytes)
 
     def machine(self) -> MachineObservation | None:
         """Whose the cores were over the window; None where the kernel does not tell."""

@@ -15,6 +15,7 @@ from made_run import (
     LOCK,
     QT,
     REUSEPORT,
+    SNAPSHOT,
     UDP,
     ZMQ,
     made_run,
@@ -393,6 +394,28 @@ def test_cost_is_sum_over_sum(found: Analysis) -> None:
     spent = sum(server.cpu_system_s for server, _ in observed if server is not None)
     assert cell.cost.cpu_system_us.value == pytest.approx(1e6 * spent / sum(completed for _, completed in observed))
     assert cell.cost.threads == 1001
+
+
+def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() -> None:
+    def read(trial: Trial) -> Trial:
+        return replace(trial, server=replace(trial.server, rss_ready_bytes=4 << 20)) if trial.server else trial
+
+    run = made_run()
+    told = scenario(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
+    each = {cell.contestant: cell.cost.connection_bytes for cell in told.cells if cell.cost}
+    assert {name: found and found.value for name, found in each.items()} == {
+        name: pytest.approx(11_000 if name in (SNAPSHOT, LOCK) else 1_700) for name in each
+    }
+    silent = scenario(analyse(run), "echo")
+    assert all(cell.cost.connection_bytes is None for cell in silent.cells if cell.cost)
+
+
+def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
+    run = made_run()
+    known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
+    for one in analyse(replace(run, about=known)).scenarios:
+        assert one.ground[0].startswith("The server had one core: lock contention and parallel work cannot show here")
+        assert set(one.ground) <= set(one.caveats)
 
 
 def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:

@@ -266,6 +266,7 @@ def _figures(findings: ScenarioFindings) -> Table:
         "switches involuntary per message",
         "run-queue wait per message",
         "peak memory",
+        "memory per connection",
         "threads",
         f"{load} cores",
         f"{load} CPU per message",
@@ -291,12 +292,14 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
     read = cell.receive_lag
     row += [words.DASH] * 2 if read is None else [words.duration(one) for one in (read.p50_ns, read.p99_ns)]
     if cost is None:
-        row += [words.DASH] * 7
+        row += [words.DASH] * 8
     else:
         row += [f"{words.three_digits(one.value)} µs" for one in (cost.cpu_user_us, cost.cpu_system_us)]
         row += [words.three_digits(one.value) for one in (cost.voluntary_switches, cost.involuntary_switches)]
         row += [f"{words.three_digits(cost.run_queue_wait_us.value)} µs"]
-        row += [words.memory(cost.rss_peak_bytes.value), str(cost.threads)]
+        each = cost.connection_bytes
+        row += [words.memory(cost.rss_peak_bytes.value), words.DASH if each is None else words.memory(each.value)]
+        row += [str(cost.threads)]
     row += [words.three_digits(cell.generator_cores.value)]
     row += [f"{words.three_digits(cell.generator_cpu_us.value)} µs", words.memory(cell.generator_rss_bytes)]
     if clients:
