@@ -134,7 +134,7 @@ def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None
     assert "The canary&#x27;s round trips over the run, " in text
     assert "Crosses: trials struck out" in text
     rows = re.findall(r"<tr><th scope=\"row\">(\S+)</th>", text)
-    assert rows == ["1", "2", "3", "4", "5", "6"]
+    assert [row for row in rows if row.isdigit()] == ["1", "2", "3", "4", "5", "6"]
 
 
 def test_every_trial_of_a_short_run_is_a_point() -> None:

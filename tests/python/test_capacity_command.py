@@ -87,8 +87,9 @@ def slow_after_the_sixth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 @pytest.mark.usefixtures("slow_after_the_sixth")
 def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(canary, "MOST_TAKES", 2)
     assert search(tmp_path, "--json", "--foreign-load", "strike-out") == 0
     said = json.loads(capsys.readouterr().out)
     assert [number for number, step in enumerate(said["steps"], 1) if step["outcome"] == "disturbed"] == [6, 7]

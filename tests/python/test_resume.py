@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from made_blocks import NAMES, Silent, asked, execute, trials_with
 
-from netdyno import canary, differences, programs, resume, runner, store, traced
+from netdyno import canary, differences, programs, resume, runner, schedule, store, traced
 from netdyno.bench import Bench
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Scenario, Traced, Trial
@@ -134,6 +134,8 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     speeds.write_text("1 1  1 0.5")
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+    monkeypatch.setattr(canary, "MOST_TAKES", 2)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's
     monkeypatch.setattr(runner, "run_trial", interrupted)
     one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
     path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / store.FILE_NAME

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import canary, link_check, runner, store, traced
+from netdyno import canary, link_check, runner, schedule, store, traced
 from netdyno.display import Progress
 from netdyno.errors import UserError
 from netdyno.model import Contestant, Experiment, ForeignLoad, Traced, Trial
@@ -85,7 +85,7 @@ def test_a_run_stores_every_trial_of_its_plan(
     path = outcome.folder / store.FILE_NAME
     run = store.load(path)
     assert [(t.block, t.position) for t in run.trials] == [(b, p) for b in (1, 2) for p in range(4)]
-    assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0}
+    assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0, "made_again": 0}
     assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
     assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
@@ -247,6 +247,8 @@ def slow_for_a_while(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     speeds.write_text("1 1  1 1 0.5 0.5 1")
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+    monkeypatch.setattr(canary, "MOST_TAKES", 2)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's (test_made_again.py)
 
 
 SIX = {"connections": (1, 2, 3, 4, 5, 6)}

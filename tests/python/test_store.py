@@ -154,6 +154,7 @@ def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: 
         "struck_out": 1,
         "skipped": 0,
         "failed": 2,
+        "made_again": 0,
     }
 
 
@@ -209,7 +210,10 @@ def test_a_damaged_trial_says_so(path: Path) -> None:
 def test_a_summary_counts_without_decoding(path: Path) -> None:
     found = store.summary(path)
     assert found["id"] == "r1"
-    assert (found["planned"], found["trials"]) == (3, {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2})
+    assert (found["planned"], found["trials"]) == (
+        3,
+        {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2, "made_again": 0},
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
