@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from netdyno import hdr, stats
-from netdyno.claims.metrics import rate_kept
 from netdyno.findings import CellFigures, Cost, Estimate, Lag, Loss, Series, Tail
 from netdyno.model import Distribution, LoadResult, ServerObservation
+from netdyno.outcomes import rate_kept
 from netdyno.stats import Floats
 
 NS_PER_S = 1e9

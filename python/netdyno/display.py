@@ -107,7 +107,7 @@ def describe_cell(cell: Cell | Trial) -> str:
 def describe_result(trial: Trial) -> str:
     """What came of a trial, with the reason where it does not count."""
     if outcomes.is_disturbed(trial):
-        causes = words.listed([audit.name for audit in outcomes.failed(trial, "machine")])
+        causes = words.listed([audit.name for audit in outcomes.disturbances(trial)])
         return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
     if trial.status != "valid" or trial.load is None:
         return f"{trial.status.replace('_', ' ')}: {trial.reason}"

@@ -24,9 +24,7 @@ def of_run(run: Run) -> MadeAgain:
         place = (trial.block, trial.scenario, level_key(trial.levels), trial.contestant, trial.twin)
         places.setdefault(place, []).append(trial)
     disturbed = [[trial for trial in tries if outcomes.is_disturbed(trial)] for tries in places.values()]
-    causes = Counter(
-        audit.name for tries in disturbed for trial in tries for audit in outcomes.failed(trial, "machine")
-    )
+    causes = Counter(audit.name for tries in disturbed for trial in tries for audit in outcomes.disturbances(trial))
     by_contestant: dict[str, list[int]] = {}
     groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
     for tries in places.values():

@@ -5,6 +5,7 @@ from all of its trials (`judged`). Of the MACHINE: the trial is made again. A no
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -62,14 +63,41 @@ def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
     return ("struck_out", "; ".join(reasons)) if reasons else ("valid", "")
 
 
+# --- of one load -----------------------------------------------------------------------------------------------------
+
+RATE_TOLERANCE = 0.01
+FEW_MESSAGES = 3
+CHANCE_SIGMAS = 4
+"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
+
+
+def rate_kept(load: LoadResult) -> float | None:
+    """The share of the offered rate that was answered; 1 where the rate was kept as closely as the generator's audit
+    asks, for chance in the arrivals is no difference. None in a closed loop."""
+    if not load.plan.rate_hz:
+        return None
+    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
+    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
+    missing = asked - load.requests.completed
+    return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
+
+
 # --- of one trial ------------------------------------------------------------------------------------------------
+
+
+def disturbances(trial: Trial) -> tuple[Audit, ...]:
+    """What the machine did to it. In an overload the queue grows as long as the load lasts, and Little's law does not
+    hold for that alone."""
+    found = failed(trial, "machine")
+    overloaded = trial.load is not None and (rate_kept(trial.load) or 1.0) < 1.0
+    return tuple(audit for audit in found if not (audit.name == "little" and overloaded))
 
 
 def faults(trial: Trial) -> tuple[Audit, ...]:
     """What the server did wrong. Where the machine was disturbed, only what no pause of a machine can cause: a server
     that ended, and replies that were wrong."""
     found = failed(trial, "server")
-    if not failed(trial, "machine"):
+    if not disturbances(trial):
         return found
     return tuple(
         audit for audit in found if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
@@ -90,7 +118,7 @@ def _has_wrong_replies(trial: Trial) -> bool:
 def is_disturbed(trial: Trial) -> bool:
     """Whether the machine was not the trial's own, and nothing else is certain of it: then it is made again. No figure
     of the load is looked at."""
-    return trial.status not in ("skipped", "failed") and bool(failed(trial, "machine")) and not faults(trial)
+    return trial.status not in ("skipped", "failed") and bool(disturbances(trial)) and not faults(trial)
 
 
 def has_saturated(trial: Trial) -> bool:
@@ -139,7 +167,7 @@ def judged(run: Run) -> Run:
             return "faulty"
         if trial.status == "failed":
             return "failed"
-        if failed(trial, "machine"):
+        if disturbances(trial):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
         if failed(trial, "server") or _is_struck_out_for_nothing_known(trial):
             return "struck_out"
@@ -156,7 +184,7 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
     their names. Trials that the machine or the server spoilt have no say."""
     cells: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in run.all_trials:
-        if trial.load is not None and not failed(trial, "machine") and not failed(trial, "server"):
+        if trial.load is not None and not disturbances(trial) and not failed(trial, "server"):
             cells.setdefault((trial.scenario, level_key(trial.levels), trial.contestant), []).append(trial)
     return tuple(
         Saturated(*key, statistics.median(busiest(trial.load) for trial in trials if trial.load))

@@ -89,6 +89,17 @@ def test_what_the_machine_did_is_made_again(cause: str) -> None:
     assert statuses(run_of([trial(cause), trial(cause, attempt=2)])) == ["made_again", "struck_out"]
 
 
+def test_in_an_overload_littles_law_is_no_disturbance() -> None:
+    """The queue grows as long as the load lasts: made again, it would do so again."""
+    one = trial("little")
+    assert one.load is not None
+    rate = one.load.requests.completed / one.load.plan.duration_s
+    offered = {share: replace(one.load, plan=replace(one.load.plan, rate_hz=rate / share)) for share in (0.5, 1.0)}
+    assert not outcomes.is_disturbed(replace(one, load=offered[0.5]))
+    assert outcomes.is_disturbed(replace(one, load=offered[1.0]))
+    assert statuses(run_of([replace(one, load=offered[0.5])])) == ["valid"]
+
+
 def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None:
     both = trial("verification", "steal")
     assert both.load is not None

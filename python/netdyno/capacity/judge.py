@@ -12,8 +12,8 @@ from netdyno import outcomes, transports, words
 from netdyno.audits import ABOUT_THE_GENERATOR
 from netdyno.capacity.search import Outcome
 from netdyno.capacity.slo import LOST, Objective
-from netdyno.claims.metrics import rate_kept
 from netdyno.model import Audit, LoadResult, Scenario, Trial
+from netdyno.outcomes import rate_kept
 
 ACHIEVED_RATE = "achieved_rate"
 
@@ -28,14 +28,14 @@ class Verdict(NamedTuple):
 def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
     """What a trial at a prescribed rate says. The order is that of blame: first who measures, then who is measured."""
     if trial.load is None and outcomes.is_disturbed(trial):  # ended early
-        return Verdict("disturbed", _told(outcomes.failed(trial, "machine")))
+        return Verdict("disturbed", _told(outcomes.disturbances(trial)))
     if trial.load is None or trial.status in ("failed", "skipped"):
         return Verdict("broken", trial.reason)
     failed = {audit.name: audit for audit in trial.audits if not audit.passed}
     # Without any answer the generator's lag has nothing to stand beside: its audit fails, and blames the wrong one.
     if ABOUT_THE_GENERATOR in failed and trial.load.latency.response_ns.count:
         return Verdict("generator", _told([failed[ABOUT_THE_GENERATOR]]))
-    if of_the_machine := outcomes.failed(trial, "machine"):
+    if of_the_machine := outcomes.disturbances(trial):
         return Verdict("disturbed", _told(of_the_machine))
     if ACHIEVED_RATE in failed:
         # More answers than messages: what was held up in the warm-up came within the window.

@@ -4,18 +4,13 @@ Figures of trials are per trial, for a claim is judged within blocks. Figures of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from netdyno import measured, transports, words
 from netdyno.model import CodeSize, LoadResult, ServerObservation, Status, Trial
-
-RATE_TOLERANCE = 0.01
-FEW_MESSAGES = 3
-CHANCE_SIGMAS = 4
-"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
+from netdyno.outcomes import rate_kept
 
 Scale = Literal["ratio", "share"]
 """How two figures are compared: by their ratio, which needs values above 0, or by their difference."""
@@ -61,17 +56,6 @@ def _connected(_: Trial, load: LoadResult) -> float | None:
 
 def _achieved(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second / load.plan.rate_hz if load.plan.rate_hz else None
-
-
-def rate_kept(load: LoadResult) -> float | None:
-    """The share of the offered rate that was answered; 1 where the rate was kept as closely as the generator's audit
-    asks, for chance in the arrivals is no difference. None in a closed loop."""
-    if not load.plan.rate_hz:
-        return None
-    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
-    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
-    missing = asked - load.requests.completed
-    return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
 
 
 def _moved(_: Trial, load: LoadResult) -> float | None:
