@@ -11,7 +11,7 @@ from netdyno.doctor.finding import Opinion, check
 from netdyno.doctor.system import WATCHED_S, System
 from netdyno.model import MachineObservation
 
-_QUIET_SHARE = 0.02
+_QUIET_SHARE = 0.01
 """Of all cores' time: what a system at rest does for itself."""
 _WAITING_PERCENT = 5.0
 _INTERRUPTS_HZ = 1000
@@ -19,7 +19,7 @@ _CGROUPS = "/sys/fs/cgroup"
 
 
 @check(
-    "steal", "What the hypervisor gives to others is missing at random; above 2% in a window the trial is struck out."
+    "steal", "What the hypervisor gives to others is missing at random; above 2% in a window the trial is made again."
 )
 def steal(system: System) -> Opinion:
     """The column of /proc/stat, over half a second."""
@@ -36,7 +36,7 @@ def steal(system: System) -> Opinion:
 
 @check(
     "other load",
-    "Other programs take cores and caches; above 5% of the cores' time in a window the trial is struck out.",
+    "Other programs take cores and caches; above 3% of the cores' time in a window the trial is made again.",
 )
 def other_load(system: System) -> Opinion:
     """What ran on the cores over half a second beside this process, and the last ten (PSI, psi(7) in the kernel)."""
