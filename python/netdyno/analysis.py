@@ -1,6 +1,6 @@
 """From a stored run to its findings. Pure: no file, clock or process; the same run gives the same findings, always.
 
-Only `valid` trials enter a figure. The others are listed with their reasons. The family that Holm's correction spans is
+Only `valid` trials enter a figure. The others are listed with their reasons. The family that the correction spans is
 every comparison of one scenario, for that is one answer: the chance that a ranking claims any difference that is not
 there is at most `stats.LEVEL`, each time.
 """
@@ -220,7 +220,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     scored = axes.fill(scenario, families, groups, figures, levels, bars, censored) if axes.names(scenario) else ()
     standings = _standings(run, scenario, sampled, groups, family, figures, faulty, scored)
     capacities = capacity.findings(run, scenario, names)
-    ground = answers.Ground(
+    basis = answers.Basis(
         scenario=scenario,
         standings=standings,
         family=family,
@@ -229,7 +229,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
         censored=censored,
         loss_bound=bound,
     )
-    answer = answers.answer(ground)
+    answer = answers.answer(basis)
     if capacities is not None and capacities.sentence:
         answer = replace(answer, short=capacities.sentence, rest="")
     constant = timers.notes(standings, figures, levels, scenario)

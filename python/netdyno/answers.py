@@ -136,7 +136,7 @@ def _turned(one: Comparison) -> Comparison:
 
 
 @dataclass(frozen=True)
-class Ground:
+class Basis:
     """What an answer stands on. `family` are the comparisons of the scenario's own metric."""
 
     scenario: Scenario
@@ -148,29 +148,29 @@ class Ground:
     loss_bound: float
 
 
-def answer(ground: Ground) -> Answer:
+def answer(basis: Basis) -> Answer:
     """The verdict on one scenario: on those that did it without a fault, or on all where nobody did."""
-    if not ground.standings:
+    if not basis.standings:
         nothing = "No trial of this workload was valid, so there is no answer."
-        return Answer("no_data", "No valid trial", nothing, fault_words.sentence(ground.faulty))
-    speech = Speech(ground)
+        return Answer("no_data", "No valid trial", nothing, fault_words.sentence(basis.faulty))
+    speech = Speech(basis)
     found = _verdict(speech)
-    apart = loss_words.apart(ground.standings, ground.loss_bound) + fault_words.sentence(ground.faulty)
+    apart = loss_words.apart(basis.standings, basis.loss_bound) + fault_words.sentence(basis.faulty)
     return replace(found, rest=found.rest + apart)
 
 
 class Speech:
     """What the sentences of one answer are made of. `standings` are of those that it is about; `says` names them."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.scenario = ground.scenario
-        self.family = ground.family
-        self.axes = ground.axes
-        self.at_least = "at least " if ground.censored else ""
-        best = min(one.kind for one in ground.standings)
-        self.standings = [one for one in ground.standings if one.kind == best]
-        self.says = {one.contestant: loss_words.named(one) for one in ground.standings}
-        self.qualified = _qualified(ground.standings, ground.loss_bound)
+    def __init__(self, basis: Basis) -> None:
+        self.scenario = basis.scenario
+        self.family = basis.family
+        self.axes = basis.axes
+        self.at_least = "at least " if basis.censored else ""
+        best = min(one.kind for one in basis.standings)
+        self.standings = [one for one in basis.standings if one.kind == best]
+        self.says = {one.contestant: loss_words.named(one) for one in basis.standings}
+        self.qualified = _qualified(basis.standings, basis.loss_bound)
 
     def listed(self, names: Sequence[str]) -> str:
         return words.listed([self.says[name] for name in names])
