@@ -78,9 +78,10 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     safe = unsafe.without(run)
+    saturated = outcomes.saturated(safe)
     ended = {one.name: found for one in run.experiment.scenarios if (found := endings.ending(run, one))}
     scenarios = tuple(
-        replace(_with_unsafe(_scenario(safe, one, level), run), ending=ended.get(one.name))
+        replace(_with_unsafe(_scenario(safe, one, level, saturated), run), ending=ended.get(one.name))
         for one in run.experiment.scenarios
     )
     return Analysis(
@@ -197,7 +198,7 @@ def _unsteady(run: Run, scenario: Scenario) -> tuple[tuple[str, int, int], ...]:
 # --- one scenario ------------------------------------------------------------------------------------------------
 
 
-def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
+def _scenario(run: Run, scenario: Scenario, level: float, saturated: Sequence[outcomes.Saturated]) -> ScenarioFindings:
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
     sampled = samples(run, scenario, names)
@@ -213,7 +214,7 @@ def _scenario(run: Run, scenario: Scenario, level: float) -> ScenarioFindings:
     family = families[scenario.metric]
     censored = tuple(
         Censored(one.level, one.contestant, one.share)
-        for one in outcomes.saturated(run)
+        for one in saturated
         if one.scenario == scenario.name and scenario.metric != CAPACITY
     )
     bars = axes.error_bars(run, scenario) if scenario.metric != CAPACITY else ()
