@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno import blocks, precision, stats
-from netdyno.stats import Floats
+from netdyno.experiment import blocks
+from netdyno.statistics import precision, stats
+from netdyno.statistics.stats import Floats
 
 NOISE = 0.05
 """Standard deviation of the log figure of one trial, where nothing else is said."""

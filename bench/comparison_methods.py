@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno import store
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.levels import level_key
-from netdyno.model import LoadResult, ServerObservation
-from netdyno.stats import BORROWED, LEVEL, Floats
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import LoadResult
+from netdyno.model.observation import ServerObservation
+from netdyno.statistics.stats import BORROWED, LEVEL, Floats
+from netdyno.store import store
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")
 CONTESTANTS, AXES = 5, 5

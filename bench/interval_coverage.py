@@ -17,8 +17,8 @@ from statistics import NormalDist
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno import stats
-from netdyno.stats import Floats
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Floats
 
 BLOCKS = (4, 5, 6, 8, 10, 15)
 LEVEL = 0.05

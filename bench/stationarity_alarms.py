@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno import movement
-from netdyno.stationary import THROUGHPUT_SHARE
-from netdyno.stats import Floats
+from netdyno.audits.stationary import THROUGHPUT_SHARE
+from netdyno.statistics import stationarity
+from netdyno.statistics.stats import Floats
 
 POINTS = (8, 10, 20, 50, 100, 200)
 SOME_POINTS = (10, 30, 100)
@@ -46,14 +46,14 @@ def noise(random: np.random.Generator, points: int, correlation: float) -> Float
 
 
 def struck_out(series: Floats) -> bool:
-    return any(one.proven and abs(one.share) > THROUGHPUT_SHARE for one in movement.movements(series))
+    return any(one.proven and abs(one.share) > THROUGHPUT_SHARE for one in stationarity.movements(series))
 
 
 def tested(runs: int, points: int, correlation: float) -> tuple[list[float], list[float]]:
     """Of still series, for drift, step and wandering: the share in which each is proven, large or not, and what |t|
     exceeds in 1% of them."""
     random = np.random.default_rng(points)
-    found = [movement.movements(1 + 0.01 * noise(random, points, correlation)) for _ in range(runs)]
+    found = [stationarity.movements(1 + 0.01 * noise(random, points, correlation)) for _ in range(runs)]
     by_kind = list(zip(*found, strict=True))
     shares = [float(np.mean([one.proven for one in each])) for each in by_kind]
     return shares, [float(np.quantile([abs(one.t) for one in each], 0.99)) for each in by_kind]
@@ -70,7 +70,7 @@ def main(runs: int) -> None:
     print("".join(f"{name:>18}" for name in ("drift", "step", "wandering", "limits")))
     for correlation, points in product(CORRELATIONS, POINTS):
         told = [f"{share:.2%}  {most:5.2f}" for share, most in zip(*tested(runs, points, correlation), strict=True)]
-        limits = f"{movement.drift_limit(points):.2f}, {movement.step_limit(points):.2f}"
+        limits = f"{stationarity.drift_limit(points):.2f}, {stationarity.step_limit(points):.2f}"
         print(
             f"{correlation:4}{points:8}" + "".join(f"{one:>18}" for one in (*told, *("-",) * (3 - len(told)), limits))
         )

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno import pinning, program_settings
-from netdyno.paths import build_dir, generator_path
-from netdyno.process import REALTIME_PRIORITY
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.machine import pinning, program_settings
+from netdyno.machine.process import REALTIME_PRIORITY
 
 SERVERS = ("threads-snapshot", "epoll-reactor", "epoll-coroutines")
 DEFAULT_SLACK_NS = 50_000

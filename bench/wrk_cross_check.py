@@ -32,7 +32,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.calibrate import others
+from netdyno.instruments.calibrate import others
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVER_CORE, LOAD_CORE = 0, 1

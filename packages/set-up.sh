@@ -134,7 +134,7 @@ install_uv() {
 
 # uv does not read pip's configuration; pip_settings hands the index, certificates and proxy over (see there).
 install_locked() {
-    PYTHONPATH=$root/python "$venv/bin/python" -m netdyno.pip_settings \
+    PYTHONPATH=$root/packages "$venv/bin/python" -m pip_settings \
         "$venv/bin/uv" pip sync --python "$venv/bin/python" --require-hashes --compile-bytecode \
         "$root/requirements.lock"
 }

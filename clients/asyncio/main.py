@@ -10,10 +10,10 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from netdyno import wire
-from netdyno.client.application import Application
-from netdyno.client.journal import Caller, FailedError, Failure, Journal, connect_failure
-from netdyno.client.plan import ClientPlan, parse_client_plan
+from netdyno.protocol import wire
+from netdyno_client.application import Application
+from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
+from netdyno_client.plan import ClientPlan, parse_client_plan
 
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 Found = tuple[socket.AddressFamily, Address]

@@ -2,6 +2,6 @@
 
 import sys
 
-from netdyno.cli import main
+from netdyno.commands.cli import main
 
 sys.exit(main())

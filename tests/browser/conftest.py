@@ -14,7 +14,7 @@ import pytest
 from made_run import made_run
 from playwright.sync_api import Browser, sync_playwright
 
-from netdyno import report
+from netdyno.present import report
 
 ARGUMENTS = (
     "--no-sandbox",

@@ -10,7 +10,7 @@ from made_canary import drifting_run
 from playwright.sync_api import Browser
 from watched import LEAST_CONTRAST_OF_SHAPES, PHONE, WIDE, Watched, colour_of, contrast, open_all_details, opened
 
-from netdyno import report
+from netdyno.present import report
 
 
 @pytest.fixture(scope="module")

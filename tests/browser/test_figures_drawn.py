@@ -29,12 +29,13 @@ from made_run import made_run
 from playwright.sync_api import Browser, Locator
 from watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, colour_of, contrast, open_all_details, opened
 
-from netdyno import outcomes, report
-from netdyno.claims.metrics import METRICS
-from netdyno.figures.fill import charts
-from netdyno.model import Run
-from netdyno.report import charts as views
-from netdyno.report import theme
+from netdyno.analysis.figures.fill import charts
+from netdyno.model import outcomes
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.report import charts as views
+from netdyno.present.report import theme
 
 TITLES = tuple(figure.title for figure in charts_run().experiment.figures)
 BARS_TITLE, SPEED_TITLE, CONNECTED_TITLE, LADDER_TITLE, CURVES_TITLE = TITLES

@@ -36,8 +36,10 @@ from watched import (
     opened,
 )
 
-from netdyno import answers, report, words
-from netdyno.analysis import analyse
+from netdyno.analysis import answers
+from netdyno.analysis.analysis import analyse
+from netdyno.base import quantities as words
+from netdyno.present import report
 
 
 @pytest.fixture(params=["light", "dark"])

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import discover
-from netdyno.model import Contestant
-from netdyno.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.contestants.contestants import discover
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.model.contestant import Contestant
 from tests.support.chosen import NOBODY, chosen, startable
 
 

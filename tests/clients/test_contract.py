@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
-from netdyno.contestants import discover
-from netdyno.model import Contestant
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
 from tests.golden import wire
 from tests.support.fake_server import Peer, bound, fake_server, honest
 from tests.support.patience import eventually

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.model import Contestant
-from netdyno.namespace import Namespace
+from netdyno.machine.links.namespace import Namespace
+from netdyno.model.contestant import Contestant
 from tests.golden import wire
 from tests.support import proc
 from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response

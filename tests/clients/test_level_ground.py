@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from netdyno.model import Contestant
-from netdyno.paths import build_dir, generator_path
-from netdyno.process import Process
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.machine.process import Process
+from netdyno.model.contestant import Contestant
 from tests.support.ground import CORE, TUNED, expect_level
 from tests.support.running_client import ENDLESS
 from tests.support.server import serving

@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.golden import wire
 from tests.support import kernel, proc
 from tests.support.fake_server import Peer, fake_server, honest

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.talk import Talk
 from tests.support import proc
 from tests.support.chosen import NOBODY, chosen, startable

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import threads_for
 from tests.conformance.talk import joined, message
 from tests.golden import wire

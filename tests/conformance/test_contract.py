@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import discover
-from netdyno.model import Contestant
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
 from tests.conformance.talk import Talk
 from tests.support import proc
 from tests.support.server import Finished, launched, run, serving

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import threads_for
 from tests.conformance.talk import HttpReply
 from tests.golden import wire

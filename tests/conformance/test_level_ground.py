@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import threads_for
 from tests.conformance.talk import Talk
 from tests.support.ground import by_the_harness, expect_level

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import room_for
 from tests.conformance.talk import expect_reply, message
 from tests.support import proc

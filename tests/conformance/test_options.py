@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import room_for
 from tests.conformance.talk import HttpReply, Talk, expect_reply, joined, message
 from tests.golden import wire

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import threads_for
 from tests.conformance.talk import Talk
 from tests.golden import wire

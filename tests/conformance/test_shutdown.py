@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import room_for, threads_for
 from tests.conformance.talk import Talk, expect_reply, joined, message
 from tests.golden import wire

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.conformance.conftest import room_for, threads_for
 from tests.conformance.talk import Talk, joined, message
 from tests.golden import wire

@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from netdyno.model import Contestant
-from netdyno.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.contestant import Contestant
 from tests.support.server import run, serving
 
 # All clients send at the same moment. `gathered`: 15 megabytes and more for every reader, beyond what the buffers of a

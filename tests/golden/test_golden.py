@@ -30,7 +30,7 @@ def test_a_stamp_with_one_damaged_byte_is_refused(position: int) -> None:
 
 
 def test_protobuf_by_hand() -> None:
-    # The bytes that `protoc --encode=netdyno.wire.WorkMessage protocol/work.proto` makes of these messages.
+    # The bytes that `protoc --encode=netdyno.protocol.wire.WorkMessage protocol/work.proto` makes of these messages.
     assert wire.request(150, b"ab", 1).hex() == "0a0908960110011a026162"
     assert wire.request(1, workload=-1).hex() == "0a0d080110ffffffffffffffffff01"
     assert wire.response(150, b"ab").hex() == "1209089601" + "1001" + "1a026162"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.messages.transport import Transport, find_transports
 from tests.support.chosen import NOBODY, chosen, startable
 from tests.support.server import Finished, Server

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import discover
+from netdyno.contestants.contestants import discover
 from tests.messages.conftest import TRANSPORTS, Spoken
 from tests.messages.talk import talking
 from tests.support.server import Finished

@@ -10,8 +10,8 @@ import subprocess
 import msgspec
 import pytest
 
-from netdyno.model import LoadResult
-from netdyno.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.load_result import LoadResult
 from tests.messages.conftest import Spoken
 from tests.messages.transport import WELC
 from tests.messages.transports.zmq import ZmqClient

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 
-from netdyno.model import Contestant
+from netdyno.model.contestant import Contestant
 from tests.messages import transports
 from tests.support.patience import PATIENCE_S
 from tests.support.server import Finished, Server, launched, run

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from netdyno.contestants import discover
-from netdyno.namespace import Namespace, NotAllowedError, private_namespace
-from netdyno.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.contestants.contestants import discover
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from tests.support.chosen import startable
 from tests.support.inside import Inside, inside
 

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from netdyno.inside import network_of
-from netdyno.namespace import NotAllowedError, private_namespace
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.machine.links.namespace import NotAllowedError, private_namespace
+from netdyno.machine.links.namespace_child import network_of
 from tests.support.server import launched, run
 
 NETDYNO = (sys.executable, "-m", "netdyno")

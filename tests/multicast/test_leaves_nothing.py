@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from netdyno.namespace import Namespace
+from netdyno.machine.links.namespace import Namespace
 from tests.golden import wire
 from tests.messages.transport import HELO, WELC, control
 from tests.support.inside import Inside

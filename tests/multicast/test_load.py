@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from netdyno.namespace import Namespace
+from netdyno.machine.links.namespace import Namespace
 from tests.golden import wire
 from tests.messages.transport import BYE, HELO, WELC, control
 from tests.support.inside import Inside

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from netdyno.errors import UserError
-from netdyno.namespace import Namespace
-from netdyno.runner import ensure_descriptors
+from netdyno.base.errors import UserError
+from netdyno.machine.links.namespace import Namespace
+from netdyno.run.runner import ensure_descriptors
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 

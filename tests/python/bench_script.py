@@ -6,7 +6,7 @@ import importlib.util
 import sys
 from types import ModuleType
 
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
 
 
 def load(name: str) -> ModuleType:

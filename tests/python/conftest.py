@@ -14,10 +14,13 @@ import msgspec
 import pytest
 import unhurried
 
-from netdyno import audits, program_settings
-from netdyno.bench import Bench
-from netdyno.contestants import discover
-from netdyno.model import Contestant, Experiment, Manifest, Pinning, Scenario
+from netdyno.audits import of_trial
+from netdyno.contestants.contestants import discover
+from netdyno.machine import program_settings
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import Pinning
+from netdyno.trial.setup import Bench
 
 FAKES = Path(__file__).parent / "fakes"
 WriteProgram = Callable[[Path, str], None]
@@ -70,7 +73,7 @@ def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """In trials of fake programs a busy machine has no word, and variables of the tests say what the fakes do, within
     this process; unhurried.py is for others."""
     for name, value_s in unhurried.BOUNDS_S.items():
-        monkeypatch.setattr(audits, name, value_s)
+        monkeypatch.setattr(of_trial, name, value_s)
     monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from netdyno.model import Contestant, Manifest
+from netdyno.model.contestant import Contestant, Manifest
 
 PROGRAM = Path(__file__).parent / "fakes" / "faulty_server.py"
 HEALTHY = "healthy"

@@ -10,12 +10,16 @@ from pathlib import Path
 from made_claims import made_trial
 from msgspec.structs import replace
 
-from netdyno import runner
-from netdyno.bench import Bench
-from netdyno.contestants import discover
-from netdyno.display import Progress
-from netdyno.model import Contestant, Experiment, ForeignLoad, Run, Scenario, Trace, Trial
-from netdyno.plan import Cell
+from netdyno.contestants.contestants import discover
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace, Trial
+from netdyno.present.terminal.display import Progress
+from netdyno.run import runner
+from netdyno.trial.setup import Bench
 
 NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
 RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]

@@ -9,8 +9,11 @@ from datetime import UTC, datetime, timedelta
 from made_run import made_run
 from msgspec.structs import replace
 
-from netdyno.canary_audit import Judge
-from netdyno.model import CanaryReading, CanaryReadings, Experiment, ForeignLoad, Run, Scenario, Status, Trial
+from netdyno.audits.canary import Judge
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
 
 ROUND_TRIPS, STEPS = 20_000.0, 900.0
 BEGAN = datetime(2025, 1, 1, 12, tzinfo=UTC)

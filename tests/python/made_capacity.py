@@ -10,17 +10,11 @@ import numpy as np
 from made_run import WINDOW_S, load_result
 from msgspec.structs import replace
 
-from netdyno.model import (
-    Audit,
-    CapacityPlan,
-    Experiment,
-    LoadResult,
-    Run,
-    Scenario,
-    Status,
-    Trial,
-    type_level,
-)
+from netdyno.model.base import type_level
+from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
 
 SLO, LIMIT_MS = "p99<5ms", 5.0
 RATES: tuple[type_level, ...] = (8_000, 10_000, 12_500, 15_600, 19_500, 24_400)
@@ -104,9 +98,9 @@ PLAN = CapacityPlan(slo=SLO, start_hz=1000, least_hz=50, most_hz=1_000_000)
 
 def search_run(name: str = "fast", plan: CapacityPlan = PLAN, *failed: str) -> Run:
     """A search for the capacity of one server, carried out; with `failed`, these audits strike out every trial."""
-    from netdyno.capacity.judge import judge
-    from netdyno.capacity.search import Search
-    from netdyno.capacity.slo import parse
+    from netdyno.analysis.capacity.judge import judge
+    from netdyno.analysis.capacity.search import Search
+    from netdyno.model.objective import parse
 
     search, random = Search(plan), np.random.default_rng(1)
     trials: list[Trial] = []

@@ -10,9 +10,13 @@ from functools import lru_cache
 from made_claims import made_trial
 from msgspec.structs import replace
 
-from netdyno import experiment
-from netdyno.model import Audit, Run, Scenario, Trial, type_level
-from netdyno.plan import combinations
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import combinations
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
 
 ASIO, COROUTINES, QT, SNAPSHOT = "asio-callbacks", "asio-coroutines", "qt-thread-pool", "threads-snapshot"
 REUSEPORT, FOLLY = "udp-reuseport", "folly-async"

@@ -12,11 +12,16 @@ import numpy as np
 from made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
 from msgspec.structs import replace
 
-from netdyno import experiment
-from netdyno.claims.judge import judge
-from netdyno.claims.verdicts import Judged
-from netdyno.model import Distribution, LoadResult, Run, Scenario, ServerObservation, Trial, type_level
-from netdyno.plan import combinations
+from netdyno.analysis.claims.judge import judge
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import combinations
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Distribution, LoadResult
+from netdyno.model.observation import ServerObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.model.verdicts import Judged
 
 NAMES = (COROUTINES, LOCK, SNAPSHOT)
 HEAD = f"""

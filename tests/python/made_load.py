@@ -7,25 +7,21 @@ from typing import Any, Literal
 
 import msgspec
 
-from netdyno.histogram import Histogram
-from netdyno.model import (
+from netdyno.model.load_result import (
     Audit,
     Bytes,
     Connections,
     Distribution,
     Generator,
     Latency,
-    Lateness,
     LoadResult,
-    MachineObservation,
     Messages,
     Plan,
-    Relayed,
-    RelayTotals,
     Requests,
-    ServerObservation,
     TimeSeries,
 )
+from netdyno.model.observation import Lateness, MachineObservation, Relayed, RelayTotals, ServerObservation
+from netdyno.statistics.histogram import Histogram
 
 MS = 1_000_000
 SLOT_S = 0.1

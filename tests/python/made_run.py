@@ -15,32 +15,28 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from netdyno import hdr
-from netdyno.model import (
-    About,
+from netdyno.model.base import type_level
+from netdyno.model.contestant import About, CodeSize
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import (
     Audit,
     Bytes,
     ClientReport,
-    CodeSize,
     Connections,
     Distribution,
-    Experiment,
     Generator,
     GeneratorThread,
     Latency,
     LoadResult,
-    MachineObservation,
     Messages,
-    Pinning,
     Plan,
     Requests,
-    Run,
-    Scenario,
-    ServerObservation,
     TimeSeries,
-    Trial,
-    type_level,
 )
+from netdyno.model.observation import MachineObservation, Pinning, ServerObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import hdr
 
 HOUR_NS = 3_600_000_000_000
 EPOLL, CALLBACKS, COROUTINES = "epoll-coroutines", "asio-callbacks", "asio-coroutines"

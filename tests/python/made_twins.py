@@ -12,15 +12,19 @@ from made_run import load_result
 from msgspec import convert
 from msgspec.structs import replace
 
-from netdyno import stats
-from netdyno.aa.control import control
-from netdyno.aa.found import AA, Control
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.levels import level_key
-from netdyno.measured import metric, valid
-from netdyno.model import MOST_AA_SHARE, Contestant, Experiment, LoadResult, Manifest, Run, Scenario, Trial
-from netdyno.plan import Cell, Kind, plan
-from netdyno.stats import Comparison, Interval
+from netdyno.analysis.aa.control import control
+from netdyno.analysis.aa.found import AA, Control
+from netdyno.analysis.measured import metric, valid
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import Cell, Kind, plan
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Comparison, Interval
 
 NAMES = ("a", "b", "c", "d", "e")
 SPEED = {name: 1 + 0.02 * number for number, name in enumerate(NAMES)}

@@ -8,7 +8,7 @@ import msgspec
 from tests.golden import wire
 from tests.support.server import Server, run
 
-from netdyno.calibrate.done import Done
+from netdyno.instruments.calibrate.done import Done
 
 FAULTS = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
 """Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice."""

@@ -20,18 +20,22 @@ from made_twins import made_control
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import runner, store
-from netdyno.aa import speech
-from netdyno.aa.found import ALARM, Control
-from netdyno.aa.rate import Rate
-from netdyno.analysis import analyse
-from netdyno.display import PlainDisplay
-from netdyno.findings import Analysis
-from netdyno.measured import valid
-from netdyno.model import Contestant, Experiment, Run, Trial
-from netdyno.plan import Cell, plan
-from netdyno.report import html
-from netdyno.table import render
+from netdyno.analysis.aa.found import ALARM, Control
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.analysis.measured import valid
+from netdyno.experiment.plan import Cell, plan
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.prose import aa
+from netdyno.present.report import html
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.present.terminal.table import render
+from netdyno.run import runner
+from netdyno.statistics.false_difference_rate import Rate
+from netdyno.store import store
 
 # --- a run with twins --------------------------------------------------------------------------------------------
 
@@ -144,7 +148,7 @@ def test_a_harness_that_makes_one_name_slower_is_caught() -> None:
     assert found.fails
     assert found.largest is not None
     assert found.largest.comparison.ratio > 1.1
-    assert "THAT IS TOO OFTEN" in speech.sentence(found)
+    assert "THAT IS TOO OFTEN" in aa.sentence(found)
 
 
 def slower_with_time(cell: Cell) -> float:
@@ -207,12 +211,12 @@ def test_how_likely_a_rate_is_by_chance() -> None:
 
 
 def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
-    text = speech.sentence(made_control(1, 40))
+    text = aa.sentence(made_control(1, 40))
     assert "of 40 A/A comparisons, 1 came out different as a ranking would say it (2.5% of 40, 95% interval" in text
     assert " and 1 by a test at 5% without correction (2.5% of 40, 95% interval" in text
     assert "Furthest from itself: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
-    assert speech.short(made_control(1, 40)) == "A/A control: 1 of 40 told apart"
+    assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 told apart"
 
 
 @pytest.mark.parametrize(("different", "of", "fails"), [(1, 1, False), (2, 2, True), (5, 40, False), (7, 40, True)])
@@ -222,8 +226,8 @@ def test_the_alarm_is_for_what_chance_brings_in_a_hundredth_of_the_runs(differen
 
 def test_too_few_blocks_are_no_rate_of_zero() -> None:
     found = made_control(0, 3, pairs=4)
-    assert "none had enough blocks to be judged" in speech.sentence(found)
-    assert speech.short(found) == "No A/A comparison could be judged"
+    assert "none had enough blocks to be judged" in aa.sentence(found)
+    assert aa.short(found) == "No A/A comparison could be judged"
 
 
 @pytest.mark.parametrize(
@@ -238,7 +242,7 @@ def test_too_few_blocks_are_no_rate_of_zero() -> None:
 def test_where_there_is_no_control_the_reason_is_said(share: float, blocks: int, finished: bool, why: str) -> None:
     one = replace(made_twins.experiment(1).with_each(blocks=blocks), aa_share=share)
     run = replace(made_twins.measured(one, ()), finished_at="2026-01-01" if finished else None)
-    assert speech.sentence(made_twins.judged(run)) == f"No A/A control: {why}."
+    assert aa.sentence(made_twins.judged(run)) == f"No A/A control: {why}."
 
 
 @pytest.mark.parametrize(("rates", "different"), [(1, 0), (1.25, 1)])

@@ -9,21 +9,20 @@ import pytest
 from made_run import made_run
 from made_twins import asked, contestant, made_control, servers
 
-from netdyno import experiment as experiments
-from netdyno import run_command
-from netdyno.aa import command
-from netdyno.aa.found import Control
-from netdyno.analysis import analyse
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.cli import main
-from netdyno.errors import UserError
-from netdyno.model import Experiment
-from netdyno.paths import ROOT
-from netdyno.plan import combinations, estimate_seconds, plan, twice
+from netdyno.analysis.aa.found import Control
+from netdyno.analysis.analysis import analyse
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.commands import aa, run
+from netdyno.commands.cli import main
+from netdyno.experiment import experiment as experiments
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import combinations, estimate_seconds, plan, twice
+from netdyno.model.experiment import Experiment
 
 
 def long_form(comparisons: int, names: str = "abcde") -> Experiment:
-    return command.spread(asked(0.5, names=names), comparisons, servers(names), {})
+    return aa.spread(asked(0.5, names=names), comparisons, servers(names), {})
 
 
 @pytest.mark.parametrize("comparisons", [1, 3, 7, 40, 41, 100])
@@ -40,17 +39,17 @@ def test_the_long_form_has_just_so_many_comparisons(comparisons: int, names: str
 
 def test_who_cannot_have_a_load_takes_no_comparison_of_it() -> None:
     some = servers("abcd") | {"e": contestant("e", workloads=("chat",))}
-    one = command.spread(asked(0.5), 8, some, {})
+    one = aa.spread(asked(0.5), 8, some, {})
     assert [scenario.contestants for scenario in one.scenarios] == [("a", "b", "c", "d")] * 2
     with pytest.raises(UserError, match="none of these contestants can be measured"):
-        command.spread(asked(0.5), 8, servers(workloads=("chat",)), {})
+        aa.spread(asked(0.5), 8, servers(workloads=("chat",)), {})
 
 
 def test_a_workload_that_the_experiment_has_not_is_a_slip_of_the_pen() -> None:
-    assert command.of_workload(asked(), None) == asked()
-    assert command.of_workload(asked(), "echo") == asked()
+    assert aa.of_workload(asked(), None) == asked()
+    assert aa.of_workload(asked(), "echo") == asked()
     with pytest.raises(UserError, match="e has no scenario of 'chat'"):
-        command.of_workload(asked(), "chat")
+        aa.of_workload(asked(), "chat")
 
 
 def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> None:
@@ -70,20 +69,20 @@ def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     analysis = dataclasses.replace(analyse(made_run()), control=control)
-    done = run_command.Done(exit_code=0, line={"run_id": "r"}, analysis=analysis)
-    monkeypatch.setattr(run_command, "carry_out", lambda *_: done)
+    done = run.Done(exit_code=0, line={"run_id": "r"}, analysis=analysis)
+    monkeypatch.setattr(run, "carry_out", lambda *_: done)
     assert main(["aa", "--json"]) == code
     assert '"aa": {"comparisons": 40, "judged": ' in capsys.readouterr().out
 
 
 def test_no_system_calls_are_traced_where_nobody_asks_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    wished: list[run_command.Wishes] = []
+    wished: list[run.Wishes] = []
 
-    def carry_out(wishes: run_command.Wishes, *_: object) -> run_command.Done:
+    def carry_out(wishes: run.Wishes, *_: object) -> run.Done:
         wished.append(wishes)
-        return run_command.Done(exit_code=1, line={}, analysis=None)
+        return run.Done(exit_code=1, line={}, analysis=None)
 
-    monkeypatch.setattr(run_command, "carry_out", carry_out)
+    monkeypatch.setattr(run, "carry_out", carry_out)
     main(["aa"])
     (wishes,) = wished
     assert (wishes.experiment, wishes.trace) == ("aa", "never")

@@ -10,11 +10,12 @@ import pytest
 from made_twins import asked, contestant, servers
 from msgspec.structs import replace
 
-from netdyno import experiment as experiments
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.errors import UserError
-from netdyno.model import Experiment, Scenario, type_level
-from netdyno.plan import Kind, estimate_seconds, plan, twice
+from netdyno.base.errors import UserError
+from netdyno.experiment import experiment as experiments
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import Kind, estimate_seconds, plan, twice
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Experiment, Scenario
 
 
 def test_every_block_holds_each_twin_once_beside_its_first() -> None:

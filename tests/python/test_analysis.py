@@ -24,11 +24,15 @@ from made_run import (
 )
 from msgspec.structs import replace
 
-from netdyno import answers, cells, hdr, words
-from netdyno.analysis import analyse
-from netdyno.findings import Analysis, ScenarioFindings
-from netdyno.levels import level_words
-from netdyno.model import MachineObservation, Run, Trial
+from netdyno.analysis import answers, cells
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.base import quantities
+from netdyno.model.levels import level_words
+from netdyno.model.observation import MachineObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import hdr
 
 
 @pytest.fixture(scope="module")
@@ -489,14 +493,19 @@ def test_a_repeated_cell_counts_once_with_its_first_value() -> None:
     [(1.123, "+12%"), (0.966, "−3.4%"), (1.0, "0.0%"), (2.5, "×2.50"), (math.nan, "–"), (0.4, "−60%")],  # noqa: RUF001
 )
 def test_changes_read_as_people_say_them(ratio: float, text: str) -> None:
-    assert words.percent_change(ratio) == text
+    assert quantities.percent_change(ratio) == text
 
 
 def test_figures_keep_three_digits_and_a_unit() -> None:
-    assert [words.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == ["1.00k/s", "12.3k/s", "123k/s", "1.23M/s"]
-    assert [words.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
-    assert words.memory(5_900_000) == "5.63 MiB"
-    assert [words.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 1)] == [
+    assert [quantities.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == [
+        "1.00k/s",
+        "12.3k/s",
+        "123k/s",
+        "1.23M/s",
+    ]
+    assert [quantities.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
+    assert quantities.memory(5_900_000) == "5.63 MiB"
+    assert [quantities.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 1)] == [
         "0%",
         "12%",
         "0.1%",
@@ -504,7 +513,7 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
         "<0.0001%",
         "100%",
     ]
-    assert words.listed(["a", "b", "c"]) == "a, b and c"
+    assert quantities.listed(["a", "b", "c"]) == "a, b and c"
 
 
 def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(found: Analysis) -> None:

@@ -12,10 +12,13 @@ import pytest
 from made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 from msgspec.structs import replace
 
-from netdyno import attribution, stats, work
-from netdyno.analysis import analyse
-from netdyno.findings import Analysis, ScenarioFindings, Why
-from netdyno.model import Run, ServerObservation, SystemCall, Traced, Trial
+from netdyno.analysis import associations, message_cost
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
+from netdyno.model.observation import ServerObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import SystemCall, Traced, Trial
+from netdyno.statistics import stats
 
 Change = Callable[[Trial, ServerObservation], ServerObservation]
 
@@ -34,8 +37,8 @@ def whys(run: Run) -> tuple[Why, ...]:
     analysed anew."""
     known = echo(made())
     names = [one.contestant for one in known.standings]
-    behind = work.rows(run, known.scenario, names)
-    return attribution.whys(run, known.scenario, known.standings, known.comparisons, behind)
+    behind = message_cost.rows(run, known.scenario, names)
+    return associations.whys(run, known.scenario, known.standings, known.comparisons, behind)
 
 
 def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from made_load import load, machine, relay
 
-from netdyno.audits import (
+from netdyno.audits.of_trial import (
     completed,
     died,
     foreign_load,
@@ -18,8 +18,9 @@ from netdyno.audits import (
     server_totals,
     with_failed_connects,
 )
-from netdyno.model import Audit, ClientReport, LoadResult, MachineObservation, RelayTotals, Requests, ServerObservation
-from netdyno.outcomes import verdict
+from netdyno.model.load_result import Audit, ClientReport, LoadResult, Requests
+from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
+from netdyno.model.outcomes import verdict
 
 LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
 TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}

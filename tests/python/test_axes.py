@@ -11,12 +11,15 @@ from made_claims import made_trial
 from made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
 from msgspec.structs import replace
 
-from netdyno import answers, axes
-from netdyno.analysis import analyse
-from netdyno.claims.metrics import METRICS
-from netdyno.findings import ScenarioFindings
-from netdyno.levels import level_key
-from netdyno.model import Experiment, Run, Scenario, Trial, type_level
+from netdyno.analysis import answers, axes
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
 
 LOADS = (10, 100)
 ECHO = Scenario(name="echo", workload="echo", factors={"connections": LOADS})

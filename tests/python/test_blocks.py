@@ -19,17 +19,24 @@ from made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
 from made_claims import claims_run, made_trial
 from rich.console import Console
 
-from netdyno import blocks, endings, experiment, plan, report, resume, runner, store
-from netdyno.analysis import analyse
-from netdyno.bench import Bench
-from netdyno.display import Progress
-from netdyno.errors import UserError
-from netdyno.findings import Ending
-from netdyno.model import Budget, Contestant, Run, Scenario, Trial
-from netdyno.paths import ROOT
-from netdyno.plan import Cell
-from netdyno.schedule import Schedule
-from netdyno.table import render
+from netdyno.analysis import stopping
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Ending
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.experiment import blocks, experiment, plan
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Budget, Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.terminal.display import Progress
+from netdyno.present.terminal.table import render
+from netdyno.run import resume, runner
+from netdyno.run.schedule import Schedule
+from netdyno.store import store
+from netdyno.trial.setup import Bench
 
 Spread = Callable[..., None]
 
@@ -49,7 +56,7 @@ def load(outcome: runner.Outcome) -> Run:
 
 
 def ending(run: Run, scenario: str = "echo") -> Ending:
-    found = endings.ending(run, next(one for one in run.experiment.scenarios if one.name == scenario))
+    found = stopping.ending(run, next(one for one in run.experiment.scenarios if one.name == scenario))
     assert found is not None
     return found
 
@@ -66,8 +73,8 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
     assert found.widest is not None
     assert found.widest <= 0.05
     earlier = msgspec.structs.replace(run, trials=tuple(one for one in run.trials if one.block < found.blocks))
-    assert endings.wants_more(earlier, run.experiment.scenarios[0])
-    assert not endings.wants_more(run, run.experiment.scenarios[0])
+    assert stopping.wants_more(earlier, run.experiment.scenarios[0])
+    assert not stopping.wants_more(run, run.experiment.scenarios[0])
 
 
 def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
@@ -85,7 +92,7 @@ def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: 
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
     assert re.fullmatch(
         rf"budget ended after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; asked ±5%\)",
-        endings.sentence(ending(run)),
+        stopping.sentence(ending(run)),
     )
 
 
@@ -98,7 +105,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     display = Silent()
     run = load(execute(timed, tmp_path, fake_build, display))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("time", 11)
-    assert endings.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
+    assert stopping.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
     short = msgspec.structs.replace(timed, time_budget_s=1.0)
     assert len(blocks_of(load(execute(short, tmp_path, fake_build)), "echo")) == 6  # `blocks` are always there
 
@@ -121,7 +128,7 @@ def test_one_without_a_precision_has_its_blocks_and_no_more(tmp_path: Path, fake
     assert blocks_of(run, "fixed") == list(range(1, 10))
     # those that are planned come first: six together, three of the other, and then its own
     assert blocks_of(run, "quiet") == [*range(1, 7), *range(10, 10 + blocks.EARLIEST_END - 6)]
-    assert endings.ending(run, fixed) is None
+    assert stopping.ending(run, fixed) is None
 
 
 def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
@@ -131,7 +138,7 @@ def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
     alone = asked("echo").with_each(contestants=NAMES[:1])
     run = load(execute(alone, tmp_path, fake_build))
     assert len(run.trials) == 6
-    assert endings.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
+    assert stopping.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
 
 
 def test_a_further_block_is_planned_on_disk_before_it_begins(
@@ -329,8 +336,8 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
     page = report.html(found)
     for one in found.scenarios:
         assert one.ending is not None
-        assert endings.sentence(one.ending) in told
-        assert endings.sentence(one.ending) in page
+        assert stopping.sentence(one.ending) in told
+        assert stopping.sentence(one.ending) in page
     assert "precise enough after 17 blocks (widest interval ±" in told
     assert "budget ended after 18 blocks (widest interval ±" in told
     assert "in 18 of 18 blocks" in page

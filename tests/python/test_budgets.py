@@ -7,10 +7,11 @@ from typing import cast, get_args
 
 import pytest
 
-from netdyno import experiment
-from netdyno.errors import UserError
-from netdyno.model import Bound, Budget, Experiment, Ratio
-from netdyno.plan import plan
+from netdyno.base.errors import UserError
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import plan
+from netdyno.model.claim import Bound, Ratio
+from netdyno.model.experiment import Budget, Experiment
 
 TOML = """
 question = "How much?"

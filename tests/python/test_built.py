@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import contestants, experiment, runner, store, transports
-from netdyno.display import PlainDisplay
-from netdyno.model import Run
-from netdyno.namespace import NotAllowedError, private_namespace
-from netdyno.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants import contestants
+from netdyno.experiment import experiment
+from netdyno.machine.links.namespace import NotAllowedError, private_namespace
+from netdyno.model import transports
+from netdyno.model.run import Run
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.store import store
 
 pytestmark = pytest.mark.needs_build
 

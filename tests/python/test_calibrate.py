@@ -18,16 +18,20 @@ import pytest
 from rich.console import Console
 from tests.support.server import serving
 
-from netdyno import cli, contestants, pinning
-from netdyno.calibrate import card, cases, command, others, running, truths
-from netdyno.calibrate.cases import CASES, Case
-from netdyno.calibrate.done import Done, Pause, StallDone
-from netdyno.calibrate.running import Attempt, Programs, Result
-from netdyno.calibrate.scores import Score, exactly, within
-from netdyno.errors import UserError
-from netdyno.histogram import Histogram
-from netdyno.model import Audit, Distribution, LoadResult, Pinning, Scenario
-from netdyno.process import REALTIME_PRIORITY
+from netdyno.base.errors import UserError
+from netdyno.commands import calibrate, cli
+from netdyno.contestants import contestants
+from netdyno.instruments.calibrate import card, cases, others, running, truths
+from netdyno.instruments.calibrate.cases import CASES, Case
+from netdyno.instruments.calibrate.done import Done, Pause, StallDone
+from netdyno.instruments.calibrate.running import Attempt, Programs, Result
+from netdyno.instruments.calibrate.scores import Score, exactly, within
+from netdyno.machine import pinning
+from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Audit, Distribution, LoadResult
+from netdyno.model.observation import Pinning
+from netdyno.statistics.histogram import Histogram
 
 SAID = Path(__file__).with_name("said")
 MS = 10**6
@@ -734,8 +738,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
 
     def prepare(passes: bool) -> None:
         programs = Programs({}, (), Pinning(server=(), generator=(), note="not pinned"))
-        monkeypatch.setattr(command, "_programs", lambda: programs)
-        monkeypatch.setattr(command, "attempt", lambda case, _: Attempt(scores=(exactly("count", 1, int(passes)),)))
+        monkeypatch.setattr(calibrate, "_programs", lambda: programs)
+        monkeypatch.setattr(calibrate, "attempt", lambda case, _: Attempt(scores=(exactly("count", 1, int(passes)),)))
 
     return prepare
 
@@ -765,8 +769,8 @@ def test_a_mistake_of_the_user_is_one_line(quick: Callable[[bool], None], capsys
 def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, allowed: bool, priority: int) -> None:
     monkeypatch.setattr(pinning, "may_run_realtime", lambda asked=REALTIME_PRIORITY: allowed or asked < 10)
     monkeypatch.setattr(contestants, "by_name", lambda _, name: SimpleNamespace(available=True, command=(name,)))
-    monkeypatch.setattr(command, "generator_path", lambda _: Path(__file__))
-    assert command._programs().priority == priority
+    monkeypatch.setattr(calibrate, "generator_path", lambda _: Path(__file__))
+    assert calibrate._programs().priority == priority
 
 
 @pytest.mark.needs_build
@@ -774,8 +778,8 @@ def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, 
 def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
     """The cases that no busy machine can change."""
     case = next(case for case in CASES if case.name == name)
-    assert running.attempt(case, command._programs()).failure == ""
-    (result,) = running.run_all([case], lambda one: running.attempt(one, command._programs()), lambda _: None)
+    assert running.attempt(case, calibrate._programs()).failure == ""
+    (result,) = running.run_all([case], lambda one: running.attempt(one, calibrate._programs()), lambda _: None)
     assert result.passed
 
 
@@ -783,7 +787,7 @@ def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_what_wrk_says_is_read() -> None:
     """wrk itself, over a stall of 0.3 s in at least 1 s: figures that a busy machine can only raise."""
-    server = command._programs().servers["calibration"]
+    server = calibrate._programs().servers["calibration"]
     with serving(server, "--workload", "http", "--stall", "at=200ms,for=300ms") as stalled:
         url = f"http://127.0.0.1:{stalled.address[1]}/x"
         said = subprocess.run(

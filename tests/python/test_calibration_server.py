@@ -17,9 +17,10 @@ from tests.support.client import Client
 from tests.support.patience import eventually
 from tests.support.server import Server, run, serving
 
-from netdyno import hdr, observe
-from netdyno.calibrate.done import Done
-from netdyno.contestants import by_name, discover
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.instruments.calibrate.done import Done
+from netdyno.machine import server_proc
+from netdyno.statistics import hdr
 
 pytestmark = pytest.mark.needs_build
 COMMAND = by_name(discover(), "calibration").command
@@ -253,7 +254,7 @@ def test_a_witness_sees_when_nothing_runs() -> None:
 
 def has_looked(pid: int) -> bool:
     """Every thread beside the main one has slept more often than its beginning can explain: it looks by now."""
-    tasks = observe.understand(observe.take(pid)).tasks
+    tasks = server_proc.understand(server_proc.take(pid)).tasks
     return len(tasks) > 1 and all(task.voluntary > 10 for tid, task in tasks.items() if tid != pid)
 
 

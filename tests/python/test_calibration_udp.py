@@ -16,8 +16,8 @@ from tests.messages.transport import Client
 from tests.messages.transports.udp import UdpClient
 from tests.support.server import Server, serving
 
-from netdyno.calibrate.done import Done
-from netdyno.contestants import by_name, discover
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.instruments.calibrate.done import Done
 
 pytestmark = pytest.mark.needs_build
 COMMAND = by_name(discover(), "calibration-udp").command

@@ -15,11 +15,12 @@ from made_canary import reading, trial
 from msgspec.structs import replace
 from tests.support import proc
 
-from netdyno import canary
-from netdyno.canary import MOST_TAKES, Canary, command, faster, slower
-from netdyno.model import CanaryReadings, Pinning, Trial
-from netdyno.paths import build_dir, canary_path
-from netdyno.process import Process
+from netdyno.base.paths import build_dir, canary_path
+from netdyno.machine.process import Process
+from netdyno.model.observation import CanaryReadings, Pinning
+from netdyno.model.trial import Trial
+from netdyno.trial import canary
+from netdyno.trial.canary import MOST_TAKES, Canary, command, faster, slower
 
 NOT_PINNED = Pinning(server=(), generator=(), note="not pinned: a test")
 SOON_S = 60

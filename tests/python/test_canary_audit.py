@@ -8,8 +8,9 @@ import pytest
 from made_canary import judge, of_speeds, reading, trial
 from msgspec.structs import replace
 
-from netdyno.canary_audit import FACTOR, FEWEST_TRIALS, NAME, Judge, median_of
-from netdyno.model import Audit, Trial
+from netdyno.audits.canary import FACTOR, FEWEST_TRIALS, NAME, Judge, median_of
+from netdyno.model.load_result import Audit
+from netdyno.model.trial import Trial
 
 
 def struck(trials: Sequence[Trial]) -> list[tuple[int, int]]:

@@ -11,18 +11,20 @@ from made_run import made_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import canary_findings, report, table
-from netdyno.analysis import analyse
-from netdyno.canary_findings import MachineOverTime, drift_line, sentences
-from netdyno.model import Run
-from netdyno.report import machine
+from netdyno.analysis import canary
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.canary import MachineOverTime, drift_line, sentences
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.report import machine
+from netdyno.present.terminal import table
 
 LARGEST = 40_000
 """Characters of the section, in a page that may have two million."""
 
 
 def found(run: Run) -> MachineOverTime:
-    told = canary_findings.of_run(run)
+    told = canary.of_run(run)
     assert told is not None
     return told
 

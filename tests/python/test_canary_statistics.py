@@ -18,9 +18,9 @@ import pytest
 from made_canary import judge, reading, trial
 from msgspec.structs import replace
 
-from netdyno import stats
-from netdyno.model import Trial
-from netdyno.stats import Comparison, Samples
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Comparison, Samples
 
 RATIO = 1.15
 TRUE = {"a": RATIO, "b": 1.0, "c": 1.0}

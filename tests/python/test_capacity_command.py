@@ -13,10 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import audits, canary, cli, store
-from netdyno.analysis import analyse
-from netdyno.contestants import discover
-from netdyno.model import Run
+from netdyno.analysis.analysis import analyse
+from netdyno.audits import of_trial
+from netdyno.commands import cli
+from netdyno.contestants.contestants import discover
+from netdyno.model.run import Run
+from netdyno.store import store
+from netdyno.trial import canary
 
 SERVER = next(one.name for one in discover() if not one.manifest.apart)
 UNSAFE = next(one.name for one in discover() if one.manifest.unsafe)
@@ -81,8 +84,8 @@ def slow_after_the_sixth(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     speeds.write_text("1 1  1 1 1 1 1 0.5 0.5 1")
     monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
     monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
-    monkeypatch.setattr(audits, "STEAL_FLOOR_S", 600.0)
-    monkeypatch.setattr(audits, "FOREIGN_FLOOR_S", 600.0)
+    monkeypatch.setattr(of_trial, "STEAL_FLOOR_S", 600.0)
+    monkeypatch.setattr(of_trial, "FOREIGN_FLOOR_S", 600.0)
 
 
 @pytest.mark.usefixtures("slow_after_the_sixth")

@@ -9,14 +9,15 @@ import pytest
 from made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
 from msgspec.structs import replace
 
-from netdyno import report
-from netdyno.analysis import analyse
-from netdyno.capacity import fill
-from netdyno.capacity.knee import knee
-from netdyno.capacity.threshold import Capacity, Measured, capacity
-from netdyno.findings import ScenarioFindings
-from netdyno.model import Run, Trial
-from netdyno.table import render
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.capacity import fill
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.terminal.table import render
+from netdyno.statistics.knee import knee
+from netdyno.statistics.threshold import Capacity, Measured, capacity
 
 
 def block(outcomes: str) -> list[Measured]:
@@ -263,7 +264,7 @@ def test_a_trial_at_a_rate_is_what_the_queue_makes_of_it() -> None:
     """The made-up servers are what the tests say they are."""
     import numpy as np
 
-    from netdyno.capacity import slo
+    from netdyno.model import objective as slo
 
     objective = slo.parse(SLO, "")
     for share, meets in ((0.97, True), (1.03, False)):

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from made_run import SCENARIOS, load_result
 
-from netdyno.capacity import slo
-from netdyno.capacity.judge import judge
-from netdyno.model import Audit, LoadResult, Status, Trial
+from netdyno.analysis.capacity.judge import judge
+from netdyno.model import objective
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.trial import Status, Trial
 
 OPEN = SCENARIOS[2]
-OBJECTIVE = slo.parse("p99<5ms", "")
+OBJECTIVE = objective.parse("p99<5ms", "")
 RATE = 10_000
 
 
@@ -115,5 +116,5 @@ def over_udp(share: float) -> LoadResult:
 def test_loss_that_nobody_speaks_of_has_the_bound_of_the_scenario() -> None:
     assert outcome(trial(over_udp(OPEN.loss_bound)))[0] == "held"
     assert outcome(trial(over_udp(0.02))) == ("failed", "lost 2%, more than 0.1%")
-    allowing = slo.parse("p99<5ms,lost<5%", "")
+    allowing = objective.parse("p99<5ms,lost<5%", "")
     assert judge(trial(over_udp(0.02)), allowing, OPEN).outcome == "held"

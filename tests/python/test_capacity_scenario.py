@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from netdyno import experiment
-from netdyno.errors import UserError
-from netdyno.paths import ROOT
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.experiment import experiment
 
 GOOD = """
 question = "Who keeps up?"

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from netdyno.capacity.search import MOST_RETRIES, Answer, Outcome, Search
-from netdyno.model import CapacityPlan
+from netdyno.analysis.capacity.search import MOST_RETRIES, Answer, Outcome, Search
+from netdyno.model.experiment import CapacityPlan
 
 LIMIT_MS = 5.0
 PLAN = CapacityPlan(slo="p99<5ms", start_hz=1000, least_hz=50, most_hz=1_000_000)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from made_run import SCENARIOS, load_result
 
-from netdyno.capacity import slo
-from netdyno.errors import UserError
-from netdyno.model import LoadResult, Messages
+from netdyno.base.errors import UserError
+from netdyno.model import objective as slo
+from netdyno.model.load_result import LoadResult, Messages
 
 OPEN = SCENARIOS[2]
 

@@ -19,9 +19,11 @@ from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving
 from tests.support.terminal import Terminal, in_terminal
 
-from netdyno import chat, cli, wire
-from netdyno.contestants import by_name, discover
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.commands import cli
+from netdyno.commands.chat import chat
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.protocol import wire
 
 pytestmark = pytest.mark.needs_build
 

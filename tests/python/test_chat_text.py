@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import wire
-from netdyno.chat_text import LONGEST_SHOWN, LoadTally, shown
+from netdyno.commands.chat.text import LONGEST_SHOWN, LoadTally, shown
+from netdyno.protocol import wire
 
 
 @given(st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode("utf-8", "replace"))))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.checks import NOT_INSTALLED, Step, cpp_sources, report, run_conformance, run_step, steps
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.commands.checks import NOT_INSTALLED, Step, cpp_sources, report, run_conformance, run_step, steps
 
 
 def test_every_kind_of_check_is_there() -> None:

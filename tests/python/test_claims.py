@@ -13,10 +13,12 @@ from made_claims import Levels, Truth, judged, made
 from made_run import COROUTINES, LOCK, SNAPSHOT
 from msgspec.structs import replace
 
-from netdyno import stats
-from netdyno.claims.judge import judge
-from netdyno.claims.metrics import METRICS
-from netdyno.model import About, CodeSize, Run, Trial
+from netdyno.analysis.claims.judge import judge
+from netdyno.model.contestant import About, CodeSize
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
 
 Table = dict[str, float]
 

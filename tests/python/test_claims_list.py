@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from made_claims import RATIO, text
 
-from netdyno import cli, experiment, listing
+from netdyno.commands import cli, listing
+from netdyno.experiment import experiment
 
 
 @pytest.fixture

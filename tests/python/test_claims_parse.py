@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno import experiment
-from netdyno.claims import metrics, parse
-from netdyno.claims.why import EXPLANATIONS
-from netdyno.contestants import discover
-from netdyno.errors import UserError
-from netdyno.model import Bound, Cells, Claim, Experiment, Flat, Order, Ratio, Trend
-from netdyno.paths import ROOT
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import claims, experiment
+from netdyno.model import metrics
+from netdyno.model.claim import Bound, Cells, Claim, Flat, Order, Ratio, Trend
+from netdyno.model.experiment import Experiment
+from netdyno.model.explanations import EXPLANATIONS
 
 GOOD = """
 question = "Which?"
@@ -210,7 +211,7 @@ def test_cells_of_two_scenarios_are_paired_only_where_both_have_the_factor() -> 
 
 def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
     kinds = {one.__struct_config__.tag for one in (Ratio, Order, Trend, Flat, Bound)}
-    assert set(parse.TEST_KEYS) == kinds
+    assert set(claims.TEST_KEYS) == kinds
     assert all((one.of is None) != (one.of_code is None) for one in metrics.METRICS.values())
     assert all(one.title for one in EXPLANATIONS.values())
 
@@ -221,7 +222,7 @@ def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(nam
     servers, clients = (discover(kind=kind) for kind in ("server", "client"))
     libraries = {need for one in (*servers, *clients) for need in one.manifest.needs}
     for claim in found.claims:
-        needs = {need for need in claim.needs if parse.LIBRARY.fullmatch(need)}
+        needs = {need for need in claim.needs if claims.LIBRARY.fullmatch(need)}
         assert needs <= libraries
         for cells in named(claim):
             assert set(cells.at.get("contestant", ())) <= {one.name for one in servers if not one.manifest.apart}

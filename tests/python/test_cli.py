@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 import unhurried
 
-from netdyno import checks, cli, store
-from netdyno.contestants import discover
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.commands import checks, cli
+from netdyno.contestants.contestants import discover
+from netdyno.store import store
 
 TINY = """
 question = "Does it work?"

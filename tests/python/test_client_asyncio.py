@@ -14,9 +14,9 @@ import pytest
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
-from netdyno.contestants import by_name, discover
-from netdyno.model import LoadResult
-from netdyno.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.model.load_result import LoadResult
 
 pytestmark = pytest.mark.needs_build
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from netdyno import wire
-from netdyno.client import journal as journal_module
-from netdyno.client.journal import Caller, FailedError, Failure, Journal, connect_failure
-from netdyno.client.plan import ClientPlan, parse_client_plan
-from netdyno.client.recorder import Recorder, Window, slot_ns
-from netdyno.client.result import Cpu, load_result
-from netdyno.histogram import Histogram
-from netdyno.model import LoadResult
+from netdyno.model.load_result import LoadResult
+from netdyno.protocol import wire
+from netdyno.statistics.histogram import Histogram
+from netdyno_client import journal as journal_module
+from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
+from netdyno_client.plan import ClientPlan, parse_client_plan
+from netdyno_client.recorder import Recorder, Window, slot_ns
+from netdyno_client.result import Cpu, load_result
 
 MS = 1_000_000
 PLAN = parse_client_plan("test", ["tcp://127.0.0.1:9", "--warmup", "100ms", "--duration", "1s", "--retry-delay", "0"])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.client.plan import parse_client_plan
-from netdyno.url import TcpUrl
+from netdyno.base.url import TcpUrl
+from netdyno_client.plan import parse_client_plan
 
 URL = "tcp://127.0.0.1:9"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.codesize import CodeError, describe, families, imported, measure, parts, sources, with_family
-from netdyno.contestants import discover
-from netdyno.model import About, CodeSize, Contestant, Manifest
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.contestants.codesize import CodeError, describe, families, imported, measure, parts, sources, with_family
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import About, CodeSize, Contestant, Manifest
 
 CPP = """\
 // a comment is no line of code
@@ -136,11 +136,11 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
 
 def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> None:
     package = tmp_path / "netdyno"
-    main = write(tmp_path / "main.py", "import os\nfrom netdyno.client.plan import parse\n")
-    plan = write(package / "client" / "plan.py", "from netdyno import units\nimport netdyno.client\n")
+    main = write(tmp_path / "main.py", "import os\nfrom netdyno_client.plan import parse\n")
+    plan = write(package / "client" / "plan.py", "from netdyno import units\nimport netdyno_client\n")
     init = write(package / "client" / "__init__.py", "")
     root = write(package / "__init__.py", "")
-    units = write(package / "units.py", "from netdyno.client import plan\n")
+    units = write(package / "units.py", "from netdyno_client import plan\n")
     write(package / "unused.py", "")
     assert sorted(imported([main], tmp_path)) == sorted([plan, init, root, units])
 

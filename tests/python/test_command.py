@@ -8,10 +8,12 @@ from typing import Literal
 import msgspec
 import pytest
 
-from netdyno.command import by_hand, check_command, client_command, load_command, server_command
-from netdyno.model import Contestant, Scenario, Trial
-from netdyno.options import Settings, settings
-from netdyno.transports import TRANSPORTS
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import Settings, settings
+from netdyno.model.transports import TRANSPORTS
+from netdyno.model.trial import Trial
+from netdyno.trial.command import by_hand, check_command, client_command, load_command, server_command
 
 GENERATOR = ("netdyno-load",)
 URL = "tcp://127.0.0.1:1"

@@ -10,7 +10,7 @@ import bench_script
 import numpy as np
 import pytest
 
-from netdyno import stats
+from netdyno.statistics import stats
 
 
 @pytest.fixture(scope="module")

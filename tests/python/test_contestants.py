@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import by_name, discover, parse_manifest, prepare, select, skip_file
-from netdyno.errors import UserError
-from netdyno.paths import ROOT
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import by_name, discover, parse_manifest, prepare, select, skip_file
 
 WriteProgram = Callable[[Path, str], None]
 

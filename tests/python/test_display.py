@@ -9,9 +9,9 @@ import pytest
 from made_run import EPOLL, REUSEPORT, ZMQ, messages_run
 from rich.console import Console
 
-from netdyno.display import LiveDisplay, PlainDisplay, Progress, describe_result, render
-from netdyno.model import Trial
-from netdyno.plan import Cell
+from netdyno.experiment.plan import Cell
+from netdyno.model.trial import Trial
+from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, Progress, describe_result, render
 
 CELLS = tuple(
     Cell(block=block, position=0, scenario="echo", contestant="a", levels={"connections": 10}) for block in (1, 2)

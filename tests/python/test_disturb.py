@@ -17,7 +17,7 @@ import pytest
 from tests.support import proc
 from tests.support.patience import PATIENCE_S
 
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
 
 disturb = bench_script.load("disturb")
 

@@ -14,16 +14,16 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from netdyno import pinning
-from netdyno.doctor import examine
-from netdyno.doctor.checks.load import device_interrupts, pressure
-from netdyno.doctor.finding import Finding, Verdict, all_checks
-from netdyno.doctor.system import Moment, System
-from netdyno.doctor.text import as_text
-from netdyno.machine import Snapshot
-from netdyno.model import Pinning
-from netdyno.namespace import NotAllowedError
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.instruments.doctor import examine
+from netdyno.instruments.doctor.checks.load import device_interrupts, pressure
+from netdyno.instruments.doctor.finding import Finding, Verdict, all_checks
+from netdyno.instruments.doctor.system import Moment, System
+from netdyno.instruments.doctor.text import as_text
+from netdyno.machine import pinning
+from netdyno.machine.cpu_share import Snapshot
+from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.model.observation import Pinning
 
 CPU = "/sys/devices/system/cpu"
 CLOCK = "/sys/devices/system/clocksource/clocksource0"

@@ -13,7 +13,7 @@ from entry_tree import Tree, make_tree
 pytestmark = pytest.mark.timeout(60)  # a wait for an event that never comes
 
 CLI_STATUS = 3
-SET_UP = ["dpkg-query", "python venv", "python pip", "python netdyno.pip_settings"]
+SET_UP = ["dpkg-query", "python venv", "python pip", "python pip_settings"]
 CONFIGURE = "cmake --preset release --fresh"
 BUILD = "cmake --build --preset release"
 
@@ -250,7 +250,7 @@ def test_a_package_cannot_keep_the_lock(tree: Tree) -> None:
         ("packages/debian.txt", ["dpkg-query", CONFIGURE]),
         ("packages/set-up.sh", ["dpkg-query", CONFIGURE]),
         ("netdyno", ["dpkg-query", CONFIGURE]),
-        ("requirements.lock", ["dpkg-query", "python pip", "python netdyno.pip_settings", CONFIGURE]),
+        ("requirements.lock", ["dpkg-query", "python pip", "python pip_settings", CONFIGURE]),
         ("CMakePresets.json", [CONFIGURE]),
     ],
 )
@@ -285,7 +285,7 @@ def test_uv_itself_is_installed_from_the_lock(tree: Tree) -> None:
     [
         ("venv", "python3-venv"),
         ("pip", "pip could not install uv"),
-        ("netdyno.pip_settings", "requirements.lock"),
+        ("pip_settings", "requirements.lock"),
         ("cmake--preset", "CMake could not configure"),
         ("cmake--build", "the release build failed"),
         ("old-python", "older than Python 3.11"),

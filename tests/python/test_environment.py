@@ -6,10 +6,10 @@ from pathlib import Path
 
 import msgspec
 
-from netdyno import environment, pinning
-from netdyno.model import Experiment
-from netdyno.paths import ROOT
-from netdyno.store import Environment
+from netdyno.base.paths import ROOT
+from netdyno.machine import environment, pinning
+from netdyno.model.experiment import Experiment
+from netdyno.store.store import Environment
 
 CACHE = """# comment
 //Help text

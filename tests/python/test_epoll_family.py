@@ -15,7 +15,7 @@ from tests.golden import wire
 from tests.support.client import Client
 from tests.support.server import Server, serving
 
-from netdyno.contestants import by_name, discover
+from netdyno.contestants.contestants import by_name, discover
 
 SIBLINGS = ("epoll-reactor", "epoll-coroutines")
 # What the allocator asks for, and how often a service that burns CPU looks whether it was preempted.

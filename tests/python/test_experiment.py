@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import experiment
-from netdyno.contestants import discover
-from netdyno.errors import UserError
-from netdyno.model import Experiment
-from netdyno.paths import ROOT
-from netdyno.plan import links
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import links
+from netdyno.model.experiment import Experiment
 
 GOOD = """
 question = "Which?"

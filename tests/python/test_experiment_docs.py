@@ -6,14 +6,12 @@ import re
 
 import pytest
 
-from netdyno import budgets, experiment, scenarios
-from netdyno.claims import parse
-from netdyno.claims.metrics import METRICS
-from netdyno.claims.why import EXPLANATIONS
-from netdyno.figures import parse as figures
-from netdyno.model import Scenario
-from netdyno.options import LOAD, SERVER, SIDES
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
+from netdyno.experiment import budgets, claims, experiment, figures, scenarios
+from netdyno.model.experiment import Scenario
+from netdyno.model.explanations import EXPLANATIONS
+from netdyno.model.metrics import METRICS
+from netdyno.model.options import LOAD, SERVER, SIDES
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -23,13 +21,13 @@ KEYS = {
     "A size": {*budgets.BUDGET_KEYS, *budgets.SCENARIO_KEYS},
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
-    "A claim": parse.CLAIM_KEYS,
+    "A claim": claims.CLAIM_KEYS,
     "A figure": (
         {key for keys in figures.FIGURE_KEYS.values() for key in keys}
         | figures.FIGURE_KEYS.keys()
         | set(figures.PUBLISHED_KEYS)
     ),
-    "A claim's test": ({key for keys in parse.TEST_KEYS.values() for key in keys} | METRICS.keys()),
+    "A claim's test": ({key for keys in claims.TEST_KEYS.values() for key in keys} | METRICS.keys()),
 }
 
 
@@ -42,7 +40,7 @@ def test_every_option_that_some_servers_lack_is_named() -> None:
 def test_every_key_is_explained_and_no_other(chapter: str) -> None:
     first_cells = re.findall(r"^\| (`[^|]*) \|", CHAPTERS[chapter], re.MULTILINE)
     explained = [key for cell in first_cells for key in re.findall(r"`([^`]+)`", cell)]
-    kinds = parse.TEST_KEYS if chapter == "A claim's test" else ()
+    kinds = claims.TEST_KEYS if chapter == "A claim's test" else ()
     assert sorted(explained) == sorted([*KEYS[chapter], *kinds])
 
 

@@ -11,12 +11,16 @@ from pathlib import Path
 import faulty
 import pytest
 
-from netdyno import audits, runner, store
-from netdyno.analysis import analyse
-from netdyno.display import PlainDisplay
-from netdyno.findings import Standing
-from netdyno.model import Experiment, Run, Scenario, Trial
-from netdyno.paths import build_dir
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Standing
+from netdyno.audits import of_trial
+from netdyno.base.paths import build_dir
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.store import store
 
 pytestmark = pytest.mark.needs_build
 
@@ -76,7 +80,7 @@ def undisturbed(trials: Sequence[Trial]) -> list[Trial]:
     """Those in which time was what the server made of it: a neighbour can starve a server, and move the fault out of
     the window."""
     return [
-        trial for trial in trials if all(audit.passed for audit in audits.foreign_load(trial.machine, "strike-out"))
+        trial for trial in trials if all(audit.passed for audit in of_trial.foreign_load(trial.machine, "strike-out"))
     ]
 
 

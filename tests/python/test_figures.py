@@ -33,13 +33,14 @@ from made_charts import (
 )
 from msgspec.structs import replace
 
-from netdyno import stats
-from netdyno.claims.metrics import METRICS
-from netdyno.figures.fill import charts, estimate
-from netdyno.findings import Chart, ChartPanel, Spot
-from netdyno.model import Run, type_level
-from netdyno.report import charts as views
-from netdyno.report import heat, theme
+from netdyno.analysis.figures.fill import charts, estimate
+from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.model.base import type_level
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.present.report import charts as views
+from netdyno.present.report import heat, theme
+from netdyno.statistics import stats
 
 filled = partial(made, truth=TRUTH, names=TAKING_PART)
 

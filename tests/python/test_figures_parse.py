@@ -7,13 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import experiment
-from netdyno.claims.metrics import METRICS
-from netdyno.contestants import discover
-from netdyno.errors import UserError
-from netdyno.figures import parse
-from netdyno.model import Cells, Experiment, Figure, Published, type_level
-from netdyno.paths import ROOT
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import experiment
+from netdyno.experiment import figures as parse
+from netdyno.model.base import type_level
+from netdyno.model.claim import Cells
+from netdyno.model.experiment import Experiment
+from netdyno.model.figure import Figure, Published
+from netdyno.model.metrics import METRICS
 
 GOOD = """
 question = "Which?"

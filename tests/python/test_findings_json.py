@@ -11,9 +11,9 @@ import pytest
 from made_capacity import experiment_run
 from made_run import made_run, messages_run, paired_run
 
-from netdyno.analysis import analyse
-from netdyno.findings_json import document
-from netdyno.model import Run
+from netdyno.analysis.analysis import analyse
+from netdyno.model.run import Run
+from netdyno.present.findings_json import document
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "protocol" / "findings.md"
 RUNS: dict[str, Callable[[], Run]] = {

@@ -6,9 +6,12 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from netdyno.ground import Ground, ground_of
-from netdyno.ground_words import sentences
-from netdyno.model import About, Pinning, Scenario, Trial
+from netdyno.analysis.ground import Ground, ground_of
+from netdyno.model.contestant import About
+from netdyno.model.experiment import Scenario
+from netdyno.model.observation import Pinning
+from netdyno.model.trial import Trial
+from netdyno.present.prose.ground import sentences
 
 SCENARIO = Scenario(name="s", workload="echo")
 Model = Literal["any", "one", "per-connection"]

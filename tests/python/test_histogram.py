@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdyno import hdr
-from netdyno.histogram import HIGHEST, Histogram
+from netdyno.statistics import hdr
+from netdyno.statistics.histogram import HIGHEST, Histogram
 
 PERCENTS = (0.01, 1.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 VALUES = st.lists(

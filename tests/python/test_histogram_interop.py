@@ -1,4 +1,5 @@
-"""The generator's histograms, decoded by the PyPI package `hdrhistogram` and by netdyno.hdr: the same figures."""
+"""The generator's histograms, decoded by the PyPI package `hdrhistogram` and by netdyno.statistics.hdr: the same "
+"figures."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from netdyno import hdr
-from netdyno.paths import build_dir
+from netdyno.base.paths import build_dir
+from netdyno.statistics import hdr
 
 pytestmark = pytest.mark.needs_build
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.paths import ROOT
+from netdyno.base.paths import ROOT
 
 TESTS = sorted([*ROOT.glob("servers/*/*.test.js"), *ROOT.glob("clients/*/*.test.js")])
 

@@ -6,10 +6,11 @@ import os
 
 import pytest
 
-from netdyno import copying
-from netdyno.limits import limits, service_s
-from netdyno.model import Pinning, Scenario
-from netdyno.options import settings
+from netdyno.machine import memory_speed
+from netdyno.model.experiment import Scenario
+from netdyno.model.observation import Pinning
+from netdyno.model.options import settings
+from netdyno.trial.limits import limits, service_s
 
 UNPINNED = Pinning(server=(), generator=(), note="a test")
 PINNED = Pinning(server=(0, 1), generator=(2,), note="")
@@ -40,6 +41,6 @@ def test_the_service_time_is_the_requests_and_the_servers() -> None:
 
 
 def test_memory_is_copied_at_some_speed_which_is_measured_once() -> None:
-    first = copying.bytes_hz()
+    first = memory_speed.bytes_hz()
     assert first > 50e6, "a core of forty years ago"
-    assert copying.bytes_hz() == first
+    assert memory_speed.bytes_hz() == first

@@ -18,21 +18,26 @@ import msgspec
 import pytest
 from tests.support.inside import inside
 
-from netdyno import contestants, lan
-from netdyno.bench import Bench
-from netdyno.inside import network_of
-from netdyno.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
-from netdyno.model import Contestant, LoadResult, MachineObservation, Scenario, Trial
-from netdyno.namespace import Namespace, NotAllowedError
-from netdyno.network import Place, network_for
-from netdyno.options import settings
-from netdyno.paths import ROOT, build_dir, generator_path
-from netdyno.plan import Cell
-from netdyno.transports import TRANSPORTS
-from netdyno.trial import run_trial
-from netdyno.triallog import TrialLog
-from netdyno.units import parse_rate
-from netdyno.watch import Watch
+from netdyno.base.paths import ROOT, build_dir, generator_path
+from netdyno.base.units import parse_rate
+from netdyno.contestants import contestants
+from netdyno.experiment.plan import Cell
+from netdyno.machine.links import lan
+from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.namespace import Namespace, NotAllowedError
+from netdyno.machine.links.namespace_child import network_of
+from netdyno.machine.links.network import Place, network_for
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import LoadResult
+from netdyno.model.observation import MachineObservation
+from netdyno.model.options import settings
+from netdyno.model.transports import TRANSPORTS
+from netdyno.model.trial import Trial
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import run_trial
+from netdyno.trial.window import Watch
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 PAYLOAD = bytes(300_000)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import lan, link_check, wan
-from netdyno.link_check import ATTEMPTS, Measured, faults, in_words, judge, rate_hz, round_trip_s
-from netdyno.model import Experiment, Pinning
-from netdyno.namespace import NotAllowedError
-from netdyno.wan import Terms, Way
+from netdyno.machine.links import lan, link_check, wan
+from netdyno.machine.links.link_check import ATTEMPTS, Measured, faults, in_words, judge, rate_hz, round_trip_s
+from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.machine.links.wan import Terms, Way
+from netdyno.model.experiment import Experiment
+from netdyno.model.observation import Pinning
 
 FAR = Terms(delay_s=0.02, loss=0.01)
 UNPINNED = Pinning(server=(), generator=(), note="")

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from netdyno import cli, lan
-from netdyno.namespace import NotAllowedError
-from netdyno.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.commands import cli
+from netdyno.machine.links import lan
+from netdyno.machine.links.namespace import NotAllowedError
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 

@@ -17,10 +17,10 @@ import audit_names
 import msgspec
 import pytest
 
-from netdyno.model import LoadResult
-from netdyno.paths import build_dir, generator_path
-from netdyno.pinning import may_run_realtime
-from netdyno.process import REALTIME_PRIORITY
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.machine.pinning import may_run_realtime
+from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.model.load_result import LoadResult
 
 pytestmark = pytest.mark.needs_build
 

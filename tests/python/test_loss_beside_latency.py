@@ -14,11 +14,12 @@ from made_run import EPOLL, LOST, REUSEPORT, UDP, ZMQ, messages_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import report
-from netdyno.analysis import analyse
-from netdyno.findings import Analysis
-from netdyno.model import Bound, Cells, Claim, Order, Run
-from netdyno.table import render
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.model.claim import Bound, Cells, Claim, Order
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.terminal.table import render
 
 DURATION = re.compile(r"\d (ns|µs|ms|s)\b")
 LOSS = re.compile(r"\d%|none lost|lost none|\b(lost|corrupt)\b")

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import machine, observe
-from netdyno.machine import Snapshot
-from netdyno.model import MachineObservation
+from netdyno.machine import cpu_share, server_proc
+from netdyno.machine.cpu_share import Snapshot
+from netdyno.model.observation import MachineObservation
 
 STAT = """cpu  300 0 200 900 60 0 20 40 0 0
 cpu0 100 0 100 400 50 0 10 30 0 0
@@ -34,7 +34,7 @@ BUSY = "while True: pass"
 
 def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
     before, after = Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.6)
-    seen = machine.observation(before, after, {0, 1})
+    seen = cpu_share.observation(before, after, {0, 1})
     assert seen is not None
     assert (seen.cores, seen.window_s) == (2, 1.0)
     assert seen.steal_s == pytest.approx(0.1)
@@ -44,14 +44,14 @@ def test_work_is_what_idle_and_stolen_time_leave_of_the_window() -> None:
 
 
 def test_only_the_cores_that_the_harness_may_use_count() -> None:
-    seen = machine.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
+    seen = cpu_share.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, SECOND_LATER, 3.2), {1})
     assert seen is not None
     assert (seen.cores, seen.steal_s) == (1, 0.0)
     assert seen.foreign_s == pytest.approx(1.0 - 0.7 - 0.2)
 
 
 def test_ticks_that_round_against_us_are_no_negative_load() -> None:
-    seen = machine.observation(Snapshot(10.0, STAT, 0.0), Snapshot(11.0, SECOND_LATER, 0.9), {0, 1})
+    seen = cpu_share.observation(Snapshot(10.0, STAT, 0.0), Snapshot(11.0, SECOND_LATER, 0.9), {0, 1})
     assert seen is not None
     assert seen.foreign_s == 0.0
 
@@ -62,13 +62,13 @@ def test_ticks_that_round_against_us_are_no_negative_load() -> None:
     ids=["no cores", "zeros only", "another core"],
 )
 def test_a_kernel_that_does_not_tell_of_every_core_is_not_guessed_at(stat: str) -> None:
-    assert machine.observation(Snapshot(1.0, stat, 0.0), Snapshot(2.0, stat, 0.0), {0, 1}) is None
+    assert cpu_share.observation(Snapshot(1.0, stat, 0.0), Snapshot(2.0, stat, 0.0), {0, 1}) is None
 
 
 def test_descendants_are_children_and_theirs() -> None:
     parents = {1: 0, 10: 1, 11: 10, 12: 11, 20: 1, 21: 20}
-    assert machine.descendants(10, parents) == (11, 12)
-    assert machine.descendants(12, parents) == ()
+    assert cpu_share.descendants(10, parents) == (11, 12)
+    assert cpu_share.descendants(12, parents) == ()
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def nobodys() -> Iterator[int]:
 
 
 def used(pid: int) -> float:
-    return time.clock_gettime(observe.cpu_clock(pid))
+    return time.clock_gettime(server_proc.cpu_clock(pid))
 
 
 def until_used(pid: int, seconds: float) -> None:
@@ -101,23 +101,23 @@ def until_used(pid: int, seconds: float) -> None:
 
 def observed(own_processes: tuple[int, ...], busy: int) -> tuple[float, float]:
     """What is our own and what is foreign while a process uses a fifth of a second."""
-    before = machine.take(own_processes)
+    before = cpu_share.take(own_processes)
     until_used(busy, 0.2)
-    seen = machine.observation(before, machine.take(own_processes), os.sched_getaffinity(0))
+    seen = cpu_share.observation(before, cpu_share.take(own_processes), os.sched_getaffinity(0))
     assert seen is not None
     assert seen.own_s + seen.foreign_s + seen.steal_s <= seen.cores * seen.window_s + 0.05
     return seen.own_s, seen.foreign_s
 
 
 def test_what_we_have_started_is_our_own(own: int) -> None:
-    processes = machine.own_processes()
+    processes = cpu_share.own_processes()
     assert own in processes
     assert os.getpid() not in processes  # it reads itself
     assert observed(processes, own)[0] >= 0.2
 
 
 def test_what_somebody_else_runs_is_foreign(nobodys: int) -> None:
-    processes = machine.own_processes()
+    processes = cpu_share.own_processes()
     assert nobodys not in processes
     own, foreign = observed(processes, nobodys)
     assert own < 0.2
@@ -125,14 +125,14 @@ def test_what_somebody_else_runs_is_foreign(nobodys: int) -> None:
 
 
 def test_what_a_child_used_stays_ours_when_it_has_ended(own: int) -> None:
-    before = machine.take(())
+    before = cpu_share.take(())
     until_used(own, 0.1)
     known = used(own)
     os.kill(own, signal.SIGKILL)
     os.waitpid(own, 0)
-    after = machine.take((own,)).own_cpu_s
+    after = cpu_share.take((own,)).own_cpu_s
     assert after - before.own_cpu_s >= known
-    assert abs(machine.take(()).own_cpu_s - after) < known / 2, "it is counted once"
+    assert abs(cpu_share.take(()).own_cpu_s - after) < known / 2, "it is counted once"
 
 
 def test_what_a_child_has_waited_for_is_ours() -> None:
@@ -142,21 +142,21 @@ def test_what_a_child_has_waited_for_is_ours() -> None:
     pipe = subprocess.PIPE
     with subprocess.Popen(["sh", "-c", script, sys.executable, work], stdin=pipe, stdout=pipe, text=True) as shell:
         assert shell.stdout is not None
-        before = machine.take(())
+        before = cpu_share.take(())
         assert shell.stdout.readline() == "done\n"
-        assert machine.take((shell.pid,)).own_cpu_s - before.own_cpu_s >= 0.18
+        assert cpu_share.take((shell.pid,)).own_cpu_s - before.own_cpu_s >= 0.18
         shell.kill()
 
 
 def test_this_machine_tells() -> None:
-    cores = machine.parse_stat(Path("/proc/stat").read_text())
+    cores = cpu_share.parse_stat(Path("/proc/stat").read_text())
     assert os.sched_getaffinity(0) <= cores.keys()
     assert all(core.idle_s + core.busy_s > 0 for core in cores.values())
 
 
 def test_softirqs_are_told_of_each_core() -> None:
     softirq = SECOND_LATER.replace("cpu0 130 0 120 440 50 0 10 ", "cpu0 130 0 120 440 50 0 17 ")
-    seen = machine.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
+    seen = cpu_share.observation(Snapshot(10.0, STAT, 3.0), Snapshot(11.0, softirq, 3.6), {0, 1})
     assert seen is not None
     assert seen.softirq_s == pytest.approx({0: 0.07, 1: 0.0})
     assert msgspec.json.decode(msgspec.json.encode(seen), type=MachineObservation) == seen

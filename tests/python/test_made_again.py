@@ -8,10 +8,18 @@ import pytest
 from made_blocks import NAMES, Silent, asked, execute, trials_with
 from msgspec.structs import replace
 
-from netdyno import made_again, made_again_words, outcomes, runner, schedule, store
-from netdyno.bench import Bench
-from netdyno.model import Audit, Contestant, Experiment, Run, Scenario, Trial
-from netdyno.plan import Cell
+from netdyno.analysis import made_again
+from netdyno.experiment.plan import Cell
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.prose import made_again as made_again_words
+from netdyno.run import runner, schedule
+from netdyno.store import store
+from netdyno.trial.setup import Bench
 
 STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300 ms")
 

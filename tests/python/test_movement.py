@@ -7,14 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from netdyno.movement import (
-    drift,
-    movements,
-    step,
-    unit_root,
-    wandering,
-)
-from netdyno.stats import Floats
+from netdyno.statistics.stationarity import drift, movements, step, unit_root, wandering
+from netdyno.statistics.stats import Floats
 
 POINTS = (8, 10, 20, 50, 100, 200)
 

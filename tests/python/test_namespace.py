@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import inside
-from netdyno.errors import UserError
-from netdyno.inside import MARK, network_of
-from netdyno.namespace import Namespace, NotAllowedError, becoming, entering, private_namespace
-from netdyno.paths import ROOT
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.machine.links import namespace_child
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, becoming, entering, private_namespace
+from netdyno.machine.links.namespace_child import MARK, network_of
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 NOBODY = 65534
@@ -174,7 +174,7 @@ def test_without_the_tools_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("netdyno.namespace._ways", lambda: [("--no-such-way",)])
+    monkeypatch.setattr("netdyno.machine.links.namespace._ways", lambda: [("--no-such-way",)])
     with pytest.raises(NotAllowedError, match="no-such-way"), private_namespace():
         pass
     with pytest.raises(NotAllowedError, match="no-such-way"):
@@ -183,4 +183,4 @@ def test_what_the_system_says_against_it_is_told(monkeypatch: pytest.MonkeyPatch
 
 def test_an_interface_that_is_not_there_cannot_be_brought_up() -> None:
     with pytest.raises(OSError, match="No such device"):
-        inside.bring_up("none0")
+        namespace_child.bring_up("none0")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from tests.support.patience import eventually
 
-from netdyno import observe
-from netdyno.observe import Reading, Task, observation
+from netdyno.machine import server_proc
+from netdyno.machine.server_proc import Reading, Task, observation
 
 HELD = 16 << 20
 STILL = f"""
@@ -100,22 +100,22 @@ def test_some_of_many_threads_stand_for_all_but_the_main_one() -> None:
 
 
 def test_of_many_threads_some_are_chosen_once() -> None:
-    others = observe.MOST_THREADS_READ + 50
+    others = server_proc.MOST_THREADS_READ + 50
     with still(others) as process:
         told(process)
-        chosen = observe.choose_threads(process.pid)
-        assert len(set(chosen)) == observe.MOST_THREADS_READ
+        chosen = server_proc.choose_threads(process.pid)
+        assert len(set(chosen)) == server_proc.MOST_THREADS_READ
         assert chosen[0] == str(process.pid)
-        taken = observe.take(process.pid, chosen)
+        taken = server_proc.take(process.pid, chosen)
         assert set(taken.tasks) == set(chosen)
-        assert observe.understand(taken).threads == 1 + others
-        assert len(observe.take(process.pid).tasks) == 1 + others
+        assert server_proc.understand(taken).threads == 1 + others
+        assert len(server_proc.take(process.pid).tasks) == 1 + others
 
 
 def test_of_few_threads_all_are_read() -> None:
-    with still(observe.MOST_THREADS_READ - 1) as process:
+    with still(server_proc.MOST_THREADS_READ - 1) as process:
         told(process)
-        assert observe.choose_threads(process.pid) == ()
+        assert server_proc.choose_threads(process.pid) == ()
 
 
 def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
@@ -129,7 +129,7 @@ def test_too_few_ticks_are_divided_as_over_the_whole_life() -> None:
 def test_a_process_is_read_truly() -> None:
     with still(others=1) as process:
         cpu_s, voluntary = told(process)
-        seen = observe.understand(observe.take(process.pid))
+        seen = server_proc.understand(server_proc.take(process.pid))
         ask(process)
         cpu_s_later, voluntary_later = told(process)
     assert seen.threads == len(seen.tasks) == 2
@@ -139,11 +139,11 @@ def test_a_process_is_read_truly() -> None:
 
 
 def test_the_clock_of_a_process_counts_what_it_uses() -> None:
-    before = time.clock_gettime(observe.cpu_clock(os.getpid()))
+    before = time.clock_gettime(server_proc.cpu_clock(os.getpid()))
     used = time.process_time()
     while time.process_time() - used < 0.01:
         pass
-    assert time.clock_gettime(observe.cpu_clock(os.getpid())) - before >= 0.01
+    assert time.clock_gettime(server_proc.cpu_clock(os.getpid())) - before >= 0.01
 
 
 def test_a_process_that_is_gone_is_an_error() -> None:
@@ -152,7 +152,7 @@ def test_a_process_that_is_gone_is_an_error() -> None:
         os._exit(0)
     os.waitpid(pid, 0)
     with pytest.raises(OSError, match="No such"):
-        observe.understand(observe.take(pid))
+        server_proc.understand(server_proc.take(pid))
 
 
 def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_a_name_with_blanks_and_brackets_does_not_shift_the_fields(tmp_path: Pat
     old = name.read_text()
     name.write_text("a) b (c")
     try:
-        assert observe.understand(observe.take(os.getpid())).threads >= 1
+        assert server_proc.understand(server_proc.take(os.getpid())).threads >= 1
     finally:
         name.write_text(old)
 
@@ -178,7 +178,7 @@ Udp: 1 2 3
 
 
 def test_counters_are_picked_by_group_and_name() -> None:
-    counters = observe.parse_counters(NETSTAT + SNMP)
+    counters = server_proc.parse_counters(NETSTAT + SNMP)
     assert counters == {
         "ListenOverflows": 22,
         "ListenDrops": 23,
@@ -196,7 +196,7 @@ SOCKETS = """  sl  local_address rem_address st tx_queue rx_queue tm->when retrn
 
 
 def test_the_drops_of_each_socket_are_read_from_the_kernels_table() -> None:
-    assert observe.parse_sockets(SOCKETS) == [("4711", 17), ("4712", 0)]
+    assert server_proc.parse_sockets(SOCKETS) == [("4711", 17), ("4712", 0)]
 
 
 def test_datagrams_that_found_no_room_are_counted_for_the_process_that_owns_the_socket() -> None:
@@ -206,26 +206,29 @@ def test_datagrams_that_found_no_room_are_counted_for_the_process_that_owns_the_
     ):
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)  # the kernel makes it its least, a few kilobytes
         reader.bind(("127.0.0.1", 0))
-        before, kernel_before = observe.read_socket_drops(os.getpid()), observe.parse_counters(observe.take_kernel())
+        before, kernel_before = (
+            server_proc.read_socket_drops(os.getpid()),
+            server_proc.parse_counters(server_proc.take_kernel()),
+        )
         for _ in range(100):
             writer.sendto(bytes(1000), reader.getsockname())
 
         def dropped() -> int:
-            return observe.read_socket_drops(os.getpid()) - before
+            return server_proc.read_socket_drops(os.getpid()) - before
 
         # a busy kernel puts off what it does with what was sent (softirqs)
         eventually(lambda: dropped() >= 50, lambda: f"{dropped()} of 100 are dropped")
         at_least = dropped()
-        kernel = observe.increase(kernel_before, observe.parse_counters(observe.take_kernel()))
+        kernel = server_proc.increase(kernel_before, server_proc.parse_counters(server_proc.take_kernel()))
     assert at_least < 100
     assert kernel["UdpRcvbufErrors"] >= at_least
 
 
 def test_an_increase_is_per_counter() -> None:
-    assert observe.increase({"a": 1}, {"a": 4, "b": 2}) == {"a": 3, "b": 2}
+    assert server_proc.increase({"a": 1}, {"a": 4, "b": 2}) == {"a": 3, "b": 2}
 
 
 def test_this_kernel_has_the_counters_that_explain_a_failed_connect() -> None:
-    assert {"ListenOverflows", "ListenDrops", "TCPSynRetrans", "RetransSegs"} <= observe.parse_counters(
-        observe.take_kernel()
+    assert {"ListenOverflows", "ListenDrops", "TCPSynRetrans", "RetransSegs"} <= server_proc.parse_counters(
+        server_proc.take_kernel()
     ).keys()

@@ -10,10 +10,13 @@ from made_claims import made_trial
 from made_run import EPOLL, LOCK, paired_run
 from msgspec.structs import replace
 
-from netdyno import outcomes
-from netdyno.analysis import analyse
-from netdyno.findings import ScenarioFindings
-from netdyno.model import Audit, Experiment, GeneratorThread, LoadResult, Run, Scenario, Status, Trial
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model import outcomes
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
 
 ECHO = Scenario(name="echo", workload="echo", contestants=(EPOLL, LOCK))
 LEVEL = {"connections": 10}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.pinning import choose, may_run_realtime, prioritise, punctual, relay_cores, relay_note, split
-from netdyno.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
+from netdyno.machine.pinning import choose, may_run_realtime, prioritise, punctual, relay_cores, relay_note, split
+from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
 
 def test_one_core_is_shared_and_that_is_said() -> None:

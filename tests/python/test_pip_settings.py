@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from netdyno.pip_settings import parse_pip_config, uv_environment, uv_flags
+from pip_settings import parse_pip_config, uv_environment, uv_flags
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -86,7 +85,7 @@ def test_the_real_pip_is_asked_and_the_command_replaces_the_process(tmp_path: Pa
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
     environment |= {"PIP_CONFIG_FILE": str(configuration), "PYTHONPATH": str(ROOT / "python")}
     shown = subprocess.run(
-        [sys.executable, "-m", "netdyno.pip_settings", "/bin/sh", "-c", 'echo "$UV_DEFAULT_INDEX $0"'],
+        [sys.executable, "-m", "pip_settings", "/bin/sh", "-c", 'echo "$UV_DEFAULT_INDEX $0"'],
         env=environment,
         check=True,
         capture_output=True,

@@ -10,14 +10,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import experiment, transports
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.contestants import discover, select
-from netdyno.model import Contestant, Experiment, Manifest, Scenario, type_level
-from netdyno.options import settings
-from netdyno.paths import ROOT
-from netdyno.plan import CANARY_S, TRIAL_OVERHEAD_S, combinations, estimate_seconds, most_descriptors, plan, why_skip
-from netdyno.server_options import added_options
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover, select
+from netdyno.experiment import experiment
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import (
+    CANARY_S,
+    TRIAL_OVERHEAD_S,
+    combinations,
+    estimate_seconds,
+    most_descriptors,
+    plan,
+    why_skip,
+)
+from netdyno.model import transports
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.options import settings
+from netdyno.model.server_options import added_options
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
 

@@ -7,8 +7,9 @@ from itertools import chain
 import pytest
 from made_load import MS, changed, distribution, load, observed
 
-from netdyno.model import Audit, LoadResult, ServerObservation
-from netdyno.plausible import Bound, Limits, accounts, physical, plausible
+from netdyno.audits.plausible import Bound, Limits, accounts, physical, plausible
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import ServerObservation
 
 LOAD = load()
 """A thousand messages of 31 bytes in a second, ten at a time, each after 10 ms."""

@@ -10,9 +10,9 @@ import bench_script
 import numpy as np
 import pytest
 
-from netdyno import precision, stats
-from netdyno.blocks import EARLIEST_END, FIRST_LOOK, LOOKS
-from netdyno.stats import Pairs
+from netdyno.experiment.blocks import EARLIEST_END, FIRST_LOOK, LOOKS
+from netdyno.statistics import precision, stats
+from netdyno.statistics.stats import Pairs
 
 
 def pairs_of(differences: list[float]) -> Pairs:

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.paths import ROOT
-from netdyno.process import LineReader, Process, TrialError, describe_exit
+from netdyno.base.paths import ROOT
+from netdyno.machine.process import LineReader, Process, TrialError, describe_exit
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 

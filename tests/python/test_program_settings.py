@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.support.ground import by_the_harness, expect_level, parse_limits
 
-from netdyno import program_settings
-from netdyno.paths import ROOT, generator_path
-from netdyno.program_settings import environment_for, limits_for, policy_for
+from netdyno.base.paths import ROOT, generator_path
+from netdyno.machine import program_settings
+from netdyno.machine.program_settings import environment_for, limits_for, policy_for
 
 UNLIMITED = resource.RLIM_INFINITY
 DEBIAN = {

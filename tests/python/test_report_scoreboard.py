@@ -20,12 +20,12 @@ from made_run import (
     troubled_run,
 )
 
-from netdyno.analysis import analyse
-from netdyno.claims.metrics import METRICS
-from netdyno.findings import Analysis, ScenarioFindings
-from netdyno.report import along, machine, scoreboard, theme, views
-from netdyno.report.scale import RatioScale
-from netdyno.report.scoreboard import Scoreboard
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.model.metrics import METRICS
+from netdyno.present.report import along, machine, scoreboard, theme, views
+from netdyno.present.report.scale import RatioScale
+from netdyno.present.report.scoreboard import Scoreboard
 
 
 @lru_cache

@@ -6,9 +6,9 @@ import re
 
 from made_run import made_run
 
-from netdyno import report
-from netdyno.analysis import analyse
-from netdyno.report.styles import OFTEN, shared
+from netdyno.analysis.analysis import analyse
+from netdyno.present import report
+from netdyno.present.report.styles import OFTEN, shared
 
 TICK = '<use href="#t" style="fill: red; stroke: blue" x="1"/>'
 PAGE = f"""<head><style>p {{ margin: 0 }}</style></head><p style="color: red">

@@ -12,11 +12,17 @@ from pathlib import Path
 import pytest
 from made_blocks import NAMES, Silent, asked, execute, trials_with
 
-from netdyno import canary, differences, programs, resume, runner, schedule, store, traced
-from netdyno.bench import Bench
-from netdyno.errors import UserError
-from netdyno.model import Contestant, Scenario, Traced, Trial
-from netdyno.plan import Cell
+from netdyno.analysis import differences
+from netdyno.base.errors import UserError
+from netdyno.experiment.plan import Cell
+from netdyno.machine import digests
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.trial import Traced, Trial
+from netdyno.run import resume, runner, schedule
+from netdyno.store import store
+from netdyno.trial import canary, traced
+from netdyno.trial.setup import Bench
 
 
 @pytest.fixture
@@ -229,9 +235,9 @@ def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, 
     server.write_text("one")
     made = Contestant(name="made", manifest=contestant.manifest, command=("/bin/sh", str(server)), available=True)
     missing = Contestant(name="missing", manifest=contestant.manifest, command=("x",), available=False)
-    before = programs.digests(generator, [made, missing])
+    before = digests.digests(generator, [made, missing])
     assert [line.split()[0] for line in before] == ["made", "netdyno-load"]
-    assert programs.digests(generator, [made, missing]) == before
+    assert digests.digests(generator, [made, missing]) == before
     server.write_text("two")
-    after = programs.digests(generator, [made, missing])
+    after = digests.digests(generator, [made, missing])
     assert (after[0] == before[0], after[1] == before[1]) == (False, True)

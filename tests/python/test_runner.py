@@ -13,13 +13,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import canary, link_check, runner, schedule, store, traced
-from netdyno.display import Progress
-from netdyno.errors import UserError
-from netdyno.model import Contestant, Experiment, ForeignLoad, Traced, Trial
-from netdyno.outcomes import verdict
-from netdyno.paths import ROOT
-from netdyno.plan import Cell
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.experiment.plan import Cell
+from netdyno.machine.links import link_check
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.outcomes import verdict
+from netdyno.model.trial import Traced, Trial
+from netdyno.present.terminal.display import Progress
+from netdyno.run import runner, schedule
+from netdyno.store import store
+from netdyno.trial import canary, traced
 
 
 class Recorder:

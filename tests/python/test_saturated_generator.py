@@ -9,10 +9,13 @@ from collections import Counter
 import faulty
 import pytest
 
-from netdyno import contestants, runner, store
-from netdyno.display import PlainDisplay
-from netdyno.model import Experiment, Run, Scenario
-from netdyno.paths import build_dir
+from netdyno.base.paths import build_dir
+from netdyno.contestants import contestants
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.run import Run
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.store import store
 
 pytestmark = pytest.mark.needs_build
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants import discover
-from netdyno.errors import UserError
-from netdyno.scaffold import new_server
+from netdyno.base.errors import UserError
+from netdyno.contestants.contestants import discover
+from netdyno.contestants.scaffold import new_server
 
 MANIFEST = {"kind": "cmake", "model": "reactor", "summary": "one loop", "workloads": ["echo"]}
 

@@ -15,11 +15,14 @@ from made_run import EPOLL, LOCK, made_run, unsafe_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import cli, compare_command, store, words
-from netdyno.blocks import FEWEST_BLOCKS
-from netdyno.model import Run, Trial
-from netdyno.plan import Cell
-from netdyno.side_by_side import Both, side_by_side, unpaired
+from netdyno.analysis.run_comparison import Both, side_by_side, unpaired
+from netdyno.base import quantities
+from netdyno.commands import cli, compare
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import Cell
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.store import store
 
 
 def faster(factor: float, who: str = EPOLL) -> Callable[[Trial], Trial]:
@@ -104,7 +107,7 @@ def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
 
 def text(first: Run, second: Run) -> str:
     out = io.StringIO()
-    Console(file=out, width=100).print(compare_command.render(side_by_side(first, second)))
+    Console(file=out, width=100).print(compare.render(side_by_side(first, second)))
     return re.sub(r"\s+", " ", out.getvalue())
 
 
@@ -114,7 +117,7 @@ def test_differences_are_told_before_any_figure() -> None:
     told = text(run, other)
     assert "environment: compiler was g++ 12.2.0 -O2 -march=native and is clang 14" in told
     assert told.index("environment: compiler") < told.index("95% interval") < told.index("are not paired")
-    assert f"{words.TIMES}3.00*" in told
+    assert f"{quantities.TIMES}3.00*" in told
     assert "environment: the same in both runs" in text(run, run)
 
 

@@ -7,11 +7,12 @@ from typing import cast, get_args
 import msgspec
 import pytest
 
-from netdyno import experiment
-from netdyno.contestants import discover, select
-from netdyno.model import Budget, Contestant, Experiment
-from netdyno.paths import ROOT
-from netdyno.plan import estimate_seconds
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover, select
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import estimate_seconds
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Budget, Experiment
 
 FOLDER = ROOT / "experiments"
 STUDIES = {

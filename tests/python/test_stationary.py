@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from made_load import MS, changed, load
 
-from netdyno.model import Audit, LoadResult
-from netdyno.stationary import stationary
-from netdyno.stats import Floats
+from netdyno.audits.stationary import stationary
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.statistics.stats import Floats
 
 PER_SLOT = 300
 BASE = load()

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno import stats
-from netdyno.blocks import FEWEST_BLOCKS
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.statistics import stats
 
 NAMES = ("a", "b", "c", "d", "e")
 

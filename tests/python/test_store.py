@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from netdyno import store
-from netdyno.errors import UserError
-from netdyno.model import About, CodeSize, Experiment, Run, Trial
-from netdyno.plan import Cell
+from netdyno.base.errors import UserError
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import About, CodeSize
+from netdyno.model.experiment import Experiment
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.store import store
 
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 

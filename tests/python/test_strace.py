@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from tests.support.patience import eventually
 
-from netdyno import strace
-from netdyno.model import SystemCall
-from netdyno.process import TrialError
-from netdyno.triallog import TrialLog
+from netdyno.machine import strace
+from netdyno.machine.process import TrialError
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.trial import SystemCall
 
 TRACE = """\
 100   1000.000000 epoll_wait(0x5, 0x7fff, 0x100, 0xffffffff) = 0x1 <0.500000>

@@ -11,9 +11,9 @@ from made_run import made_run, messages_run, paired_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis import analyse
-from netdyno.findings import Analysis
-from netdyno.table import render
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.present.terminal.table import render
 
 
 @pytest.fixture(scope="module")

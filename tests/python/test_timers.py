@@ -10,10 +10,13 @@ from made_run import UDP, ZMQ, distribution, messages_run
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import report
-from netdyno.analysis import analyse
-from netdyno.model import Run, Scenario, Trial, type_level
-from netdyno.table import render
+from netdyno.analysis.analysis import analyse
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.terminal.table import render
 
 # What source C published for multicast at 100 and 1000 clients, in nanoseconds.
 PUBLISHED = {100: 4_874_520_000.0, 1000: 4_863_360_000.0}

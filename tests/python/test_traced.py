@@ -7,10 +7,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno import plan, store, strace, traced
-from netdyno.bench import Bench
-from netdyno.levels import middle
-from netdyno.model import Contestant, Experiment, Run, Scenario, Traced, type_level
+from netdyno.experiment import plan
+from netdyno.machine import strace
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import middle
+from netdyno.model.run import Run
+from netdyno.model.trial import Traced
+from netdyno.store import store
+from netdyno.trial import traced
+from netdyno.trial.setup import Bench
 
 
 @pytest.fixture

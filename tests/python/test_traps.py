@@ -8,9 +8,9 @@ import re
 import pytest
 from tests.support.server import run, serving
 
-from netdyno import experiment
-from netdyno.contestants import by_name, discover
-from netdyno.paths import ROOT, build_dir, generator_path
+from netdyno.base.paths import ROOT, build_dir, generator_path
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.experiment import experiment
 
 PAGE = (ROOT / "docs" / "traps.md").read_text()
 NAGLE = ("--nodelay", "off")

@@ -14,14 +14,21 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from netdyno import audits, generate, machine, network, observe, outcomes, transports
-from netdyno import trial as trials
-from netdyno.bench import Bench
-from netdyno.model import Contestant, MachineObservation, Scenario, Trial
-from netdyno.namespace import NotAllowedError
-from netdyno.plan import Cell
-from netdyno.trial import CLOSING_S, await_closes, run_trial
-from netdyno.watch import Watch
+from netdyno.audits import of_trial
+from netdyno.experiment.plan import Cell
+from netdyno.machine import cpu_share, server_proc
+from netdyno.machine.links import network
+from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.model import outcomes, transports
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.observation import MachineObservation
+from netdyno.model.trial import Trial
+from netdyno.trial import load
+from netdyno.trial import trial as trials
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import CLOSING_S, await_closes, run_trial
+from netdyno.trial.window import Watch
 
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
 
@@ -46,7 +53,7 @@ def test_a_server_that_still_closes_what_the_load_has_left_is_waited_for(monkeyp
         return first + kept + max(0, left - closed)
 
     monkeypatch.setattr(trials, "time", SimpleNamespace(monotonic=lambda: now_s[0], sleep=sleep))
-    monkeypatch.setattr(observe, "count_descriptors", descriptors)
+    monkeypatch.setattr(server_proc, "count_descriptors", descriptors)
     await_closes(1, first + kept)
     assert descriptors(1) == first + kept
     assert now_s[0] - 1000 == pytest.approx(5 * CLOSING_S / 3, abs=0.02)
@@ -107,9 +114,9 @@ def test_a_window_that_has_lost_its_cores_is_ended_early(
 ) -> None:
     """The load would hang for ever: the trial ends by what the cores say alone."""
     monkeypatch.setenv("FAKE_LOAD", "hangs")
-    monkeypatch.setattr(audits, "is_lost", lambda *_, **__: True)
+    monkeypatch.setattr(of_trial, "is_lost", lambda *_, **__: True)
     nobody = MachineObservation(cores=2, window_s=0.1, steal_s=0.2, own_s=0.0, foreign_s=0.0, switches=0)
-    monkeypatch.setattr(machine, "observation", lambda *_: nobody)
+    monkeypatch.setattr(cpu_share, "observation", lambda *_: nobody)
     trial = run(contestant, bench._replace(foreign_load="strike-out"))
     assert (trial.status, trial.load, trial.machine) == ("struck_out", None, nobody)
     assert outcomes.is_disturbed(trial)
@@ -145,7 +152,7 @@ def test_nothing_is_reaped_at_real_time_priority(
         return reap(process, timeout)
 
     reap = subprocess.Popen.wait
-    monkeypatch.setattr(generate, "punctual", watched)
+    monkeypatch.setattr(load, "punctual", watched)
     monkeypatch.setattr(subprocess.Popen, "wait", wait)
     run(contestant, bench)
     assert reaped

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.units import format_clock, format_duration, parse_bytes, parse_duration, parse_rate
+from netdyno.base.units import format_clock, format_duration, parse_bytes, parse_duration, parse_rate
 
 
 @pytest.mark.parametrize(

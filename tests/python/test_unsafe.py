@@ -11,11 +11,14 @@ from made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno import analysis, report, unsafe, words
-from netdyno.analysis import analyse
-from netdyno.findings import Analysis, Chart
-from netdyno.model import About, Run
-from netdyno.table import render
+from netdyno.analysis import analysis, excluded
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, Chart
+from netdyno.base import quantities
+from netdyno.model.contestant import About
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.terminal.table import render
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +54,9 @@ def test_what_verification_found_stands_apart_level_by_level(found: Analysis) ->
     assert (right.trials, right.wrong, right.lost, right.corrupt) == (6, 0, 0, 0)
     assert (last.trials, last.wrong, last.expected, last.lost) == (6, 6, 12_000, 3000)
     assert (last.corrupt, last.streams) == (42, 18)
-    assert unsafe.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
-    assert "12 trials without a fault prove no safety" in unsafe.explained(echo.unsafe)
-    assert "without a fault" not in unsafe.explained([last])
+    assert excluded.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
+    assert "12 trials without a fault prove no safety" in excluded.explained(echo.unsafe)
+    assert "without a fault" not in excluded.explained([last])
 
 
 def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> None:
@@ -64,7 +67,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> No
 def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     text, lines = flat(found)
     assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}." in text
-    assert not [line for line in lines if re.match(rf" ?(\d+=?|{words.DASH}) +{EPOLL}", line)]
+    assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from netdyno.errors import UserError
-from netdyno.url import TcpUrl, parse_tcp_url
+from netdyno.base.errors import UserError
+from netdyno.base.url import TcpUrl, parse_tcp_url
 
 
 @pytest.mark.parametrize(

@@ -20,19 +20,23 @@ import msgspec
 import pytest
 from tests.support.inside import inside
 
-from netdyno import contestants, lan, link_check, wan
-from netdyno.bench import Bench
-from netdyno.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
-from netdyno.levels import level_words
-from netdyno.model import Contestant, Relayed, Scenario, Trial
-from netdyno.namespace import Namespace, NotAllowedError
-from netdyno.options import settings
-from netdyno.paths import ROOT, build_dir, generator_path, relay_path
-from netdyno.plan import Cell
-from netdyno.process import TrialError
-from netdyno.trial import CLOSING_S, _closing_s, run_trial
-from netdyno.triallog import TrialLog
-from netdyno.wan import Terms, Wan, Way
+from netdyno.base.paths import ROOT, build_dir, generator_path, relay_path
+from netdyno.contestants import contestants
+from netdyno.experiment.plan import Cell
+from netdyno.machine.links import lan, link_check, wan
+from netdyno.machine.links.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.namespace import Namespace, NotAllowedError
+from netdyno.machine.links.wan import Terms, Wan, Way
+from netdyno.machine.process import TrialError
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_words
+from netdyno.model.observation import Relayed
+from netdyno.model.options import settings
+from netdyno.model.trial import Trial
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import CLOSING_S, _closing_s, run_trial
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})

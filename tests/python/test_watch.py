@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import experiment, observe
-from netdyno.options import settings
-from netdyno.watch import Watch
+from netdyno.experiment import experiment
+from netdyno.machine import server_proc
+from netdyno.model.options import settings
+from netdyno.trial.window import Watch
 
 TOML = """
 question = "When?"
@@ -32,13 +33,13 @@ def watch(warmup: str) -> Watch:
 
 def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    take = observe.take
+    take = server_proc.take
 
-    def counted(pid: int, chosen: Sequence[str]) -> observe.Snapshot:
+    def counted(pid: int, chosen: Sequence[str]) -> server_proc.Snapshot:
         taken.append(pid)
         return take(pid, chosen)
 
-    monkeypatch.setattr(observe, "take", counted)
+    monkeypatch.setattr(server_proc, "take", counted)
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     watched = watch("500ms")

@@ -9,13 +9,15 @@ import pytest
 from made_run import EPOLL, LOCK, SNAPSHOT, made_run
 from msgspec.structs import replace
 
-from netdyno import counters, work
-from netdyno.analysis import analyse
-from netdyno.findings import ScenarioFindings
-from netdyno.model import Pinning, Run, SystemCall, Traced, Trial
-from netdyno.report import html
-from netdyno.report import work as report
-from netdyno.report.tables import Table
+from netdyno.analysis import counters, message_cost
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.observation import Pinning
+from netdyno.model.run import Run
+from netdyno.model.trial import SystemCall, Traced, Trial
+from netdyno.present.report import html
+from netdyno.present.report import work as report
+from netdyno.present.report.tables import Table
 
 
 def call(name: str, calls: int, again: int = 0, time_s: float = 0.0) -> SystemCall:
@@ -47,7 +49,7 @@ def echo() -> ScenarioFindings:
 def view(run: Run) -> report.WorkView:
     """Of the scenario echo; nothing else of the run is analysed anew."""
     names = [one.contestant for one in echo().standings]
-    found = report.view(dataclasses.replace(echo(), work=work.rows(run, echo().scenario, names)))
+    found = report.view(dataclasses.replace(echo(), work=message_cost.rows(run, echo().scenario, names)))
     assert found is not None
     return found
 

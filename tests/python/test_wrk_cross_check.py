@@ -16,7 +16,7 @@ from typing import Any
 import bench_script
 import pytest
 
-from netdyno.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir
 
 SCRIPT = ROOT / "bench" / "wrk_cross_check.py"
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import sys
 
-from netdyno import audits, program_settings
+from netdyno.audits import of_trial
+from netdyno.machine import program_settings
 
 BOUNDS_S = {"WINDOW_FLOOR_S": 600.0, "HARNESS_FLOOR_S": 600.0}
 """What these bounds of audits.py are where programs are fakes."""
@@ -14,10 +15,10 @@ PASSED_ON = (*program_settings.PASSED_ON, "FAKE_SERVER", "FAKE_LOAD", "FAKE_CLIE
 """What fakes have of the environment."""
 
 if __name__ == "__main__":
-    from netdyno.cli import main
+    from netdyno.commands.cli import main
 
     for name, value_s in BOUNDS_S.items():
-        assert hasattr(audits, name)
-        setattr(audits, name, value_s)
+        assert hasattr(of_trial, name)
+        setattr(of_trial, name, value_s)
     program_settings.PASSED_ON = PASSED_ON
     sys.exit(main())

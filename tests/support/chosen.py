@@ -6,9 +6,9 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from netdyno.contestants import Kind, discover, select, skip_file
-from netdyno.model import Contestant
-from netdyno.paths import build_dir
+from netdyno.base.paths import build_dir
+from netdyno.contestants.contestants import Kind, discover, select, skip_file
+from netdyno.model.contestant import Contestant
 
 NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from netdyno import program_settings
-from netdyno.inside import MARK
-from netdyno.process import Process
+from netdyno.machine import program_settings
+from netdyno.machine.links.namespace_child import MARK
+from netdyno.machine.process import Process
 from tests.support.server import Server
 
 CORE = min(os.sched_getaffinity(0))

@@ -17,7 +17,7 @@ from typing import IO
 
 import msgspec
 
-from netdyno.model import ClientReport, LoadResult
+from netdyno.model.load_result import ClientReport, LoadResult
 from tests.support import proc
 from tests.support.patience import PATIENCE_S
 from tests.support.server import SANITIZER_REPORTS

@@ -15,8 +15,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from netdyno.model import Contestant
-from netdyno.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.model.contestant import Contestant
 from tests.messages.transport import BYE, HELO, Client, Transport, control
 from tests.support.inside import Inside, inside
 from tests.support.server import Finished, Server, launched, run

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from made_load import MS, load, named
 
-from netdyno.client.journal import Journal, Messages
-from netdyno.client.plan import parse_client_plan
-from netdyno.client.recorder import Window
-from netdyno.client.result import audits
-from netdyno.model import Audit, Generator
+from netdyno.model.load_result import Audit, Generator
+from netdyno_client.journal import Journal, Messages
+from netdyno_client.plan import parse_client_plan
+from netdyno_client.recorder import Window
+from netdyno_client.result import audits
 
 PLAN = parse_client_plan("test", ["tcp://127.0.0.1:9", "--warmup", "100ms", "--duration", "1s"])
 SECOND = 1000 * MS

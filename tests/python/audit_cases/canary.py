@@ -1,6 +1,7 @@
 from made_canary import judge, of_speeds
 
-from netdyno.model import Audit, Trial
+from netdyno.model.load_result import Audit
+from netdyno.model.trial import Trial
 
 
 def of(trial: Trial) -> Audit:

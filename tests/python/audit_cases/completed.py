@@ -1,7 +1,7 @@
 from made_load import load
 
-from netdyno.audits import completed
-from netdyno.model import Audit
+from netdyno.audits.of_trial import completed
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

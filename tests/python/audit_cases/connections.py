@@ -1,7 +1,7 @@
 from audit_cases._journal import judged
 
-from netdyno.client.journal import Failure, Journal
-from netdyno.model import Audit
+from netdyno.model.load_result import Audit
+from netdyno_client.journal import Failure, Journal
 
 
 def struck_out() -> Audit:

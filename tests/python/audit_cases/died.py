@@ -1,5 +1,5 @@
-from netdyno.audits import died
-from netdyno.model import Audit
+from netdyno.audits.of_trial import died
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

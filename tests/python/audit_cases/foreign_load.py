@@ -1,7 +1,7 @@
 from made_load import machine, named
 
-from netdyno.audits import foreign_load
-from netdyno.model import Audit
+from netdyno.audits.of_trial import foreign_load
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

@@ -1,7 +1,7 @@
 from made_load import observed
 
-from netdyno.audits import harness_quiet
-from netdyno.model import Audit
+from netdyno.audits.of_trial import harness_quiet
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

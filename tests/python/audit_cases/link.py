@@ -1,7 +1,7 @@
 from made_load import MS, relay
 
-from netdyno.audits import link
-from netdyno.model import Audit
+from netdyno.audits.of_trial import link
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

@@ -1,7 +1,7 @@
 from made_load import load, observed
 
-from netdyno.model import Audit
-from netdyno.plausible import Limits, plausible
+from netdyno.audits.plausible import Limits, plausible
+from netdyno.model.load_result import Audit
 
 MODEM = Limits(server_cores=1, generator_cores=1, all_cores=2, copies_hz=1e10, rate_hz=56_000)
 

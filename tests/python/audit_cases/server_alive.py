@@ -1,7 +1,7 @@
 from made_load import load
 
-from netdyno.audits import server_alive
-from netdyno.model import Audit
+from netdyno.audits.of_trial import server_alive
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

@@ -1,7 +1,7 @@
 from made_load import TOTALS, load
 
-from netdyno.audits import server_totals
-from netdyno.model import Audit
+from netdyno.audits.of_trial import server_totals
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

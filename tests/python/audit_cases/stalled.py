@@ -1,8 +1,8 @@
 import msgspec
 from made_load import load
 
-from netdyno.model import Audit, LoadResult
-from netdyno.stationary import stalled
+from netdyno.audits.stationary import stalled
+from netdyno.model.load_result import Audit, LoadResult
 
 
 def _with(completed: tuple[int, ...]) -> LoadResult:

@@ -1,7 +1,7 @@
 from made_load import load
 
-from netdyno.model import Audit
-from netdyno.stationary import stationary
+from netdyno.audits.stationary import stationary
+from netdyno.model.load_result import Audit
 
 
 def struck_out() -> Audit:

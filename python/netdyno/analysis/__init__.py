@@ -1,0 +1,1 @@
+"""A run to findings: numbers and names, no sentences."""

@@ -1,0 +1,1 @@
+"""The A/A control."""

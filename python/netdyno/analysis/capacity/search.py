@@ -1,0 +1,198 @@
+"""Find the highest rate that meets an objective, where each measurement may be wrong. Pure: told what trials came to,
+it says at which rate the next one is.
+
+Rates stand on a ladder of equal ratios (the resolution), from below the start up to the most. From the start the search
+goes up in large strides while the objective holds, or down while it does not, and then halves the distance on the
+ladder. Noise goes both ways, so that no single trial decides (docs/adr/capacity.md): a rate at which a trial failed is
+measured again at once, and counts as too high only when failures are in the majority; and when two neighbours remain,
+the one that holds and the one that does not are measured, in turn, until each has its outcome `needed` times, the most
+frequent of `2 * needed - 1`. Where that overturns an earlier outcome, the search goes on from there.
+
+A trial that says nothing of the server is told as `generator` or `disturbed`, and made again. Where the generator is at
+its limit `MOST_RETRIES` times, the rate is closed, and the answer "at least", never a capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from netdyno.model.experiment import CapacityPlan
+
+Outcome = Literal["held", "failed", "generator", "disturbed", "broken"]
+"""Of a trial: the objective held, or did not; or it says nothing of the server, for the generator was at its limit, for
+the machine did something else, or for the trial could not be completed at all."""
+Ending = Literal["capacity", "at_most", "at_least", "none", "generator", "disturbed", "broken"]
+"""`capacity`: between two neighbours of the ladder. `at_most`: the objective holds at the highest rate that was
+allowed. `none`: it does not hold at the lowest. `generator`: beyond `holds` the generator could not go. `disturbed`,
+`broken`: trials kept saying nothing."""
+
+QUICK = 2
+"""Failures that close a rate before the boundary is known."""
+MOST_RETRIES = 3
+"""Trials in a row without a word on the server."""
+STRIDE = 2.0
+"""Between rates while no bound is known, as a ratio."""
+
+
+@dataclass
+class Tally:
+    """The trials at one rate. `silent` are those in a row that said nothing of the server."""
+
+    held: int = 0
+    failed: int = 0
+    silent: int = 0
+    closed: bool = False
+    """The generator cannot offer this rate."""
+
+    @property
+    def measured(self) -> int:
+        return self.held + self.failed
+
+    @property
+    def holds(self) -> bool:
+        return self.held > self.failed
+
+    @property
+    def fails(self) -> bool:
+        return self.closed or (self.failed >= QUICK and self.failed > self.held)
+
+    @property
+    def undecided(self) -> bool:
+        return self.measured > 0 and not self.holds and not self.fails
+
+
+@dataclass(frozen=True)
+class At:
+    """What came of the trials at one rate, in messages per second."""
+
+    rate_hz: float
+    held: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How the search ended: the highest rate that holds, and the next one up that does not, None where there is none.
+    `stopped_at` is the rate at which trials kept saying nothing."""
+
+    ending: Ending
+    holds: At | None
+    fails: At | None
+    stopped_at: float | None = None
+
+
+@dataclass
+class Search:
+    """Ask `next_rate` for the next rate, `tell` it what came of it, until `answer` is there."""
+
+    plan: CapacityPlan
+    answer: Answer | None = None
+    tallies: dict[int, Tally] = field(default_factory=dict)
+    _asked: int | None = None
+
+    # --- the ladder ----------------------------------------------------------------------------------------------
+
+    def rate_hz(self, step: int) -> float:
+        """The rate of a step, with as many digits as a person would write; the ends are as asked."""
+        if step >= self._top:
+            return self.plan.most_hz
+        if step <= self._bottom:
+            return self.plan.least_hz
+        rate = self.plan.start_hz * (1 + self.plan.resolution) ** step
+        return float(f"{rate:.{2 + math.floor(-math.log10(self.plan.resolution))}g}")
+
+    def _steps_to(self, rate_hz: float) -> float:
+        return math.log(rate_hz / self.plan.start_hz) / math.log1p(self.plan.resolution)
+
+    @property
+    def _top(self) -> int:
+        return math.ceil(self._steps_to(self.plan.most_hz) - 1e-9)
+
+    @property
+    def _bottom(self) -> int:
+        return math.floor(self._steps_to(self.plan.least_hz) + 1e-9)
+
+    @property
+    def _stride(self) -> int:
+        return max(1, round(math.log(STRIDE) / math.log1p(self.plan.resolution)))
+
+    # --- the dialogue --------------------------------------------------------------------------------------------
+
+    def next_rate(self) -> float | None:
+        """Where to measure next, in messages per second; None when there is an answer."""
+        if self.answer is not None:
+            return None
+        self._asked = self._next()
+        return None if self._asked is None else self.rate_hz(self._asked)
+
+    def tell(self, outcome: Outcome) -> None:
+        """What came of the trial at the rate that was asked for last."""
+        if self._asked is None:
+            raise ValueError("no rate was asked for")
+        step, self._asked = self._asked, None
+        tally = self.tallies.setdefault(step, Tally())
+        if outcome == "held":
+            tally.held += 1
+            tally.silent = 0
+        elif outcome == "failed":
+            tally.failed += 1
+            tally.silent = 0
+        else:
+            tally.silent += 1
+            if tally.silent >= MOST_RETRIES:
+                self._give_up(step, tally, outcome)
+
+    def _give_up(self, step: int, tally: Tally, outcome: Literal["generator", "disturbed", "broken"]) -> None:
+        """The generator's limit is a bound, like the server's. A machine that is never free says nothing at any
+        rate."""
+        if outcome == "generator" and step > self._bottom and not tally.measured:
+            tally.closed = True
+            return
+        holds = max((one for one, of in self.tallies.items() if of.holds and one < step), default=None)
+        self.answer = Answer(outcome, self._at(holds), None, self.rate_hz(step))
+
+    # --- where to go ---------------------------------------------------------------------------------------------
+
+    def _next(self) -> int | None:
+        again = [step for step, tally in self.tallies.items() if tally.undecided or (tally.silent and not tally.closed)]
+        if again:
+            return again[-1]
+        fails = min((step for step, tally in self.tallies.items() if tally.fails), default=None)
+        below = (step for step, tally in self.tallies.items() if tally.holds and (fails is None or step < fails))
+        holds = max(below, default=None)
+        if holds is None:
+            return 0 if fails is None else self._downwards(fails)
+        if fails is None:
+            return self._upwards(holds)
+        return (holds + fails) // 2 if fails - holds > 1 else self._confirm(holds, fails)
+
+    def _upwards(self, holds: int) -> int | None:
+        if holds < self._top:
+            return min(holds + self._stride, self._top)
+        return self._until_sure([holds], Answer("at_most", self._at(holds), None))
+
+    def _downwards(self, fails: int) -> int | None:
+        if fails > self._bottom:
+            return max(fails - self._stride, self._bottom)
+        return self._until_sure([fails], Answer("none", None, self._at(fails)))
+
+    def _confirm(self, holds: int, fails: int) -> int | None:
+        if self.tallies[fails].closed:
+            return self._until_sure([holds], Answer("generator", self._at(holds), None, self.rate_hz(fails)))
+        return self._until_sure([holds, fails], Answer("capacity", self._at(holds), self._at(fails)))
+
+    def _until_sure(self, steps: Iterable[int], answer: Answer) -> int | None:
+        """The one of these with the fewest trials that is not sure yet; the answer when all are."""
+        unsure = [step for step in steps if max(self.tallies[step].held, self.tallies[step].failed) < self.plan.needed]
+        if unsure:
+            return min(unsure, key=lambda step: self.tallies[step].measured)
+        self.answer = answer
+        return None
+
+    def _at(self, step: int | None) -> At | None:
+        if step is None:
+            return None
+        tally = self.tallies[step]
+        return At(self.rate_hz(step), tally.held, tally.failed)

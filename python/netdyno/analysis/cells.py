@@ -1,0 +1,178 @@
+"""The figures of one cell: one contestant at one level, over the valid trials of all blocks.
+
+Percentiles come from histograms merged over blocks and are never averaged; costs per message are sums over sums; every
+interval resamples whole trials, for each is one restart of the server. No trial is left out for its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from netdyno.analysis.findings import CellFigures, Cost, Estimate, Lag, Loss, Series, Tail
+from netdyno.model.load_result import Distribution, LoadResult
+from netdyno.model.observation import ServerObservation
+from netdyno.model.outcomes import rate_kept
+from netdyno.statistics import hdr, stats
+from netdyno.statistics.stats import Floats
+
+NS_PER_S = 1e9
+BEYOND_LAST_POINT = 10
+"""A percentile is drawn only while this many messages lie beyond it."""
+
+Measured = tuple[int, LoadResult, ServerObservation | None]
+"""Block, what the generator measured, what the harness saw of the server."""
+
+
+def figures(
+    contestant: str, level: str, trials: Sequence[Measured], seed: int, loss: Loss | None = None
+) -> CellFigures:
+    """All figures of a cell. `trials` is not empty and holds valid trials only."""
+    loads = [load for _, load, _ in trials]
+    response = [hdr.decode(load.latency.response_ns.histogram) for load in loads]
+    return CellFigures(
+        contestant=contestant,
+        level=level,
+        trials=len(trials),
+        throughput=mean([load.requests.per_second for load in loads], seed),
+        mean_ns=per_message(
+            [load.latency.response_ns.mean * load.latency.response_ns.count for load in loads],
+            [float(load.latency.response_ns.count) for load in loads],
+            seed,
+        ),
+        response_ns=_tail(response, seed),
+        service_ns=_tail([hdr.decode(load.latency.service_ns.histogram) for load in loads], seed),
+        curve=curve(hdr.merge(response)),
+        send_lag=_lag([load.send_lag_ns for load in loads]),
+        receive_lag=_lag(received)
+        if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
+        else None,
+        cost=_cost(trials, seed),
+        kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
+        generator_cores=mean([load.generator.cores_used for load in loads], seed),
+        generator_cpu_us=per_message(
+            [1e6 * (load.generator.cpu_user_s + load.generator.cpu_system_s) for load in loads],
+            [float(load.requests.completed) for load in loads],
+            seed,
+        ),
+        generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
+        tick_lag_p99_ns=_tick_lag(loads),
+        series=tuple(_series(block, load) for block, load, _ in trials),
+        loss=loss,
+    )
+
+
+def mean(values: Sequence[float], seed: int) -> Estimate:
+    """The mean over trials with its interval."""
+    points = np.array(values, dtype=np.float64)
+    return Estimate(
+        value=float(points.mean()),
+        interval=stats.interval(lambda drawn: np.asarray(drawn @ points / len(points)), len(points), seed),
+        points=tuple(values),
+    )
+
+
+def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) -> Estimate:
+    """Sum of amounts over sum of messages: a trial weighs as much as it carried."""
+    over, under = np.array(amounts, dtype=np.float64), np.array(messages, dtype=np.float64)
+
+    def ratio(drawn: Floats) -> Floats:
+        below = drawn @ under
+        return np.asarray(np.divide(drawn @ over, below, out=np.full(len(drawn), np.nan), where=below > 0))
+
+    return Estimate(
+        value=float(ratio(np.ones((1, len(over))))[0]),
+        interval=stats.interval(ratio, len(over), seed),
+        points=tuple(float(value) for value in ratio(np.eye(len(over)))),
+    )
+
+
+def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:
+    return Tail(*(_percentile(histograms, percent, seed) for percent in (50.0, 90.0, 99.0, 99.9)))
+
+
+def _percentile(histograms: Sequence[hdr.Histogram], percent: float, seed: int) -> Estimate:
+    """A percentile of the merged histogram; a resample merges the drawn trials' histograms anew."""
+    highest, rows = hdr.align(histograms)
+
+    def merged(drawn: Floats) -> Floats:
+        return hdr.percentiles(highest, rows, percent, drawn)
+
+    return Estimate(
+        value=float(merged(np.ones((1, len(rows))))[0]),
+        interval=stats.interval(merged, len(rows), seed),
+        points=tuple(float(value) for value in hdr.percentiles(highest, rows, percent)),
+    )
+
+
+def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
+    """(percent, ns) evenly spaced on the axis log 1/(1-q), from the median's side out to 99.99 at most."""
+    if not histogram.count:
+        return ()
+    last = min(4.0, np.log10(histogram.count / BEYOND_LAST_POINT))
+    nines = np.linspace(0, max(last, 0.0), 121)[1:] if last > 0 else np.array([])
+    percents = 100 * (1 - 10.0**-nines)
+    return tuple((float(percent), hdr.percentile(histogram, float(percent))) for percent in percents)
+
+
+def _tick_lag(loads: Sequence[LoadResult]) -> float | None:
+    lags = [hdr.decode(load.client.tick_lag_ns.histogram) for load in loads if load.client is not None]
+    return hdr.percentile(hdr.merge(lags), 99) if lags else None
+
+
+def _lag(distributions: Sequence[Distribution]) -> Lag:
+    merged = hdr.merge([hdr.decode(one.histogram) for one in distributions])
+    return Lag(
+        p50_ns=hdr.percentile(merged, 50),
+        p99_ns=hdr.percentile(merged, 99),
+        max_ns=float(max(one.max for one in distributions)),
+    )
+
+
+def _cost(trials: Sequence[Measured], seed: int) -> Cost | None:
+    """None where the server was not observed."""
+    seen = [(server, load.requests.completed) for _, load, server in trials if server is not None]
+    if not seen:
+        return None
+    messages = [float(completed) for _, completed in seen]
+
+    def each(amounts: Sequence[float]) -> Estimate:
+        return per_message(amounts, messages, seed)
+
+    return Cost(
+        cpu_user_us=each([1e6 * server.cpu_user_s for server, _ in seen]),
+        cpu_system_us=each([1e6 * server.cpu_system_s for server, _ in seen]),
+        cpu_us=each([1e6 * (server.cpu_user_s + server.cpu_system_s) for server, _ in seen]),
+        voluntary_switches=each([server.voluntary_switches for server, _ in seen]),
+        involuntary_switches=each([server.involuntary_switches for server, _ in seen]),
+        run_queue_wait_us=each([1e6 * server.run_queue_wait_s for server, _ in seen]),
+        rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server, _ in seen]),
+        connection_bytes=_connection_bytes(trials, seed),
+        threads=max(server.threads for server, _ in seen),
+    )
+
+
+def _connection_bytes(trials: Sequence[Measured], seed: int) -> Estimate | None:
+    told = [
+        (server.rss_peak_bytes - server.rss_ready_bytes, load.plan.connections)
+        for _, load, server in trials
+        if server is not None and server.rss_ready_bytes
+    ]
+    if not told:
+        return None
+    return mean([beyond / connections for beyond, connections in told], seed)
+
+
+def _largest(values: Sequence[float]) -> Estimate:
+    """A peak is the largest seen; a resampled maximum has no honest interval, so the block values stand for it."""
+    return Estimate(value=max(values), interval=None, points=tuple(values))
+
+
+def _series(block: int, load: LoadResult) -> Series:
+    per_interval = NS_PER_S / load.timeseries.interval_ns
+    return Series(
+        block=block,
+        interval_ns=load.timeseries.interval_ns,
+        per_second=tuple(completed * per_interval for completed in load.timeseries.completed),
+    )

@@ -1,0 +1,71 @@
+"""What a claim needs and this run did not have: in words, empty where nothing is missing. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netdyno.analysis.claims.steps import is_in, levels_along
+from netdyno.contestants import codesize
+from netdyno.experiment.claims import CORES, SECONDS
+from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
+from netdyno.model.metrics import Metric
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+
+
+def missing_need(needs: Sequence[str], run: Run) -> str:
+    """The first need that the recorded environment does not meet. A library is not asked for here: where it is missing,
+    the trials of its contestants say so."""
+    for need in needs:
+        asked = CORES.fullmatch(need)
+        if asked is not None:
+            cores = run.environment.get("cores_allowed")
+            if not isinstance(cores, int):
+                return f"it needs {asked[1]} cores, and how many there were was not recorded"
+            if cores < int(asked[1]):
+                return f"it needs {asked[1]} cores, and there {'was' if cores == 1 else 'were'} {cores}"
+        if need in SECONDS:
+            count = run.environment.get(SECONDS[need], 1)
+            if not isinstance(count, int) or count < 2:
+                return f"it needs a {need}, and this run was made on one"
+    return ""
+
+
+def missing_levels(test: Test, run: Run) -> str:
+    """Why a test cannot go along its factor: a smaller size of the experiment may have a single level of it."""
+    if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, run)) > 1:
+        return ""
+    return f"this run has a single level of {test.along!r} there"
+
+
+def missing_trials(cells: Cells, run: Run, metric: Metric) -> str:
+    """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
+    failed are no such reason, and neither are some cells of many that were skipped."""
+    if metric.of_code is not None:
+        return _missing_code(cells, run)
+    trials = [trial for trial in run.trials if is_in(cells, trial)]
+    if CONTESTANT not in cells.at:
+        return _missing(trials, "any contestant")
+    gaps = (_missing([one for one in trials if one.contestant == name], str(name)) for name in cells.at[CONTESTANT])
+    return next((gap for gap in gaps if gap), "")
+
+
+def _missing(trials: Sequence[Trial], name: str) -> str:
+    """Why nobody of them was started."""
+    if not trials:
+        return f"this run planned no such trial of {name}"
+    if all(trial.status == "skipped" for trial in trials):
+        return f"{trials[0].contestant} was skipped: {trials[0].reason}"
+    return ""
+
+
+def _missing_code(cells: Cells, run: Run) -> str:
+    counted = {about.name: about for about in run.about if about.kind == "server"}
+    for name in cells.at.get(CONTESTANT, ()):
+        about = counted.get(str(name))
+        if about is None:
+            return f"the code of {name} was not counted"
+        for part in codesize.parts(about, run.about):
+            if part.code is None:
+                return f"the code of {part.name} was not counted: {part.why_no_code}"
+    return ""

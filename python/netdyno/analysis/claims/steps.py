@@ -1,0 +1,145 @@
+"""From a test to the comparisons it stands on, each of one selection of cells with another. Pure functions."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from netdyno.model.base import type_level
+from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Side, Test, Trend
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+
+
+@dataclass(frozen=True)
+class Step:
+    """`a` against `b`, or by itself where `b` is None. The threshold is a ratio; of shares a difference; without `b` in
+    the metric's unit."""
+
+    metric: str
+    a: Cells
+    b: Cells | None
+    side: Side
+    threshold: float
+    needed: bool = True
+
+    @property
+    def cells(self) -> tuple[Cells, ...]:
+        return (self.a,) if self.b is None else (self.a, self.b)
+
+
+def steps(test: Test, run: Run) -> tuple[Step, ...]:
+    """All comparisons of a test."""
+    match test:
+        case Ratio():
+            one = Step(test.metric, test.a, test.b, test.side, test.threshold)
+            return tuple(_each(one, run)) if test.every else (one,)
+        case Bound():
+            one = Step(test.metric, test.cells, None, test.side, test.threshold)
+            return tuple(_each(one, run)) if test.every else (one,)
+        case Order():
+            return tuple(_order(test))
+        case Trend():
+            return tuple(_trend(test, run))
+        case Flat():
+            return tuple(_flat(test, run))
+
+
+def at(cells: Cells, name: str, value: type_level) -> Cells:
+    """The part of a selection that is at one value of a coordinate."""
+    return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
+
+
+def apart(a: Cells, b: Cells | None, run: Run) -> set[str]:
+    """The coordinates that cells of `a` and `b` are not paired by: those they differ in, and those of one alone."""
+    if b is None:
+        return set()
+    factors = {one.name: set(one.factors) for one in run.experiment.scenarios}
+    own = factors[a.scenario] ^ factors[b.scenario]
+    return own | {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
+
+
+def coordinates(trial: Trial) -> dict[str, type_level]:
+    return {CONTESTANT: trial.contestant, **trial.levels}
+
+
+def is_in(cells: Cells, trial: Trial) -> bool:
+    """Whether a trial is one of these cells."""
+    where = coordinates(trial)
+    return trial.scenario == cells.scenario and all(where.get(name) in values for name, values in cells.at.items())
+
+
+def neutral(metric: str) -> float:
+    """The threshold of "no difference"."""
+    return 1.0 if METRICS[metric].scale == "ratio" else 0.0
+
+
+def _order(test: Order) -> Iterator[Step]:
+    side: Side = "above" if test.direction == "rising" else "below"
+    for first, second in itertools.pairwise(test.groups):
+        for low, high in itertools.product(first, second):
+            a, b = at(test.cells, test.along, high), at(test.cells, test.along, low)
+            yield Step(test.metric, a, b, side, neutral(test.metric))
+
+
+def _trend(test: Trend, run: Run) -> Iterator[Step]:
+    """From the first level to the last, which is the claim; then level by level, none of which may go the other way."""
+    side: Side = "above" if test.direction == "rises" else "below"
+    levels = levels_along(test.cells, test.along, run)
+    if len(levels) < 2:
+        return
+    whole = Step(test.metric, test.cells, test.cells, side, neutral(test.metric))
+    ends = [(levels[0], levels[-1])]
+    for first, last in ends + (list(itertools.pairwise(levels)) if len(levels) > 2 else []):
+        a, b = at(test.cells, test.along, last), at(test.cells, test.along, first)
+        yield replace(whole, a=a, b=b, needed=(first, last) == ends[0])
+
+
+def _flat(test: Flat, run: Run) -> Iterator[Step]:
+    """Every level against the first, each way."""
+    first, *others = levels_along(test.cells, test.along, run) or ("",)
+    most = test.within
+    least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
+    for level in others:
+        a, b = at(test.cells, test.along, level), at(test.cells, test.along, first)
+        yield Step(test.metric, a, b, "below", most)
+        yield Step(test.metric, a, b, "above", least)
+
+
+def levels_along(cells: Cells, along: str, run: Run) -> tuple[type_level, ...]:
+    """The levels of a coordinate in their order in the file."""
+    scenario = next(one for one in run.experiment.scenarios if one.name == cells.scenario)
+    named = cells.at.get(along)
+    if along not in scenario.factors or along == "client":
+        return named or ()
+    return tuple(level for level in scenario.factors[along] if named is None or level in named)
+
+
+def _each(step: Step, run: Run) -> Iterator[Step]:
+    """The same for each cell on its own, in the order of the levels. Without any trial, as it is."""
+    free = apart(step.a, step.b, run)
+    found: dict[tuple[tuple[str, type_level], ...], None] = {}
+    for trial in run.trials:
+        if any(is_in(cells, trial) for cells in step.cells):
+            found[tuple((name, value) for name, value in coordinates(trial).items() if name not in free)] = None
+    for where in sorted(found, key=lambda one: _position(step.a, one, run)):
+        a, b = step.a, step.b
+        for name, value in where:
+            a, b = at(a, name, value), b and at(b, name, value)
+        yield replace(step, a=a, b=b)
+    if not found:
+        yield step
+
+
+def _position(cells: Cells, where: Sequence[tuple[str, type_level]], run: Run) -> tuple[tuple[int, str], ...]:
+    """Where a cell stands in the plan: by its level in each factor, contestants by name."""
+
+    def place(name: str, value: type_level) -> tuple[int, str]:
+        levels = () if name == CONTESTANT else levels_along(cells, name, run)
+        return (levels.index(value) if value in levels else 0), str(value)
+
+    return tuple(place(name, value) for name, value in where)

@@ -1,0 +1,218 @@
+"""From a stored run to the figures that its experiment asks for. Pure: the same run gives the same figures.
+
+A spot's value is the geometric mean over its blocks of what each trial gave, as in the claims that are judged by the
+same metric; of shares, and where a value is 0, it is the plain mean. What was not run is not drawn: a smaller grid than
+the file's is no fault."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from netdyno.analysis import loss as losses
+from netdyno.analysis import measured
+from netdyno.analysis.answers import STATUS_WORDS
+from netdyno.analysis.claims.steps import coordinates, is_in
+from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.model.base import type_level
+from netdyno.model.claim import CONTESTANT
+from netdyno.model.experiment import Scenario
+from netdyno.model.figure import SCENARIO, Figure, Published
+from netdyno.model.levels import level_words
+from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS, Metric
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Interval
+
+MOST_OF_A_REASON = 110
+"""Characters of it under a figure; the whole reason stands with the trials set aside."""
+MOST_PLACES = 3
+"""Cells without a figure that are named one by one."""
+NOT_RECORDED = "no such figure"
+
+Place = tuple[type_level, ...]
+"""The values of all coordinates that a figure draws, in the order of Figure.drawn."""
+Counted = tuple[Trial, LoadResult]
+
+
+def charts(run: Run) -> tuple[Chart, ...]:
+    """Every figure of the run's experiment, in their order."""
+    return tuple(_chart(figure, run) for figure in run.experiment.figures)
+
+
+def where(trial: Trial) -> dict[str, type_level]:
+    """All coordinates of a trial's cell in a figure."""
+    return {**coordinates(trial), SCENARIO: trial.scenario}
+
+
+def name_of(coordinate: str, value: type_level) -> str:
+    """A value as titles and legends say it."""
+    return str(value) if coordinate in (CONTESTANT, SCENARIO, "client") else level_words(coordinate, value)
+
+
+def _chart(figure: Figure, run: Run) -> Chart:
+    planned = _by_place(figure, [one for one in run.trials if any(is_in(cells, one) for cells in figure.cells)])
+    found = [_measured(figure, run, METRICS[name]) for name in (figure.metric, *figure.below)]
+    values = {name: _values(figure, name, run, planned) for name in figure.drawn}
+    order = sorted(planned, key=lambda place: [values[name].index(one) for name, one in _pairs(figure, place)])
+    spots = [_spot(figure, run, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
+    panels: dict[Place, list[Spot]] = {}
+    for spot in spots:
+        panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
+    return Chart(
+        figure=figure,
+        along=values[figure.along],
+        across=values.get(figure.across, (None,)),
+        panels=tuple(_panel(figure, at, of) for at, of in panels.items()),
+        gaps=_gaps(spots),
+        blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
+        loss_bounds=tuple(dict.fromkeys(scenario.loss_bound for scenario in _scenarios(figure, run))),
+        elsewhere=sum(
+            not any(_stands_in(one, dict(zip(figure.panels, at, strict=True))) for at in panels)
+            for one in figure.published
+        ),
+    )
+
+
+def _panel(figure: Figure, at: Place, spots: Sequence[Spot]) -> ChartPanel:
+    told = [name_of(name, value) for name, value in zip(figure.panels, at, strict=True)]
+    here = dict(zip(figure.panels, at, strict=True))
+    published = [one for one in figure.published if _stands_in(one, here)]
+    # In the order of the spots' own coordinates, so that the two can be matched.
+    whole = [replace(one, at={name: {**here, **one.at}[name] for name in figure.drawn}) for one in published]
+    return ChartPanel(title=", ".join(told), spots=tuple(spots), published=tuple(whole))
+
+
+def _stands_in(one: Published, panel: Mapping[str, type_level]) -> bool:
+    """Without a value of a panel's coordinate it stands in all of them."""
+    return all(one.at.get(name, value) == value for name, value in panel.items())
+
+
+def _scenarios(figure: Figure, run: Run) -> list[Scenario]:
+    """Of the figure's cells, in their order."""
+    by_name = {one.name: one for one in run.experiment.scenarios}
+    return [by_name[cells.scenario] for cells in figure.cells]
+
+
+def _pairs(figure: Figure, place: Place) -> list[tuple[str, type_level]]:
+    return list(zip(figure.drawn, place, strict=True))
+
+
+# --- which trials stand where ------------------------------------------------------------------------------------
+
+
+def _by_place(figure: Figure, trials: Sequence[Trial]) -> dict[Place, list[Trial]]:
+    found: dict[Place, list[Trial]] = {}
+    for trial in trials:
+        found.setdefault(_place(figure, trial), []).append(trial)
+    return found
+
+
+def _place(figure: Figure, trial: Trial) -> Place:
+    at = where(trial)
+    return tuple(at[name] for name in figure.drawn)
+
+
+def _measured(figure: Figure, run: Run, metric: Metric) -> dict[Place, list[Counted]]:
+    """The trials that a metric is read from, in the order of their blocks."""
+    found: dict[Place, list[Counted]] = {}
+    for cells in figure.cells:
+        counted = measured.first(run, cells.scenario, metric.statuses)
+        for trial, load in sorted(counted, key=lambda one: one[0].block):
+            if is_in(cells, trial) and metric.of is not None and metric.of(trial, load) is not None:
+                found.setdefault(_place(figure, trial), []).append((trial, load))
+    return found
+
+
+def _values(figure: Figure, name: str, run: Run, planned: Mapping[Place, object]) -> tuple[type_level, ...]:
+    """The values of a coordinate that were run: as the figure names them, else as the experiment does, contestants by
+    name (an experiment may say `*`)."""
+    number = figure.drawn.index(name)
+    seen = {place[number] for place in planned}
+    if name == SCENARIO:
+        known: list[type_level] = [cells.scenario for cells in figure.cells]
+    elif name == CONTESTANT:
+        known = [*figure.cells[0].at.get(name, ()), *sorted(map(str, seen))]
+    else:
+        of = zip(figure.cells, _scenarios(figure, run), strict=True)
+        named = [cells.at.get(name, scenario.factors.get(name, ())) for cells, scenario in of]
+        known = [value for values in named for value in values] + sorted(seen, key=str)
+    return tuple(dict.fromkeys(value for value in known if value in seen))
+
+
+# --- one spot ----------------------------------------------------------------------------------------------------
+
+
+def _spot(
+    figure: Figure, run: Run, place: Place, planned: Sequence[Trial], counted: Sequence[Sequence[Counted]]
+) -> Spot:
+    metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
+    estimates = [_estimate(metric, of) for metric, of in zip(metrics, counted, strict=True)]
+    used = counted[0]
+    scenario = next(one for one in run.experiment.scenarios if one.name == planned[0].scenario)
+    loss = losses.of_cell(used, scenario, run.experiment.seed) if used else None
+    return Spot(
+        at=dict(_pairs(figure, place)),
+        contestant=planned[0].contestant,
+        estimates=tuple(estimates),
+        missing="" if estimates[0] else _missing(planned),
+        trials=len(used),
+        planned=len({trial.block for trial in planned}),
+        set_aside=sum(trial.status not in measured.RANKED for trial, _ in used),
+        lost=loss.lost.value if loss else None,
+        above=loss.above if loss else False,
+    )
+
+
+def _estimate(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
+    """Over the blocks of one cell; None where none has the figure."""
+    points = {trial.block: metric.of(trial, load) if metric.of else None for trial, load in counted}
+    return estimate(metric, {block: one for block, one in points.items() if one is not None})
+
+
+def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
+    """The mean of a metric over blocks with its interval; None without a point."""
+    if not points:
+        return None
+    geometric = metric.scale == "ratio" and min(points.values()) > 0
+    there, back = (math.log, math.exp) if geometric else (float, float)
+    pairs = stats.pairs_of({(block, ""): there(one) for block, one in points.items()})
+    found = stats.mean_interval(pairs)
+    interval = found and Interval(back(found.low), back(found.high))
+    return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
+
+
+def _missing(planned: Sequence[Trial]) -> str:
+    """Why a cell has no figure, in short: what became of most of its trials."""
+    causes = Counter((trial.status, measured.cause(trial)) for trial in planned if trial.status != "valid")
+    if not causes:
+        return NOT_RECORDED
+    ((status, cause), _), *_ = causes.most_common()
+    short = cause if len(cause) <= MOST_OF_A_REASON else f"{cause[:MOST_OF_A_REASON].rstrip()}…"
+    return f"{STATUS_WORDS[status]} ({short})"
+
+
+def _gaps(spots: Sequence[Spot]) -> tuple[str, ...]:
+    """Who has no figure and why, the cells of a contestant with the same reason together; a few of them with where."""
+    cells = Counter(spot.contestant for spot in spots)
+    missing: dict[tuple[str, str], list[Spot]] = {}
+    for spot in spots:
+        if spot.missing:
+            missing.setdefault((spot.contestant, spot.missing), []).append(spot)
+    return tuple(_gap(who, why, found, cells[who]) for (who, why), found in missing.items())
+
+
+def _gap(who: str, why: str, found: Sequence[Spot], cells: int) -> str:
+    if len(found) == cells:
+        return f"{who}: {why}"
+    if len(found) > MOST_PLACES:
+        return f"{who}: {len(found)} of {cells} cells {why}"
+    places = [
+        ", ".join(name_of(name, value) for name, value in spot.at.items() if name != CONTESTANT) for spot in found
+    ]
+    return f"{who}: {why} at {'; '.join(places)}"

@@ -1,0 +1,676 @@
+"""What the analysis of a run finds, as frozen data. The terminal table and the report say the same: both read this.
+
+Units are in the names; an `Estimate` carries the unit of the field that holds it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from netdyno.analysis.aa.found import Control
+from netdyno.analysis.canary import MachineOverTime
+from netdyno.model.base import type_level
+from netdyno.model.contestant import About
+from netdyno.model.experiment import Scenario
+from netdyno.model.figure import Figure, Published
+from netdyno.model.trial import Status, Traced
+from netdyno.model.verdicts import Judged
+from netdyno.statistics.stats import Better, Comparison, Interval
+
+Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure over all blocks, its 95% interval (None below 5 blocks), and the block values behind it."""
+
+    value: float
+    interval: Interval | None
+    points: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Tail:
+    """Percentiles of the merged histogram, in nanoseconds."""
+
+    p50: Estimate
+    p90: Estimate
+    p99: Estimate
+    p999: Estimate
+
+
+@dataclass(frozen=True)
+class Lag:
+    """The generator's own part of a latency, in nanoseconds: how late it sends (actual minus intended send time), or
+    how late it reads (its own stamp minus the kernel's arrival)."""
+
+    p50_ns: float
+    p99_ns: float
+    max_ns: float
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What the server spent per completed message. Times in microseconds; a switch is a context switch."""
+
+    cpu_user_us: Estimate
+    cpu_system_us: Estimate
+    cpu_us: Estimate
+    voluntary_switches: Estimate
+    involuntary_switches: Estimate
+    run_queue_wait_us: Estimate
+    rss_peak_bytes: Estimate
+    connection_bytes: Estimate | None
+    """Peak memory beyond that of the server before anybody connected, per connection; None where it was not read."""
+    threads: int
+
+
+@dataclass(frozen=True)
+class Series:
+    """Completions per second over the measured window of one trial, one value per interval."""
+
+    block: int
+    interval_ns: int
+    per_second: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Drops:
+    """Where messages were dropped; None: nobody counted. `elsewhere`: datagrams that found no room in a socket of which
+    neither side told. `unserved`: requests that the server had, and dropped beyond its bound. `recipients`: how many
+    messages are lost with a request that is not served."""
+
+    server: int | None
+    generator: int | None
+    elsewhere: int | None
+    unsent: int | None
+    unserved: int | None
+    recipients: float
+
+
+@dataclass(frozen=True)
+class LossOfTrial:
+    """One trial over a transport that may lose messages: its latencies and what they leave out, as shares. `above`: it
+    lost more than the experiment's bound, and is marked wherever it is drawn."""
+
+    block: int
+    above: bool
+    lost: float
+    late: float
+    duplicated: float
+    reordered: float
+    mean_ns: float
+    p50_ns: float
+    p99_ns: float
+    drops: Drops
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What the latencies of a cell leave out, as shares over the whole life of its trials: `lost` of the messages that
+    should have come, with one point per trial; `late` of those sent; `duplicated` and `reordered` of those received."""
+
+    lost: Estimate
+    messages: int
+    late: float
+    duplicated: float
+    reordered: float
+    drops: Drops
+    trials: tuple[LossOfTrial, ...]
+
+    @property
+    def above(self) -> bool:
+        """Whether some trial lost more than the bound."""
+        return any(trial.above for trial in self.trials)
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """One contestant at one level, over the valid trials of all blocks."""
+
+    contestant: str
+    level: str
+    trials: int
+    throughput: Estimate
+    mean_ns: Estimate
+    """Of the response time, over all messages of all trials."""
+    response_ns: Tail
+    service_ns: Tail
+    curve: tuple[tuple[float, float], ...]
+    """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
+    kept: Estimate
+    """The share of the offered rate; 1 in a closed loop."""
+    send_lag: Lag
+    receive_lag: Lag | None
+    """None where the kernel did not say when replies came."""
+    cost: Cost | None
+    generator_cores: Estimate
+    generator_cpu_us: Estimate
+    """Of the generator or client per completed message."""
+    generator_rss_bytes: int
+    tick_lag_p99_ns: float | None
+    """How late the event loop of a client contestant was, over its whole life; None for the generator."""
+    series: tuple[Series, ...]
+    loss: Loss | None
+    """None over a stream, where a message that is lost strikes its trial out."""
+
+    @property
+    def marked(self) -> bool:
+        """Whether some trial in it lost more than the bound."""
+        return self.loss is not None and self.loss.above
+
+    @property
+    def lost(self) -> float:
+        """The share of lost messages."""
+        return self.loss.lost.value if self.loss else 0.0
+
+
+@dataclass(frozen=True)
+class LevelInfo:
+    """One combination of factor levels: its key in cells and its label for people."""
+
+    key: str
+    label: str
+    values: dict[str, type_level]
+
+
+def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
+    """The last level, but never one at which fewer contestants were measured than at another. `levels` is not empty."""
+    measured = Counter(one.level for one in cells)
+    most = max(measured.values(), default=0)
+    return next(level for level in reversed(levels) if measured[level.key] == most)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What a server did wrong: the audit that found it, in how many of its trials of a scenario (`of`), and the detail
+    of the first."""
+
+    kind: str
+    trials: int
+    of: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """A contestant with the faults of its trials, the most frequent first."""
+
+    contestant: str
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True)
+class Censored:
+    """A level at which a contestant kept the generator at its limit, with the share of a core that its busiest thread
+    used in the median: every figure there is a bound, whoever's it is."""
+
+    level: str
+    """The level's key."""
+    contestant: str
+    share: float
+
+
+@dataclass(frozen=True)
+class ErrorBar:
+    """The generator's own part in the response times of a level, in nanoseconds, the median over its trials: what it
+    sends late, and what it reads late (None where the kernel did not tell). `of` is the shortest response time of any
+    contestant there at the same percentile."""
+
+    level: str
+    percentile: Literal["p50", "p99"]
+    send_ns: float
+    receive_ns: float | None
+    of: float
+
+    @property
+    def share(self) -> float:
+        return (self.send_ns + (self.receive_ns or 0.0)) / self.of if self.of else 0.0
+
+
+@dataclass(frozen=True)
+class Score:
+    """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
+    its kind over all levels (None where it shares no block with the others)."""
+
+    contestant: str
+    value: Estimate | None
+    trials: int
+    """Behind the value."""
+    rank: int | None
+    shared: bool
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis of an answer: a metric (claims/metrics.py) with everybody's score, in the order of the ranking by the
+    scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this direction."""
+
+    metric: str
+    better: Better
+    scores: tuple[Score, ...]
+    comparisons: tuple[Comparison, ...]
+    bound: Literal["", "at least", "at most"] = ""
+
+    def score(self, contestant: str) -> Score | None:
+        return next((score for score in self.scores if score.contestant == contestant), None)
+
+
+@dataclass(frozen=True)
+class MadeAgain:
+    """Trials that the machine disturbed, and that were made again in their block. `by_contestant`: how often, and of
+    how many cells; `causes` by audit. `p`: how often chance alone spreads them so unevenly over the contestants of a
+    block, None where nothing was made again. `given_up`: cells that no try filled."""
+
+    tries: int
+    cells: int
+    by_contestant: Mapping[str, tuple[int, int]]
+    causes: Mapping[str, int]
+    p: float | None
+    given_up: int
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One line of a ranking. `shared`: others have the same rank; None: it shares no block with the others. `relative`
+    is the metric divided by the leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did
+    something wrong; who has either is ranked after those that have not, with a leader among its own kind
+    (docs/adr/loss.md, docs/adr/audit-kinds.md). `loss` is its largest share of lost messages at any level, None over a
+    stream. `value` is its own figure at the heaviest level, NaN where it has none there."""
+
+    rank: int | None
+    shared: bool
+    contestant: str
+    value: float
+    relative: Estimate | None
+    against_leader: Comparison | None
+    missing: int
+    """Trials of this contestant in this scenario that were set aside."""
+    loss: float | None = None
+    lossy: bool = False
+    faults: tuple[Fault, ...] = ()
+    bound: str = ""
+    """Before the value where that is only a bound: "≥" or "≤"."""
+
+    @property
+    def kind(self) -> int:
+        """Who is ranked with whom: 0 without fault, 1 with loss, 2 with faults."""
+        return 2 if self.faults else 1 if self.lossy else 0
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is ranked apart."""
+        return self.kind > 0
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One server with one client, over all other levels and blocks. `figure` is the geometric mean of the metric over
+    the valid trials; `statuses` are those of the trials that do not count, each once."""
+
+    contestant: str
+    client: str
+    valid: int
+    trials: int
+    figure: float | None
+    statuses: tuple[Status, ...]
+    lost: float | None
+    """The largest share of its messages that a valid trial lost; None over a stream."""
+
+
+@dataclass(frozen=True)
+class Unsafe:
+    """What verification found of an unsafe contestant at one level, over all its trials with figures, whatever their
+    status: none of them enters anything else (docs/adr/unsafe.md)."""
+
+    contestant: str
+    why: str
+    level: str
+    """The level's label."""
+    trials: int
+    wrong: int
+    """Trials in which verification failed."""
+    expected: int
+    lost: int
+    duplicated: int
+    reordered: int
+    corrupt: int
+    streams: int
+    """Connections that ended because nothing on them could be read any more."""
+
+
+EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
+"""Of blocks: narrow enough, nothing to compare with, interrupted, as many as may be, no time for another."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why the blocks of a scenario that asks for a precision ended (endings.py). `asked` and `widest` are half widths
+    of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
+    nothing is compared."""
+
+    why: EndReason
+    blocks: int
+    asked: float
+    widest: float | None
+    of: tuple[str, str]
+    time_budget_s: float | None
+
+
+@dataclass(frozen=True)
+class RatePoint:
+    """What came of one contestant at one rate: the trials in which the objective held, failed, and that were no witness
+    (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
+    figure that the objective is about; `why` the most frequent reason of trials that did not hold."""
+
+    rate_hz: float
+    held: int
+    failed: int
+    silent: int
+    p50_ns: float | None
+    p99_ns: float | None
+    p999_ns: float | None
+    latency_ns: float | None
+    why: str
+
+
+@dataclass(frozen=True)
+class CapacityCurve:
+    """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
+    blocks; in `at_least` of them every rate held, in `below` none did, so that those are bounds."""
+
+    contestant: str
+    level: str
+    points: tuple[RatePoint, ...]
+    capacity_hz: float | None
+    blocks: int
+    at_least: int
+    below: int
+    knee_hz: float | None
+    """Where the curve bends (capacity/knee.py)."""
+
+
+@dataclass(frozen=True)
+class CapacityFindings:
+    """What stands behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
+    `limit_ns` its limit; `sentence` is the answer of a search, empty where the run is none."""
+
+    objective: str
+    figure: str
+    limit_ns: float | None
+    curves: tuple[CapacityCurve, ...]
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What stands behind one message of a contestant at the one level of a scenario at which its system calls are
+    traced. `traced` is that trial, and None where the run has none; the rest is from the measured trials at this level,
+    per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
+    where it was not counted."""
+
+    contestant: str
+    level: str
+    """The level's key."""
+    label: str
+    traced: Traced | None
+    bytes_in: Estimate | None
+    bytes_out: Estimate | None
+    packets: Estimate | None
+    softirq_ns: Estimate | None
+
+    @property
+    def calls(self) -> Mapping[str, float]:
+        """System calls per message by name, the most frequent first; empty where nothing was traced."""
+        traced = self.traced
+        if traced is None or not traced.messages:
+            return {}
+        return {one.name: one.calls / traced.messages for one in traced.calls}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A counter that tells two contestants apart: its figures per message (means over what both were measured in), and
+    the comparison; with `relative` its ratio is one, else it is the difference, for some value was 0."""
+
+    counter: str
+    worse: float
+    better: float
+    relative: bool
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class Why:
+    """What goes along with one contestant's being proven different from a higher one: the counters that tell the two
+    apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher. `text` says
+    who is compared and what stands beside the counters, `short` the first of them for a single line."""
+
+    worse: str
+    better: str
+    result: Comparison
+    differences: tuple[Difference, ...]
+    considered: tuple[str, ...]
+    text: str
+    short: str
+
+
+@dataclass(frozen=True)
+class ScenarioFindings:
+    """The answer to one workload under one load, and all that stands behind it."""
+
+    scenario: Scenario
+    verdict: Verdict
+    headline: str
+    short: str
+    """Which to take: the sentence without what the others cost and who is ranked apart."""
+    sentence: str
+    evidence: tuple[str, ...]
+    caveats: tuple[str, ...]
+    better: Better
+    levels: tuple[LevelInfo, ...]
+    standings: tuple[Standing, ...]
+    comparisons: tuple[Comparison, ...]
+    cells: tuple[CellFigures, ...]
+    drift: float
+    """Fastest block's metric over the slowest's, all contestants together; 1 where it cannot be said."""
+    pairs: tuple[Pair, ...]
+    """Every server with every client, server by server; empty where the client is no factor."""
+    loss_bound: float
+    unsafe: tuple[Unsafe, ...]
+    """Of contestants that are in nothing else of this."""
+    timers: tuple[str, ...]
+    """Sentences on response times that no load changed (timers.py); they are among the caveats, too."""
+    ending: Ending | None = None
+    """Why its blocks ended; None where it asked for no precision."""
+    capacity: CapacityFindings | None = None
+    """Of the metric `capacity`."""
+    work: tuple[Work, ...] = ()
+    """What stands behind a message, contestant by contestant in the order of the ranking."""
+    whys: tuple[Why, ...] = ()
+    """What goes along with the ranking: against the first, then against the one above."""
+    axes: tuple[Axis, ...] = ()
+    """The scenario's own metric first; their comparisons are corrected as one family. Empty of a capacity."""
+    faulty: tuple[Faulty, ...] = ()
+    """Also who has no valid trial."""
+    censored: tuple[Censored, ...] = ()
+    error_bars: tuple[ErrorBar, ...] = ()
+    """Of the levels and percentiles at which the generator's own part is not small."""
+    ground: tuple[str, ...] = ()
+    """What the server's cores can show; among the caveats, too."""
+    unsteady: tuple[tuple[str, int, int], ...] = ()
+    """Contestants whose level moved within windows beyond what chance does: in how many trials, of how many."""
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether anybody was measured over a transport that may lose messages: then loss stands beside latency."""
+        return any(cell.loss is not None for cell in self.cells)
+
+    @property
+    def ranked_levels(self) -> int:
+        """Over how many levels the metric is a mean. A capacity is found along the levels of the rate."""
+        return len({one.level for one in self.capacity.curves}) if self.capacity else len(self.levels)
+
+    @property
+    def heaviest(self) -> LevelInfo:
+        """Where costs are compared."""
+        return heaviest(self.levels, self.cells)
+
+    def cell(self, contestant: str, level: str) -> CellFigures | None:
+        """The figures of a contestant at a level, None where no trial was valid."""
+        return next((one for one in self.cells if one.contestant == contestant and one.level == level), None)
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
+    there is none; `missing` says why the first has none. `lost` is None over a stream."""
+
+    at: Mapping[str, type_level]
+    contestant: str
+    estimates: tuple[Estimate | None, ...]
+    missing: str
+    trials: int
+    """That the estimate is from, of `planned`."""
+    planned: int
+    set_aside: int
+    """Of these trials, for a metric that counts what sets a trial aside."""
+    lost: float | None
+    above: bool
+    """Some trial lost more than the bound."""
+
+    @property
+    def value(self) -> Estimate | None:
+        return self.estimates[0]
+
+
+@dataclass(frozen=True)
+class ChartPanel:
+    """The part of a figure at one combination of its panels' coordinates, empty where it has a single one."""
+
+    title: str
+    spots: tuple[Spot, ...]
+    published: tuple[Published, ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure that the experiment asks for, filled from the run. `along` and `across` are the values that were run,
+    in their order; `across` is (None,) where the figure has no such coordinate."""
+
+    figure: Figure
+    along: tuple[type_level, ...]
+    across: tuple[type_level | None, ...]
+    panels: tuple[ChartPanel, ...]
+    gaps: tuple[str, ...]
+    """Who has no figure where, and why."""
+    blocks: int
+    """The least that any estimate is from."""
+    loss_bounds: tuple[float, ...]
+    """Of its scenarios, each once."""
+    elsewhere: int
+    """How many published figures are of panels that were not run."""
+
+    @property
+    def spots(self) -> tuple[Spot, ...]:
+        return tuple(spot for panel in self.panels for spot in panel.spots)
+
+
+@dataclass(frozen=True)
+class TrialNote:
+    """A trial that enters no figure, and why."""
+
+    block: int
+    scenario: str
+    contestant: str
+    client: str
+    """Of a pair; empty where the client is no factor."""
+    level: str
+    status: Status
+    kind: str
+    """What trials set aside for the same cause have in common: the failed audits, or the reason itself."""
+    reason: str
+    log: str
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Trials by what follows from their audits; `faulty` are those in which the server did something wrong."""
+
+    valid: int
+    struck_out: int
+    faulty: int
+    failed: int
+    skipped: int
+    made_again: int
+
+
+@dataclass(frozen=True)
+class AuditTally:
+    """How often one audit passed and failed over all trials."""
+
+    name: str
+    passed: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class MachineUse:
+    """How far the machine was not the run's own, over the windows of the valid trials that tell: shares of the time of
+    all cores that the harness may use."""
+
+    trials: int
+    steal_median: float
+    steal_most: float
+    foreign_median: float
+    foreign_most: float
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line to repeat something, and what it repeats."""
+
+    purpose: str
+    line: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything a reader is told about a run."""
+
+    run_id: str
+    experiment: str
+    question: str
+    links: tuple[str, ...]
+    started_at: str
+    finished_at: str | None
+    blocks_planned: int
+    blocks_measured: int
+    windows_s: tuple[float, ...]
+    """The lengths that measured windows have, in seconds, each once, shortest first."""
+    contestants: tuple[str, ...]
+    scenarios: tuple[ScenarioFindings, ...]
+    claims: tuple[Judged, ...]
+    """Of the experiment; empty where it makes none."""
+    charts: tuple[Chart, ...]
+    """The figures that the experiment asks for."""
+    level: float
+    """The chance, per scenario, that its ranking claims any difference that is not there (at most)."""
+    counts: Counts
+    set_aside: tuple[TrialNote, ...]
+    audits: tuple[AuditTally, ...]
+    made_again: MadeAgain
+    machine: MachineUse | None
+    """None where no valid trial tells."""
+    canary: MachineOverTime | None
+    """None in a run that was stored before there was one."""
+    pinning: tuple[str, ...]
+    control: Control
+    """The same contestants under two names."""
+    about: tuple[About, ...]
+    """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
+    environment: tuple[tuple[str, str], ...]
+    commands: tuple[Command, ...]

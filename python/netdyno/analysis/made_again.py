@@ -1,0 +1,73 @@
+"""What the machine disturbed: how often trials were made again, for what, and whether it fell on some contestants more
+than on others. Pure functions of a run whose consequences are drawn (outcomes.judged)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+
+from netdyno.analysis.findings import MadeAgain
+from netdyno.model import outcomes
+from netdyno.model.levels import level_key
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+
+SHUFFLES = 2_000
+"""Of the test; the smallest p is one of this many and one."""
+
+
+def of_run(run: Run) -> MadeAgain:
+    """Over all scenarios, the twins of the A/A control included."""
+    places: dict[tuple[int, str, str, str, bool], list[Trial]] = {}
+    for trial in run.all_trials:
+        place = (trial.block, trial.scenario, level_key(trial.levels), trial.contestant, trial.twin)
+        places.setdefault(place, []).append(trial)
+    disturbed = [[trial for trial in tries if outcomes.is_disturbed(trial)] for tries in places.values()]
+    causes = Counter(audit.name for tries in disturbed for trial in tries for audit in outcomes.disturbances(trial))
+    by_contestant: dict[str, list[int]] = {}
+    groups: dict[tuple[int, str, str], list[tuple[str, int]]] = {}
+    for tries in places.values():
+        first, again = tries[0], max(trial.attempt for trial in tries) - 1
+        if first.status != "skipped":
+            by_contestant.setdefault(first.contestant, []).append(again)
+            group = (first.block, first.scenario, level_key(first.levels))
+            groups.setdefault(group, []).append((first.contestant, again))
+    return MadeAgain(
+        tries=sum(map(sum, by_contestant.values())),
+        cells=len(places),
+        by_contestant={name: (sum(each), len(each)) for name, each in sorted(by_contestant.items())},
+        causes=dict(causes.most_common()),
+        p=_chance(
+            list(groups.values()), {name: len(each) for name, each in by_contestant.items()}, run.experiment.seed
+        ),
+        given_up=sum(outcomes.is_disturbed(tries[-1]) for tries in places.values()),
+    )
+
+
+def _chance(groups: Collection[Sequence[tuple[str, int]]], cells: Mapping[str, int], seed: int) -> float | None:
+    """A permutation test: within a block and load the contestants ran in random order, so that any of them is as likely
+    to have met the neighbour. The statistic is the largest distance of a contestant's mean from that of all. None
+    where nothing was made again."""
+    if not any(again for group in groups for _, again in group):
+        return None
+    names = sorted(cells)
+    counts = np.array([cells[name] for name in names], dtype=np.float64)
+    randomness = np.random.default_rng(seed)
+
+    def furthest(totals: np.ndarray) -> float:
+        return float(np.max(np.abs(totals / counts - totals.sum() / counts.sum())))
+
+    observed = np.zeros(len(names))
+    shuffled = np.zeros((SHUFFLES, len(names)))
+    for group in groups:
+        columns = [names.index(name) for name, _ in group]
+        again = np.array([count for _, count in group], dtype=np.float64)
+        np.add.at(observed, columns, again)
+        if again.any():
+            drawn = randomness.permuted(np.tile(again, (SHUFFLES, 1)), axis=1)
+            for column, each in zip(columns, drawn.T, strict=True):
+                shuffled[:, column] += each
+    beyond = sum(furthest(totals) >= furthest(observed) - 1e-12 for totals in shuffled)
+    return (1 + beyond) / (1 + SHUFFLES)

@@ -1,0 +1,69 @@
+"""Which stored trials stand for the cells of a run. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from netdyno.model import outcomes
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
+
+if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
+    from netdyno.statistics.stats import Cell
+
+VALID: tuple[Status, ...] = ("valid",)
+RANKED: tuple[Status, ...] = ("valid", "censored")
+"""What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
+MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
+NO_REASON = "no reason was stored"
+DISTURBED = "the machine disturbed every try"
+
+
+def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
+    """The trials that enter a ranking."""
+    return first(run, scenario.name, RANKED)
+
+
+def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
+    """Trials with figures of one of these statuses; of a cell measured twice the first, so that no repeat can be picked
+    for its value."""
+    seen: set[tuple[int, str, str]] = set()
+    for trial in run.trials:
+        key = (trial.block, level_key(trial.levels), trial.contestant)
+        counts = trial.scenario == scenario and trial.status in statuses and not trial.twin
+        if counts and trial.load is not None and key not in seen:
+            seen.add(key)
+            yield trial, trial.load
+
+
+def metric(scenario: Scenario, load: LoadResult) -> float:
+    """The figure that a scenario is judged by: messages per second, or nanoseconds of response time."""
+    response = load.latency.response_ns
+    return {
+        "throughput": load.requests.per_second,
+        "p50": float(response.p50),
+        "p99": float(response.p99),
+        "mean": response.mean,
+    }[scenario.metric]
+
+
+def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dict[Cell, float]]:
+    """That figure by contestant, block and level; who has none at all is left out."""
+    found: dict[str, dict[Cell, float]] = {name: {} for name in names}
+    for trial, load in valid(run, scenario):
+        figure = metric(scenario, load)
+        if figure > 0:
+            found[trial.contestant][trial.block, level_key(trial.levels)] = figure
+    return {name: values for name, values in found.items() if values}
+
+
+def cause(trial: Trial) -> str:
+    """What trials set aside for the same cause have in common: the audits that decided, or the reason itself."""
+    if outcomes.is_disturbed(trial):
+        return DISTURBED
+    decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
+    return ", ".join(audit.name for audit in decided) or trial.reason or NO_REASON

@@ -1,0 +1,50 @@
+"""What stands behind a message: system calls as they were traced, bytes and packets as they were counted in the
+measured windows. A figure of the one never enters the other. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netdyno.analysis import cells, counters, measured
+from netdyno.analysis.counters import Counter
+from netdyno.analysis.findings import Estimate, Work
+from netdyno.model import levels
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Traced, Trial
+
+
+def rows(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Work, ...]:
+    """A row for each of these contestants, at the level at which the scenario was traced, or would be."""
+    traced = {one.contestant: one for one in run.traced if one.scenario == scenario.name}
+    at = next((one.levels for one in traced.values()), levels.middle(scenario))
+    key, label = levels.level_key(at), levels.level_label(scenario, at)
+    trials: dict[str, list[tuple[Trial, LoadResult]]] = {}
+    for trial, load in measured.valid(run, scenario):
+        if levels.level_key(trial.levels) == key:
+            trials.setdefault(trial.contestant, []).append((trial, load))
+    return tuple(
+        _row(name, key, label, traced.get(name), trials.get(name, ()), run.experiment.seed)
+        for name in names
+        if name in trials or name in traced
+    )
+
+
+def _row(
+    name: str, key: str, label: str, traced: Traced | None, trials: Sequence[tuple[Trial, LoadResult]], seed: int
+) -> Work:
+    def over_trials(counter: Counter) -> Estimate | None:
+        found = [figure for trial, load in trials if (figure := counter.of(trial, load)) is not None]
+        return cells.mean(found, seed) if found else None
+
+    return Work(
+        contestant=name,
+        level=key,
+        label=label,
+        traced=traced,
+        bytes_in=over_trials(counters.BYTES_IN),
+        bytes_out=over_trials(counters.BYTES_OUT),
+        packets=over_trials(counters.PACKETS),
+        softirq_ns=over_trials(counters.SOFTIRQ),
+    )

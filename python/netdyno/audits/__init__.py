@@ -1,0 +1,1 @@
+"""Pure verdicts on a trial: whether its figures can be believed."""

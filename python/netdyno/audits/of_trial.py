@@ -1,0 +1,232 @@
+"""Checks that can strike out a trial, beside those the generator makes on its own figures. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from netdyno.base import quantities
+from netdyno.model import transports
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import ForeignLoad, MachineObservation, RelayTotals, ServerObservation
+
+HARNESS_CORE_SHARE = 0.02
+HARNESS_FLOOR_S = 0.01
+"""What two readings and a redraw may cost in all, however short the window: the 2% of half a second."""
+
+STEAL_SHARE = 0.02
+"""Of the time of all cores that the harness may use."""
+STEAL_FLOOR_S = 0.025
+"""Two ticks of /proc/stat and no third: they stand for less, and nothing shorter can be told from nothing."""
+FOREIGN_SHARE = 0.03
+FOREIGN_MOST_CORES = 0.5
+"""The share of a machine with many cores would hide a process that never rests. docs/adr/foreign-load.md has the
+measurements behind these bounds."""
+FOREIGN_FLOOR_S = 0.03
+"""Idle time is counted in ticks of 10 ms for each core, so that a short window says little of a little load."""
+FOREIGN_SWITCH_S = 2e-6
+"""What the kernel may use for itself at each context switch on its way into idleness and out of it (1.3 us here)."""
+
+
+def died(how: str) -> Audit:
+    """Whether the server ended by itself, or never stood; `how` says it, and is empty where it did not."""
+    return Audit(name="died", passed=not how, detail=how or "the server ran until it was asked to end")
+
+
+def server_alive(check: LoadResult | None, check_error: str) -> Audit:
+    """At the end a fresh connection gets true answers. `check` is the closing check's result, or None with
+    `check_error` saying why there is none."""
+    if check is None:
+        return Audit(name="server_alive", passed=False, detail=f"the closing check failed: {check_error}")
+    untrue = [
+        audit.detail for audit in check.audits if audit.name in ("verification", "connections") and not audit.passed
+    ]
+    passed = check.messages.received > 0 and not untrue
+    detail = f"a fresh connection got {check.messages.received} true answers" if passed else "; ".join(untrue)
+    return Audit(name="server_alive", passed=passed, detail=detail or "a fresh connection got no answer")
+
+
+ABOUT_THE_GENERATOR = "generator"
+"""The audit that asks whether the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
+
+
+def of_client(own: Sequence[Audit]) -> tuple[Audit, ...]:
+    """A client contestant's own audits. That which asks whether a generator can be trusted strikes nothing out here,
+    and says so: the client is compared and not the instrument."""
+    return tuple(
+        Audit(name=one.name, passed=True, detail=f"not judged, for the client is what is compared: {one.detail}")
+        if one.name == ABOUT_THE_GENERATOR
+        else one
+        for one in own
+    )
+
+
+def with_failed_connects(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]:
+    """The audits of a load whose failed connects are what is measured: those that were established, some at least, make
+    up the crowd, and none of them may end early."""
+    ended_early = load.errors.get("closed_by_server", 0) + load.errors.get("reset", 0)
+    crowd = load.connections.established > 1 and ended_early == 0
+    return tuple(
+        Audit(name=one.name, passed=True, detail=f"not judged, for failed connects are counted: {one.detail}")
+        if one.name == "connections" and crowd
+        else one
+        for one in own
+    )
+
+
+def server_totals(
+    totals: Mapping[str, int], loads: Sequence[LoadResult], ended: str, *, failed_connects: bool = False
+) -> Audit:
+    """The server's own count, printed as it ends, agrees with what the generators sent, received and opened.
+
+    Bytes are compared only where no generator gave up on a message: bytes under way at a close count on one side; and
+    only of streams: a datagram to a group is sent once and received many times. A client contestant connects again
+    after a failure. With `failed_connects`, the server may have had some that the client had given up."""
+    problems: list[str] = [] if not ended else [f"it ended with {ended}"]
+    if not totals:
+        problems.append("no line of totals after SIGTERM")
+    complete = all(
+        not transports.may_lose(load) and load.messages.lost == 0 and not any(load.errors.values()) for load in loads
+    )
+    expected = {"protocol_errors": 0, "connections": sum(_connected(load) for load in loads)}
+    if complete:
+        expected["bytes_in"] = sum(load.bytes.sent for load in loads)
+        expected["bytes_out"] = sum(load.bytes.received for load in loads)
+    problems += [
+        f"{name}: server {totals[name]}, expected {value}"
+        for name, value in expected.items()
+        if name in totals and totals[name] != value
+        if not (failed_connects and name == "connections" and totals[name] > value)
+    ]
+    agreed = ", ".join(f"{name} {value}" for name, value in expected.items() if name in totals)
+    return Audit(name="server_totals", passed=not problems, detail="; ".join(problems) or f"as counted: {agreed}")
+
+
+def _connected(load: LoadResult) -> int:
+    """Connections over the whole life of a generator or client."""
+    return load.connections.established + (load.client.recovered if load.client else 0)
+
+
+def completed(load: LoadResult) -> Audit:
+    """Something was answered within the window: else there is no figure to believe or to doubt."""
+    count = load.requests.completed
+    return Audit(name="completed", passed=count > 0, detail=f"{count} messages were answered within the window")
+
+
+def harness_quiet(server: ServerObservation) -> Audit:
+    """The harness itself stayed out of the way: below 2% of a core over the window, the live display included."""
+    limit_s = max(HARNESS_CORE_SHARE * server.window_s, HARNESS_FLOOR_S)
+    detail = (
+        f"the harness used {server.harness_cpu_s * 1e3:.1f} ms of CPU over the window (limit {limit_s * 1e3:.1f} ms)"
+    )
+    return Audit(name="harness_quiet", passed=server.harness_cpu_s < limit_s, detail=detail)
+
+
+WINDOW_SHARE = 0.1
+WINDOW_FLOOR_S = 0.03
+"""How far the time between the two readings may be off the window: a reading is late when the harness gets no core."""
+
+
+def observation(server: ServerObservation, duration_s: float) -> Audit:
+    """The server was read at both ends of the window, and every thread that served at its end. A machine that holds
+    the harness up makes both readings come late; what they differ by is then not the window's, or, where a thread
+    lives shorter than that, nobody's."""
+    if abs(server.window_s - duration_s) > max(WINDOW_SHARE * duration_s, WINDOW_FLOOR_S):
+        detail = f"the harness read the server {server.window_s:.3f} s apart, and the window is {duration_s:g} s long"
+        return Audit(name="observation", passed=False, detail=detail)
+    unread = server.threads_unread
+    detail = (
+        f"{unread} of the server's threads had ended before the harness could read them: their switches are unknown"
+        if unread
+        else f"{server.threads_sampled} of {server.threads} threads were read at both ends of the window, for all"
+        if server.threads_sampled
+        else "every thread was read at both ends of the window"
+    )
+    return Audit(name="observation", passed=unread == 0, detail=detail)
+
+
+LINK_LATE_SHARE = 0.1
+LINK_LATE_S = 0.001
+"""How late the relay of a link may be with one frame in a thousand, as a share of the delay or a time, whichever is
+more: what a latency over it would owe to the link being no link."""
+
+
+def link(relay: RelayTotals, delay_s: float) -> Audit:
+    """The link kept its promise: its frames left when they were due, and none was dropped but by the loss or the rate
+    that was asked for."""
+    allowed_ns = max(LINK_LATE_SHARE * delay_s, LINK_LATE_S) * 1e9
+    late = relay.late_ns
+    there, back = relay.a_to_b, relay.b_to_a
+    dropped = {
+        "dropped by the full link": there.overflowed + back.overflowed,
+        "dropped before the relay had read them": there.unread + back.unread,
+        "refused at the other end": there.refused + back.refused,
+    }
+    problems = [f"{quantities.plural(count, 'frame')} {how}" for how, count in dropped.items() if count]
+    if late.p999 > allowed_ns:
+        problems.insert(0, f"one frame in a thousand left {quantities.duration(late.p999)} or more after it was due")
+    frames = there.frames_out + back.frames_out
+    kept = f"99.9% of {quantities.plural(frames, 'frame')} left within {quantities.duration(late.p999)} of their time"
+    detail = f"{'; '.join(problems)} (allowed: {quantities.duration(allowed_ns)}, none dropped)" if problems else kept
+    return Audit(name="link", passed=not problems, detail=detail)
+
+
+class Allowed(NamedTuple):
+    """How much CPU time of its cores a trial may lose to others in a window, in seconds."""
+
+    steal_s: float
+    foreign_s: float
+
+
+def allowed(machine: MachineObservation, window_s: float) -> Allowed:
+    """In a window of this length, with the context switches that were seen."""
+    all_s = machine.cores * window_s
+    foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
+    return Allowed(
+        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S), foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches
+    )
+
+
+def is_lost(machine: MachineObservation, window_s: float, wanted: ForeignLoad, *, paced: bool) -> bool:
+    """Whether a part of a window has lost more to others than its whole may, so that the rest is not worth waiting
+    for."""
+    if wanted == "count":
+        return False
+    most = allowed(machine, window_s)
+    foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
+    return foreign or machine.steal_s > most.steal_s + STEAL_FLOOR_S
+
+
+def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
+    """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, and others used no more
+    than 5%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
+    With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
+    that is no process's and looks foreign."""
+    if machine is None:
+        return ()
+    stolen_limit_s, foreign_limit_s = allowed(machine, machine.window_s)
+    stolen = Audit(
+        name="steal",
+        passed=machine.steal_s <= stolen_limit_s,
+        detail=f"the hypervisor gave others {_of_the_machine(machine, machine.steal_s, stolen_limit_s)}",
+    )
+    foreign = Audit(
+        name="foreign_load",
+        passed=machine.foreign_s <= foreign_limit_s,
+        detail=f"what netdyno had not started used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
+    )
+    if wanted == "count":
+        return _not_judged(stolen, "it is only counted"), _not_judged(foreign, "it is only counted")
+    return stolen, _not_judged(foreign, "the kernel's work on a link that it paces is among it") if paced else foreign
+
+
+def _not_judged(audit: Audit, why: str) -> Audit:
+    return Audit(name=audit.name, passed=True, detail=f"not judged, for {why}: {audit.detail}")
+
+
+def _of_the_machine(machine: MachineObservation, used_s: float, limit_s: float) -> str:
+    cores = f"{machine.cores} cores" if machine.cores > 1 else "the only core"
+    return (
+        f"{used_s * 1e3:.0f} ms of the {machine.cores * machine.window_s * 1e3:.0f} ms of {cores} "
+        f"(limit {limit_s * 1e3:.0f} ms)"
+    )

@@ -1,0 +1,260 @@
+"""The audit `plausible`: no figure of a trial says what cannot be. Pure functions.
+
+Two kinds of figures are held against each other. Those that are counted twice, in different places, must agree; and
+none may go beyond what the link, the memory, the cores and the clock allow, whatever the software is. Every limit is
+one that nothing can pass, not one that nothing has passed: a trial that comes near to it is fast, and one that passes
+it is wrong. docs/adr/plausible.md derives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from netdyno.model import transports
+from netdyno.model.load_result import Audit, Distribution, LoadResult
+from netdyno.model.observation import ServerObservation
+from netdyno.statistics import hdr
+
+ROUND_TRIP_NS = 1000
+"""Two programs, two system calls each, and twice through the kernel's network: 10 us and more on fast machines."""
+MESSAGE_CPU_S = 20e-9
+"""What one message costs each side at least: it is made or found in a stream, stamped or checked (a checksum over 28
+bytes or more), and counted, which are more than 50 instructions; those of the kernel not counted."""
+ENOUGH_MESSAGES = 100
+"""Fewer may all fall beside the moments at which the CPU is read."""
+COPY_MARGIN = 2.0
+"""Over the fastest copy that was measured (copying.py): a kernel may copy with better instructions."""
+CLOCK_SHARE, CLOCK_S = 0.05, 0.03
+"""How far CPU times may lie above the window: they are read a little before it and a little after it, and some count in
+ticks of 10 ms."""
+ARITHMETIC = 1e-6
+"""What rounding takes from a figure."""
+HISTOGRAM_SHARE, HISTOGRAM_NS = 0.002, 1.0
+"""Two steps of a histogram."""
+TIMER_SHARE, TIMER_S = 0.1, 1e-3
+"""How much too early a timer may end a service time: coarse ones are off by 5% (Qt), others by a millisecond (Node)."""
+LINK_SHARE, LINK_S = 0.02, 0.01
+"""How far a link may lie above its rate: a token bucket lets a millisecond's worth go at once, and frames that were
+late leave after those that were due before them."""
+LATE_END_S = 2.0
+"""How long after the last message's timeout an answer may still be read."""
+
+ETHERNET_BYTES, IP_BYTES, TCP_BYTES, UDP_BYTES = 14, 20, 20, 8
+"""Headers without options (IEEE 802.3 without its checksum, RFC 791, RFC 9293, RFC 768): no frame has less."""
+MTU = 1500
+
+
+class Limits(NamedTuple):
+    """What a trial had. Cores of each side and of both together; `copies_hz`: bytes per second that one of them copies;
+    of the link, bits per second (None where it is not limited) and the delay each way; `service_s`: what a request is
+    to take in the server at least."""
+
+    server_cores: int
+    generator_cores: int
+    all_cores: int
+    copies_hz: float
+    rate_hz: int | None = None
+    delay_s: float = 0.0
+    service_s: float = 0.0
+
+
+class Bound(NamedTuple):
+    """A figure and the most that it can be."""
+
+    what: str
+    value: float
+    most: float
+
+    @property
+    def broken(self) -> bool:
+        """Also where either is no number."""
+        return not self.value <= self.most
+
+
+def plausible(load: LoadResult, server: ServerObservation, limits: Limits) -> Audit:
+    """The accounts agree and the limits hold; the detail names every figure that cannot be, or the nearest to one."""
+    try:
+        agreeing, held = list(accounts(load)), list(physical(load, server, limits))
+    except hdr.HistogramError as error:
+        return Audit(name="plausible", passed=False, detail=f"a histogram cannot be read: {error}")
+    broken = [
+        f"{one.what}: {_figure(one.value)}, at most {_figure(one.most)}" for one in (*agreeing, *held) if one.broken
+    ]
+    nearest = max(held, key=lambda one: one.value / one.most if one.most else 0.0)
+    kept = (
+        f"{len(agreeing)} accounts agree, {len(held)} limits hold; nearest to its limit: {nearest.what}, "
+        f"{_figure(nearest.value)} of {_figure(nearest.most)}"
+    )
+    return Audit(name="plausible", passed=not broken, detail="; ".join(broken) or kept)
+
+
+def _figure(value: float) -> str:
+    """Seven digits, and no exponent where there are more before the point."""
+    return f"{value:.7g}" if abs(value) < 1e7 else f"{value:.0f}"
+
+
+def accounts(load: LoadResult) -> Iterator[Bound]:
+    """What is counted twice, in different places."""
+    yield from counts(load)
+    yield from distributions(load)
+
+
+def physical(load: LoadResult, server: ServerObservation, limits: Limits) -> Iterator[Bound]:
+    """What the machine and the link allow."""
+    yield from times(load, limits)
+    yield from work(load, server, limits)
+    yield from transfer(load, limits)
+
+
+# --- accounts ----------------------------------------------------------------------------------------------------
+
+
+def counts(load: LoadResult) -> Iterator[Bound]:
+    """Nothing is answered that was not sent, and what is counted in several places is the same in all."""
+    window, life, connections = load.requests, load.messages, load.connections
+    timed = load.latency.response_ns.count
+    yield Bound("messages sent in the window, of those sent at all", window.sent, life.sent)
+    yield Bound("messages timed, of those sent in the window", timed, window.sent)
+    before = max(life.sent - window.sent, 0)
+    yield Bound(
+        "messages answered in the window, of those timed in it or sent before it", window.completed, timed + before
+    )
+    if load.plan.arrivals == "closed":
+        under_way = load.plan.connections * load.plan.depth + life.late
+        yield Bound(
+            "messages answered in the window, of those timed in it or under way at its start",
+            window.completed,
+            timed + under_way,
+        )
+    slots = sum(load.timeseries.completed)
+    yield Bound("messages answered in all intervals, off from those of the window", abs(slots - window.completed), 0)
+    apart = abs(window.per_second * load.plan.duration_s - window.completed)
+    room = ARITHMETIC * (window.completed + 1)
+    yield Bound("messages per second times the window, off from those answered in it", apart, room)
+    arrived = life.received - life.duplicated
+    yield Bound("replies without repeated ones, of those expected", arrived, life.expected)
+    yield Bound("messages lost, off from those missing", abs(life.lost - (life.expected - arrived)), 0)
+    failed = connections.refused + connections.timed_out + connections.reset + connections.other
+    apart = abs(connections.attempted - failed - connections.established)
+    yield Bound("connections, off from those that did not fail", apart, 0)
+    yield Bound("bytes of the messages sent, of all bytes sent", life.sent * load.plan.size, load.bytes.sent)
+    yield Bound("bytes of the replies, of all bytes received", life.received * load.plan.size, load.bytes.received)
+    used = load.generator.cpu_user_s + load.generator.cpu_system_s
+    apart = abs(load.generator.cores_used * load.plan.duration_s - used)
+    yield Bound("cores times the window (s), off from the CPU of the load", apart, ARITHMETIC * (used + 1))
+
+
+def distributions(load: LoadResult) -> Iterator[Bound]:
+    """Percentiles rise and are those of their histogram; and a response time is a service time and a send lag, message
+    by message, so that it is no less at any percentile, and the means add up."""
+    response, service, lag = load.latency.response_ns, load.latency.service_ns, load.send_lag_ns
+    named = {"response time": response, "service time": service, "send lag": lag, "connect time": load.connect_ns}
+    for name, one in named.items():
+        yield from _of_one(name, one)
+    yield Bound("service times, off from response times in number", abs(service.count - response.count), 0)
+    for name in ("p50", "p90", "p99", "p999", "max", "mean"):
+        most = getattr(response, name) * (1 + HISTOGRAM_SHARE) + HISTOGRAM_NS
+        yield Bound(f"{name} of the service time (ns), of the response time's", getattr(service, name), most)
+    if lag.count == response.count:
+        apart = abs(response.mean - service.mean - lag.mean)
+        room = HISTOGRAM_SHARE * response.mean + HISTOGRAM_NS
+        yield Bound("mean response time (ns), off from mean service time and send lag", apart, room)
+
+
+def _of_one(name: str, one: Distribution) -> Iterator[Bound]:
+    rising = (0, one.p50, one.p90, one.p99, one.p999, one.max)
+    falls = sum(low > high for low, high in pairwise(rising))
+    yield Bound(f"percentiles of the {name} that lie below a lower one", falls, 0)
+    yield Bound(f"mean {name} (ns), of the longest", one.mean, one.max)
+    yield Bound(f"mean {name} (ns) below 0", -one.mean, 0)
+    if one.count == 0:
+        return
+    histogram = hdr.decode(one.histogram)
+    yield Bound(f"values of the {name}, off from those in its histogram", abs(histogram.count - one.count), 0)
+    for percent, stated in ((50, one.p50), (99, one.p99), (100, one.max)):
+        apart = abs(hdr.percentile(histogram, percent) - stated)
+        room = HISTOGRAM_SHARE * stated + HISTOGRAM_NS
+        yield Bound(f"{percent}% of the {name} (ns), off from its histogram", apart, room)
+
+
+# --- limits ------------------------------------------------------------------------------------------------------
+
+
+def times(load: LoadResult, limits: Limits) -> Iterator[Bound]:
+    """Nothing is answered sooner than the link, the kernel and the service time allow, or after everybody has left."""
+    plan = load.plan
+    yield Bound(
+        "longest response time (s)",
+        load.latency.response_ns.max / 1e9,
+        plan.duration_s + plan.timeout_s + LATE_END_S,
+    )
+    if (soonest_connect := _shortest_ns(load.connect_ns)) is not None:
+        both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)
+        yield Bound("both ways over the link (ns), of the shortest connect time", both_ways, soonest_connect)
+    if (soonest := _shortest_ns(load.latency.service_ns)) is None:
+        return
+    both_ways = 2e9 * limits.delay_s * (1 - HISTOGRAM_SHARE)
+    asked = 1e9 * max(limits.service_s * (1 - TIMER_SHARE) - TIMER_S, 0.0)
+    yield Bound("a round trip through the kernel (ns), of the shortest service time", ROUND_TRIP_NS, soonest)
+    yield Bound("both ways over the link (ns), of the shortest service time", both_ways, soonest)
+    yield Bound("what a request was to take (ns), of the shortest service time", asked, soonest)
+    if plan.arrivals == "closed":
+        turns = plan.duration_s / plan.round_s + 2 if plan.round_s else plan.duration_s * 1e9 / soonest + 1
+        most = plan.connections * plan.depth * turns + load.messages.late
+        yield Bound("messages that a closed loop answers, each after the one before", load.requests.completed, most)
+
+
+def work(load: LoadResult, server: ServerObservation, limits: Limits) -> Iterator[Bound]:
+    """Nobody uses more CPU than there is, and no message comes about without any."""
+    served = server.cpu_user_s + server.cpu_system_s
+    generated = load.generator.cpu_user_s + load.generator.cpu_system_s
+    yield Bound("CPU of the server (s)", served, _cpu_most(limits.server_cores, server.window_s))
+    yield Bound("CPU of the load (s)", generated, _cpu_most(limits.generator_cores, load.plan.duration_s))
+    # The lookout is timed by the clock, so what took the core from it meanwhile is in it.
+    lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
+    yield Bound("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
+    least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
+    yield Bound("CPU that the messages cost the server at least (s), of what it used", least, served)
+    yield Bound("CPU that the messages cost the load at least (s), of what it used", least, generated)
+
+
+def _cpu_most(cores: int, window_s: float) -> float:
+    return cores * window_s * (1 + CLOCK_SHARE) + CLOCK_S
+
+
+def transfer(load: LoadResult, limits: Limits) -> Iterator[Bound]:
+    """No more bytes than memory copies, nor more bits than the link carries. What was answered in the window crossed
+    the link between the longest service time before its start and as long after its end."""
+    if load.messages.sent == 0:
+        return
+    replies = load.messages.received / load.messages.sent  # in a chat, one for each recipient
+    window_s = load.plan.duration_s + 2 * load.latency.service_ns.max / 1e9
+    up, down = load.requests.completed, load.requests.completed * replies
+    # Out of the kernel at the least, where it is received; into it, one copy may serve many.
+    copied = (up + down) * load.plan.size
+    copies = COPY_MARGIN * limits.all_cores * limits.copies_hz * window_s
+    yield Bound("bytes that are copied out of the kernel", copied, copies)
+    if limits.rate_hz is None:
+        return
+    most = limits.rate_hz * (window_s * (1 + LINK_SHARE) + LINK_S)
+    for way, messages in (("to the server", up), ("back", down)):
+        yield Bound(f"bits on their way {way} over the link", 8 * _on_the_wire(load, messages), most)
+
+
+def _on_the_wire(load: LoadResult, messages: float) -> float:
+    """Bytes of so many messages in frames, at the least: full segments of a stream, or a datagram each."""
+    transport = transports.of_url(load.plan.url)
+    payload = messages * load.plan.size
+    if transport is not None and transport.datagrams:
+        return payload + messages * (ETHERNET_BYTES + IP_BYTES + UDP_BYTES)
+    headers = IP_BYTES + TCP_BYTES
+    return payload * (1 + (ETHERNET_BYTES + headers) / (MTU - headers))
+
+
+def _shortest_ns(times: Distribution) -> float | None:
+    """The upper end of the histogram's first step; None where nothing was timed."""
+    if times.count == 0:
+        return None
+    steps = hdr.decode(times.histogram).highest
+    return float(steps[0]) if len(steps) else None

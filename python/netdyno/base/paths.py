@@ -1,0 +1,28 @@
+"""Where things are: the repository is found from the package's own place, the build directory may be moved."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def build_dir() -> Path:
+    """The programs that are run: $NETDYNO_BUILD, else those of the preset that ./netdyno would take."""
+    return Path(os.environ.get("NETDYNO_BUILD") or ROOT / "build" / (os.environ.get("NETDYNO_PRESET") or "release"))
+
+
+def relay_path(build: Path) -> Path:
+    """The relay of the link wan inside a build directory (it need not exist)."""
+    return build / "link" / "netdyno-link"
+
+
+def generator_path(build: Path) -> Path:
+    """The load generator inside a build directory (it need not exist)."""
+    return build / "loadgen" / "netdyno-load"
+
+
+def canary_path(build: Path) -> Path:
+    """The canary inside a build directory (it need not exist)."""
+    return build / "canary" / "netdyno-canary"

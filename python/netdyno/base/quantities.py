@@ -1,0 +1,109 @@
+"""Figures as people read them: a unit on each, three significant digits, no more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # statistics are heavy, and plans and displays speak too
+    from netdyno.statistics.stats import Interval
+
+_TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
+_SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_RATES = ((1e6, "M"), (1e3, "k"), (1.0, ""))
+MINUS = "\N{MINUS SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+DASH = "\N{EN DASH}"
+TWIN = " (A/A twin)"
+"""After the name of a contestant: of the trial that repeats another under a second name."""
+
+
+def three_digits(value: float) -> str:
+    """A number with three significant digits, without an exponent; a dash where there is none."""
+    if not math.isfinite(value):
+        return DASH
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}")
+    decimals = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-9))
+    return f"{rounded:.{min(decimals, 4)}f}".replace("-", MINUS)
+
+
+def _scaled(value: float, scales: Sequence[tuple[float, str]], gap: str = " ") -> str:
+    """The value in the largest unit that it fills, as it reads after rounding to three digits."""
+    if not math.isfinite(value):
+        return DASH
+    size, unit = next((one for one in scales if abs(value) >= one[0] * 0.9995), scales[-1])
+    return f"{three_digits(value / size)}{gap}{unit}".rstrip()
+
+
+def duration(nanoseconds: float) -> str:
+    return _scaled(nanoseconds, _TIMES)
+
+
+def memory(size_bytes: float) -> str:
+    return _scaled(size_bytes, _SIZES)
+
+
+def rate(per_second: float) -> str:
+    """Messages per second, such as "123k/s"."""
+    return f"{_scaled(per_second, _RATES, '')}/s" if math.isfinite(per_second) else DASH
+
+
+def percent_change(ratio: float) -> str:
+    """A ratio as a signed change: "+12%", "−3.4%"; from double upwards as a multiple: "×2.4"."""
+    if not math.isfinite(ratio):
+        return DASH
+    if ratio >= 2:
+        return f"{TIMES}{three_digits(ratio)}"
+    change = (ratio - 1) * 100
+    sign = "+" if change > 0 else MINUS if change < 0 else ""
+    return f"{sign}{_percent(abs(change))}%"
+
+
+def _percent(size: float) -> str:
+    return f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+
+
+def share(part: float) -> str:
+    """A part of a whole as a percentage: "12%", "0.034%", "0%"."""
+    if not math.isfinite(part):
+        return DASH
+    if 0 < part < 5e-7:
+        return "<0.0001%"
+    text = three_digits(100 * part)
+    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+
+
+def margin(ratio: float) -> str:
+    """How far something lies above (ratio > 1) or below, without a sign: "12%", or "2.4 times" from double upwards."""
+    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{_percent(abs(ratio - 1) * 100)}%"
+
+
+def change_interval(interval: Interval | None) -> str:
+    """An interval of a ratio as changes: "+8% to +15%"."""
+    return "no interval" if interval is None else f"{percent_change(interval.low)} to {percent_change(interval.high)}"
+
+
+def p_value(p: float) -> str:
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}" if p < 0.995 else "p = 1"
+
+
+def listed(names: Sequence[str]) -> str:
+    """ "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "nobody"
+
+
+def shortened(text: str, longest: int) -> str:
+    """At most so many characters, cut between words."""
+    return text if len(text) <= longest else f"{text[: longest - 3].rsplit(' ', 1)[0]} ..."
+
+
+def superscript(number: int) -> str:
+    """A small number behind a figure: "¹", "¹²"."""
+    return str(number).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

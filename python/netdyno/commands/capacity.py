@@ -1,0 +1,235 @@
+"""`netdyno capacity`: up to which rate does a server meet an objective?"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+
+from netdyno.analysis.capacity.judge import Verdict
+from netdyno.analysis.capacity.search import Ending
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.base.paths import build_dir
+from netdyno.base.units import format_duration, parse_duration
+from netdyno.commands import run as run_command
+from netdyno.contestants import contestants
+from netdyno.experiment import scenarios
+from netdyno.experiment.capacity import CAPACITY, RATE
+from netdyno.model import objective as slo
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
+from netdyno.model.objective import Objective
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.trial import Trial
+from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, sentence
+from netdyno.run import capacity_search
+
+DEFAULT_START_HZ = 1000.0
+ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
+"""Endings that say something, and so end with exit code 0."""
+
+
+class Wishes(NamedTuple):
+    """The options of `netdyno capacity`; rates in messages per second."""
+
+    server: str
+    slo: str
+    workload: str | None
+    connections: int
+    size: int
+    arrivals: str
+    start: float | None
+    most: float
+    resolution: float
+    needed: int
+    warmup: str
+    duration: str
+    threads: int | None
+    generator_threads: int
+    service_time: str | None
+    service_kind: str | None
+    seed: int
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad
+
+
+def run(wishes: Wishes, argv: Sequence[str]) -> int:
+    """0 when there is an answer, 1 when trials kept saying nothing, 128 + signal when interrupted. Raises UserError."""
+    build = build_dir()
+    server = contestants.by_name(contestants.discover(build=build), wishes.server)
+    if server.manifest.apart:
+        what = "unsafe" if server.manifest.unsafe else "not ranked"
+        raise UserError(f"{server.name} is {what}, and is asked for no capacity")
+    server = contestants.prepare(server, build=build)
+    asked = experiment_of(wishes, server)
+    objective = slo.parse(wishes.slo, "--slo")
+    console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
+    console.print(asked.question, markup=False)
+    console.print(load_words(asked.scenarios[0]), markup=False)
+    steps: list[dict[str, object]] = []
+
+    def show(trial: Trial, verdict: Verdict) -> None:
+        steps.append(as_json(trial, verdict))
+        console.print(line(len(steps), trial, verdict), markup=False)
+
+    found = capacity_search.execute(
+        asked,
+        server,
+        results=wishes.results,
+        build=build,
+        argv=argv,
+        foreign_load=wishes.foreign_load,
+        show=show,
+    )
+    said = sentence(server.name, objective, found.answer, found.why) if found.answer else ""
+    report = run_command.write_report(str(found.folder), wishes.results) if steps else None
+    if found.answer is None:
+        print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {found.folder}", file=sys.stderr)
+    else:
+        console.print(f"{said}.", markup=False, style="bold")
+    if report is not None:
+        console.print(f"report: {report}", markup=False)
+    if wishes.as_json:
+        print(json.dumps(_whole(wishes, found, said, report, steps)), flush=True)
+    if found.answer is None:
+        return found.interrupted
+    return 0 if found.answer.ending in ANSWERS else 1
+
+
+def experiment_of(wishes: Wishes, server: Contestant) -> Experiment:
+    """The search as an experiment of one scenario. Raises UserError naming the option."""
+    objective = slo.parse(wishes.slo, "--slo")
+    workload = _workload(wishes.workload, server)
+    limits = _limits(wishes, objective)
+    of_server = {
+        "threads": wishes.threads,
+        "service-time": wishes.service_time,
+        "service-kind": wishes.service_kind,
+    }
+    table: dict[str, object] = {
+        "name": workload,
+        "workload": workload,
+        "contestants": [server.name],
+        "blocks": 1,
+        "arrivals": wishes.arrivals,
+        "metric": CAPACITY,
+        "slo": wishes.slo,
+        "connections": wishes.connections,
+        "size": wishes.size,
+        "generator-threads": wishes.generator_threads,
+        "warmup": wishes.warmup,
+        "duration": wishes.duration,
+        "factors": {RATE: [capacity_search.level(limits.start_hz)]},
+        "server": {name: value for name, value in of_server.items() if value is not None},
+    }
+    scenario = scenarios.parse(table, {}, "capacity")
+    return Experiment(
+        name=f"capacity-{server.name}",
+        question=f"Up to which rate does {server.name} meet {objective.text}?",
+        scenarios=(scenario,),
+        seed=wishes.seed,
+        capacity=limits,
+    )
+
+
+def _workload(asked: str | None, server: Contestant) -> str:
+    """The first that the server speaks, where none is asked for."""
+    known = server.manifest.workloads
+    if asked is None:
+        return known[0]
+    if asked not in known:
+        raise UserError(f"--workload: {server.name} does not speak {asked!r} (it speaks {quantities.listed(known)})")
+    return asked
+
+
+def _limits(wishes: Wishes, objective: Objective) -> CapacityPlan:
+    """From where to where: below the least rate a window has too few messages for the objective's percentile."""
+    try:
+        duration_s = parse_duration(wishes.duration)
+    except ValueError as error:
+        raise UserError(f"--duration: {error}") from error
+    if duration_s <= 0:
+        raise UserError("--duration: must be above 0")
+    least = float(math.ceil(objective.least_messages() / duration_s - 1e-9))
+    start = max(DEFAULT_START_HZ, least) if wishes.start is None else wishes.start
+    if start < least:
+        raise UserError(
+            f"--start: at {rate(start)}/s a window of {wishes.duration} has fewer than {objective.least_messages()} "
+            f"messages, too few for {objective.text}; begin at {rate(least)}/s or take a longer --duration"
+        )
+    if not math.isfinite(wishes.most):
+        raise UserError(f"--most: {wishes.most} is not a rate: a number per second")
+    if wishes.most < start:
+        raise UserError(f"--most: {rate(wishes.most)} is below the rate that the search starts at, {rate(start)}")
+    return CapacityPlan(
+        slo=wishes.slo,
+        start_hz=start,
+        least_hz=min(least, start),
+        most_hz=wishes.most,
+        resolution=wishes.resolution,
+        needed=wishes.needed,
+    )
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def load_words(scenario: Scenario) -> str:
+    """What every step has in common."""
+    options = "".join(f", server {name} {value}" for name, value in scenario.server.items())
+    return (
+        f"{scenario.workload} over {quantities.plural(scenario.connections, 'connection')}, {scenario.size}-byte "
+        f"messages, "
+        f"{scenario.arrivals} arrivals{options}; each step is a fresh server, "
+        f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
+    )
+
+
+def line(number: int, trial: Trial, verdict: Verdict) -> str:
+    """One step, as it is printed."""
+    told = [f"{number:>3}  {rate(float(trial.levels[RATE])):>9}/s  {OUTCOME_WORDS[verdict.outcome]:<10}"]
+    if trial.load is not None and trial.load.latency.response_ns.count:
+        response = trial.load.latency.response_ns
+        figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
+        told.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
+    told.append(verdict.why)
+    return "  ".join(told).rstrip()
+
+
+def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
+    """One step, for --json."""
+    response = trial.load.latency.response_ns if trial.load else None
+    figures = {} if response is None else {name: getattr(response, name) for name in ("mean", "p50", "p99", "p999")}
+    return {
+        "rate_hz": trial.levels[RATE],
+        "outcome": verdict.outcome,
+        "why": verdict.why,
+        "completed_hz": trial.load.requests.per_second if trial.load else None,
+        "response_ns": figures,
+    }
+
+
+def _whole(
+    wishes: Wishes, found: capacity_search.Found, said: str, report: Path | None, steps: list[dict[str, object]]
+) -> dict[str, object]:
+    answer = found.answer
+    return {
+        "run_id": found.run_id,
+        "report": str(report) if report else None,
+        "server": wishes.server,
+        "slo": wishes.slo,
+        "ending": answer.ending if answer else "interrupted",
+        "holds": asdict(answer.holds) if answer and answer.holds else None,
+        "fails": asdict(answer.fails) if answer and answer.fails else None,
+        "stopped_at_hz": answer.stopped_at if answer else None,
+        "sentence": said,
+        "steps": steps,
+    }

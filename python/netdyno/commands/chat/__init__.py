@@ -1,0 +1,1 @@
+"""A client to talk to a chat server by hand."""

@@ -1,0 +1,229 @@
+"""`netdyno chat URL`: a person in the room of a server that speaks the workload `chat` (protocol/WIRE.md).
+
+Exit codes: 0 after /quit, Ctrl-D or the end of stdin; 1 when the server cannot be reached or goes away; 2 for words
+that cannot be meant; 128 + signal after Ctrl-C or a signal."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import signal
+import socket
+import sys
+from contextlib import aclosing, suppress
+from typing import Any
+
+from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.escape import harmless
+from netdyno.base.url import TcpUrl, parse_tcp_url
+from netdyno.commands.chat.screen import InterruptedByKeyError, Screen, open_screen
+from netdyno.commands.chat.text import LoadTally, shown
+from netdyno.protocol import wire
+
+CONNECT_TIMEOUT_S = 5.0
+LEAVE_TIMEOUT_S = 2.0
+TALLY_INTERVAL_S = 1.0
+LONGEST_NAME = 40
+LONGEST_SENT = 1 << 20
+"""The servers' default --max-frame."""
+LONGEST_RECEIVED = 64 << 20
+"""More than this announced is taken for another protocol, not for a message."""
+
+COMMANDS = ("/quit", "/help")
+HELP = "what you type goes to everybody; /quit, Ctrl-D or Ctrl-C leaves; //text sends /text"
+
+
+class ChatError(Exception):
+    """The conversation cannot begin or go on, through no fault of the user's words; the text is the line shown."""
+
+
+def run(url: str, name: str | None) -> int:
+    """Take part in a chat until it ends; the exit code. Raises UserError for a URL or a name that cannot be meant."""
+    place = parse_tcp_url(url)
+    called = _checked_name(name if name is not None else _login_name())
+    try:
+        return asyncio.run(_take_part(place, called))
+    except ChatError as error:
+        print(f"netdyno: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # Whoever read our lines has had enough (`| head`). Python would complain once more when it flushes at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a user id without an entry in the password database
+        return f"user-{os.getuid()}"
+
+
+def _checked_name(name: str) -> str:
+    if not name.strip() or name != harmless(name) or len(name) > LONGEST_NAME:
+        raise UserError(f"--name: {name!r} must be 1 to {LONGEST_NAME} visible characters")
+    return name
+
+
+async def _take_part(place: TcpUrl, name: str) -> int:
+    reader, writer = await _connect(place)
+    try:
+        chat = Chat(reader, writer, open_screen(), name)
+        return await chat.run(place)
+    finally:
+        writer.close()
+
+
+async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connected to the first address of the host that answers. Raises ChatError."""
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+            return await _first_of([str(info[4][0]) for info in found], place)
+    except socket.gaierror as error:
+        raise ChatError(f"{place}: the host is not known: {error.strerror}") from error
+    except UnicodeError as error:  # what getaddrinfo raises for a label that is empty or too long (RFC 1035, 2.3.4)
+        raise ChatError(f"{place}: the host is no name that could be known") from error
+    except TimeoutError as error:
+        raise ChatError(f"{place}: no answer within {CONNECT_TIMEOUT_S:g} s") from error
+
+
+async def _first_of(hosts: list[str], place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    why = "no address"
+    for host in hosts:
+        try:
+            return await asyncio.open_connection(host, place.port)
+        except ConnectionRefusedError:
+            why = "nobody listens there (connection refused)"
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+    raise ChatError(f"{place}: {why}")
+
+
+class Chat:
+    """One conversation: what is typed goes out, what comes is shown, until either side has had enough."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, screen: Screen, name: str) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._screen = screen
+        self._name = name
+        self._tally = LoadTally()
+        self._tally_due: asyncio.TimerHandle | None = None
+
+    async def run(self, place: TcpUrl) -> int:
+        """Until the person leaves (0), a signal ends it (128 + signal), or the server is gone (ChatError)."""
+        self._screen.note(f"you are {self._name} at {place}; {HELP}")
+        listening = asyncio.create_task(self._listen())
+        typing = asyncio.create_task(self._type())
+        ended_by = _signals()
+        try:
+            watched: set[asyncio.Future[Any]] = {listening, typing, ended_by}
+            await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
+            if ended_by.done():
+                return 128 + ended_by.result()
+            if listening.done():
+                listening.result()
+                raise ChatError(f"the server at {place} has closed the connection")
+            typing.result()
+            await self._leave(listening)
+            return 0
+        except InterruptedByKeyError:
+            return 128 + signal.SIGINT
+        finally:
+            await _cancelled(typing, listening)
+            self._flush_tally()
+
+    # --- the room ---------------------------------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        """Show what comes until the server ends the stream between two messages; ChatError when it ends otherwise."""
+        while (body := await self._next_message()) is not None:
+            if self._tally.takes(body):
+                self._tally_due = self._tally_due or asyncio.get_running_loop().call_later(
+                    TALLY_INTERVAL_S, self._flush_tally
+                )
+            else:
+                self._screen.show(shown(body))
+
+    async def _next_message(self) -> bytes | None:
+        try:
+            header = await self._reader.readexactly(wire.FRAME_HEADER)
+            size = int.from_bytes(header, "big")
+            if not 0 < size <= LONGEST_RECEIVED:
+                raise ChatError(f"this is no chat: the server announces a message of {size} bytes")
+            return await self._reader.readexactly(size)
+        except asyncio.IncompleteReadError as error:
+            if not error.partial and error.expected == wire.FRAME_HEADER:
+                return None
+            raise ChatError("the server has closed the connection inside a message") from error
+        except OSError as error:
+            raise ChatError(f"the connection to the server is lost: {error.strerror or error}") from error
+
+    def _flush_tally(self) -> None:
+        self._tally_due = None
+        if line := self._tally.take_line():
+            self._screen.show(line)
+
+    # --- the person -------------------------------------------------------------------------------------------------
+
+    async def _type(self) -> None:
+        """Send what is typed until the person leaves."""
+        async with aclosing(self._screen.lines()) as lines:
+            async for line in lines:
+                if line.startswith(b"/") and not line.startswith(b"//"):
+                    if self._obey(line.decode("utf-8", "backslashreplace").strip()):
+                        return
+                elif text := line.removeprefix(b"/").removesuffix(b"\r"):
+                    await self._send(text)
+
+    def _obey(self, command: str) -> bool:
+        """Carry out a command; whether it ends the conversation."""
+        if command == "/quit":
+            return True
+        if command == "/help":
+            self._screen.note(HELP)
+        else:
+            said = harmless(command[:LONGEST_NAME])
+            self._screen.note(f"there is no command '{said}'{did_you_mean(said, COMMANDS)}")
+        return False
+
+    async def _send(self, text: bytes) -> None:
+        body = f"{self._name}: ".encode() + text
+        if len(body) > LONGEST_SENT:
+            self._screen.note(f"not sent: a message has at most {LONGEST_SENT} bytes, and this one has {len(body)}")
+            return
+        self._writer.write(wire.frame(body))
+        # A connection that is gone is what the listening side finds and says.
+        with suppress(ConnectionError):
+            await self._writer.drain()
+
+    async def _leave(self, listening: asyncio.Task[None]) -> None:
+        """Half-close, so that nothing sent is lost: the server reads it all and then closes (WIRE.md)."""
+        with suppress(OSError):  # gone already
+            self._writer.write_eof()
+        with suppress(TimeoutError, ChatError):  # either way it is over, and the person wanted it so
+            await asyncio.wait_for(listening, LEAVE_TIMEOUT_S)
+
+
+def _signals() -> asyncio.Future[int]:
+    """Done with the number of the first signal that asks this program to end, so that the terminal is left in order."""
+    loop = asyncio.get_running_loop()
+    asked: asyncio.Future[int] = loop.create_future()
+
+    def ask(number: int) -> None:
+        if not asked.done():
+            asked.set_result(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, ask, number)
+    return asked
+
+
+async def _cancelled(*tasks: asyncio.Task[None]) -> None:
+    """All of them are over. What they had to say is either said already or of no interest any more."""
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

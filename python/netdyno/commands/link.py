@@ -1,0 +1,117 @@
+"""`netdyno link`: a link between two private networks by hand, for as long as one likes to look at servers over it."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.machine.links import lan, link_check, wan
+from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.machine.links.network import rate_hz, terms
+from netdyno.machine.links.wan import UNPINNED, Wan
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.experiment import Link, Scenario
+from netdyno.model.observation import RelayTotals
+from netdyno.model.options import LINK, Settings, settings
+
+PORT = 7000
+"""Of the server in the example that is printed."""
+
+
+def run(delay: str, loss: float, rate: str | None) -> int:
+    """Make it, measure it, say how to get to its ends, and keep it until it is interrupted. Raises UserError."""
+    wanted = _wanted(delay, loss, rate)
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            with _joined(wanted, TrialLog(Path(folder) / "link.log")) as made:
+                measured = _measured(wanted, made)
+                _say_until_interrupted(f"{measured}\n{how_to_enter(Lan(made.server, made.load))}")
+                if made.relay is not None:
+                    print(_carried(made.relay.end()))
+        except NotAllowedError as error:
+            raise UserError(f"the link {wanted.link_words} cannot be had here: {error}") from error
+    return 0
+
+
+def _wanted(delay: str, loss: float, rate: str | None) -> Settings:
+    """The link that the options mean: a wan where they ask for what only that has."""
+    for option, value in (("delay", delay), ("loss", loss), *((("rate", rate),) if rate is not None else ())):
+        try:
+            LINK[f"link-{option}"](value)
+        except ValueError as error:
+            raise UserError(f"--{option}: {error}") from error
+    asked = Scenario(name="by hand", workload="echo", link_delay=delay, link_loss=loss, link_rate=rate)
+    of = terms(settings(asked, {}))
+    kind: Link = "wan" if of.delay_s or of.loss else "lan"
+    return settings(asked, {"link": kind})
+
+
+@contextmanager
+def _joined(wanted: Settings, log: TrialLog) -> Iterator[Wan]:
+    if wanted.link == "lan":
+        with lan.joined(rate_hz(wanted)) as ends:
+            yield Wan(*ends, relay=None)
+    else:
+        with wan.joined(terms(wanted), log, UNPINNED) as made:
+            yield made
+
+
+def _measured(wanted: Settings, made: Wan) -> str:
+    """What it gives, and what is wrong with that."""
+    of = terms(wanted)
+    if wanted.link == "lan":
+        return f"{wanted.link_words}: {link_check.in_words(link_check.measure(made, of))}"
+    line, fault = link_check.judge(wanted.link_words, of, partial(link_check.measure, made, of))
+    if fault:
+        print(f"netdyno: {fault}", file=sys.stderr)
+    return line
+
+
+def how_to_enter(ends: Lan) -> str:
+    """What stands before a command at either end, with an example. Pure."""
+    server, load = (shlex.join(end.enter) for end in ends)
+    where = f"tcp://{SERVER_ADDRESS}:{PORT}"
+    return (
+        f"the server's end is {SERVER_ADDRESS}: put this before a command, such as a server\n"
+        f"  {server} ./netdyno serve threads-global-lock --listen {where}\n"
+        f"the load's end is {LOAD_ADDRESS}:\n"
+        f"  {load} ./netdyno load {where}\n"
+        "It is there until you press Ctrl-C, and ends whatever then runs at its ends."
+    )
+
+
+def _say_until_interrupted(text: str) -> None:
+    """From its first line on, an interruption is the end that was meant."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        print(text, flush=True)
+        while True:
+            signal.pause()
+    except KeyboardInterrupt:
+        return
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _carried(totals: RelayTotals) -> str:
+    """What the relay says at its end, for people."""
+    ways = ((totals.b_to_a, "to the server"), (totals.a_to_b, "to the load"))
+    carried = "; ".join(
+        f"{quantities.plural(one.frames_out, 'frame')} {where}, {one.lost} lost, {one.queue_full} dropped by the rate"
+        for one, where in ways
+    )
+    return f"carried {carried}; 99% left within {quantities.duration(totals.late_ns.p99)} of their time"

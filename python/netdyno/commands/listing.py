@@ -1,0 +1,171 @@
+"""What there is: the tables of `netdyno list`, each a list of flat objects that print as a table or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants import codesize
+from netdyno.contestants.contestants import Kind, discover
+from netdyno.experiment import experiment
+from netdyno.model.claim import Claim
+from netdyno.model.contestant import About
+from netdyno.store import store
+
+Row = dict[str, object]
+
+
+def servers() -> list[Row]:
+    """Every server contestant, available or not."""
+    return _contestants("server")
+
+
+def clients() -> list[Row]:
+    """Every client contestant, available or not."""
+    return _contestants("client")
+
+
+def _contestants(kind: Kind) -> list[Row]:
+    return [
+        {
+            "name": contestant.name,
+            "model": contestant.manifest.model,
+            "workloads": contestant.manifest.workloads,
+            "transports": contestant.manifest.transports,
+            "threads": contestant.manifest.threads,
+            "clients": contestant.manifest.clients,
+            "available": contestant.available,
+            "why_not": contestant.why_not,
+            "unranked": contestant.manifest.unranked,
+            "unsafe": contestant.manifest.unsafe,
+            "caveats": contestant.manifest.caveats,
+            "summary": contestant.manifest.summary,
+        }
+        for contestant in discover(kind=kind)
+    ]
+
+
+def code() -> list[Row]:
+    """How much code each contestant is, and what they share."""
+    rows: list[Row] = []
+    everyone = codesize.describe(discover(), discover(kind="client"))
+    for about in everyone:
+        size = msgspec.structs.asdict(about.code) if about.code else {}
+        rows.append(
+            {"name": about.name, "kind": about.kind, **size, **_family(about, everyone), "why_not": about.why_no_code}
+        )
+    return rows
+
+
+def _family(about: About, everyone: Sequence[About]) -> Row:
+    """What counts with it, and how much it is together."""
+    size = codesize.with_family(about, everyone)
+    if about.kind == "shared" or size is None:
+        return {}
+    return {"lines_with_family": size.lines, "complexity_with_family": size.complexity, "family": about.family}
+
+
+def workloads() -> list[Row]:
+    """Every workload that some server speaks, and who does."""
+    speakers: dict[str, list[str]] = {}
+    for contestant in discover():
+        for workload in contestant.manifest.workloads:
+            speakers.setdefault(workload, []).append(contestant.name)
+    return [{"name": name, "servers": speakers[name]} for name in sorted(speakers)]
+
+
+def experiments() -> list[Row]:
+    """Every experiment of the repository; one that cannot be read says why."""
+    folder = experiment.experiments_dir()
+    rows: list[Row] = []
+    for name in experiment.names(folder):
+        try:
+            found = experiment.load(folder / f"{name}.toml")
+        except UserError as error:
+            rows.append({"name": name, "question": f"(broken: {error})", "sizes": [], "blocks": 0, "scenarios": []})
+            continue
+        scenarios = [scenario.name for scenario in found.scenarios]
+        sizes = experiment.sizes(folder / f"{name}.toml")
+        rows.append(
+            {"name": name, "question": found.question, "sizes": sizes, "blocks": found.blocks, "scenarios": scenarios}
+        )
+    return rows
+
+
+def claims() -> list[Row]:
+    """Every claim that an experiment of the repository tests; one that cannot be read says why."""
+    folder = experiment.experiments_dir()
+    rows: list[Row] = []
+    for name in experiment.names(folder):
+        try:
+            found = experiment.load(folder / f"{name}.toml")
+        except UserError as error:
+            rows.append({"id": "", "experiment": name, "text": f"(broken: {error})"})
+            continue
+        if not found.parts:  # else they are the parts' claims
+            rows += [_claim(name, one) for one in found.claims]
+    return rows
+
+
+def _claim(experiment_name: str, claim: Claim) -> Row:
+    tests = [f"{test.__struct_config__.tag} of {test.metric}" for test in claim.tests]
+    return {
+        "id": claim.id,
+        "experiment": experiment_name,
+        "tests": list(dict.fromkeys(tests)),
+        "needs": claim.needs,
+        "text": claim.text,
+        "published": claim.published,
+    }
+
+
+def runs(results: Path = ROOT / "results") -> list[Row]:
+    """Every stored run, oldest first; one that cannot be read says why."""
+    rows: list[Row] = []
+    for run_id in store.run_ids(results):
+        try:
+            rows.append(dict(store.summary(results / run_id / store.FILE_NAME)))
+        except UserError as error:
+            rows.append({"id": run_id, "error": str(error)})
+    return rows
+
+
+LISTS: Mapping[str, Callable[[], list[Row]]] = {
+    "servers": servers,
+    "clients": clients,
+    "code": code,
+    "workloads": workloads,
+    "experiments": experiments,
+    "claims": claims,
+}
+
+
+_HIDDEN = ("summary", "caveats", "clients", "tests", "published")
+
+
+def as_text(what: str, rows: list[Row]) -> str:
+    """The rows as an aligned table for a terminal or a pipe; what a terminal has no room for is in the JSON."""
+    if not rows:
+        return f"no {what} yet"
+    columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in _HIDDEN]
+    lines = [[_cell(row.get(key)) for key in columns] for row in rows]
+    used = [index for index in range(len(columns)) if any(line[index] for line in lines)]
+    table = [[columns[index].replace("_", " ") for index in used], *([line[index] for index in used] for line in lines)]
+    widths = [max(len(line[column]) for line in table) for column in range(len(used))]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in table
+    )
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in value.items() if count)
+    if isinstance(value, list | tuple):
+        return " ".join(str(item) for item in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,210 @@
+"""`netdyno run` and `netdyno report`: from the words of the command line to a table, a report and an exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from rich.console import Console
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import build_dir
+from netdyno.base.units import parse_duration
+from netdyno.contestants import contestants
+from netdyno.experiment import blocks, experiment
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Budget, Experiment
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace
+from netdyno.present.terminal.display import Display, LiveDisplay, PlainDisplay
+from netdyno.run import runner
+from netdyno.store import store
+
+if TYPE_CHECKING:  # its statistics are heavy
+    from netdyno.analysis.findings import Analysis
+
+REPORT_NAME = "report.html"
+FINDINGS_NAME = "findings.json"
+"""Beside it: the same for programs (protocol/findings.md)."""
+
+
+class Wishes(NamedTuple):
+    """The options of `netdyno run`."""
+
+    experiment: str
+    budget: Budget
+    blocks: int | None
+    duration: str | None
+    contestants: tuple[str, ...]
+    seed: int | None
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad
+    aa_share: float | None = None
+    precision: str | None = None
+    most_blocks: int | None = None
+    time_budget: str | None = None
+    trace: Trace = "auto"
+
+
+class Done(NamedTuple):
+    """What came of a run: the exit code that goes with it, its line of JSON, and its findings where it has any."""
+
+    exit_code: int
+    line: dict[str, object]
+    analysis: Analysis | None
+
+
+def run(wishes: Wishes, argv: Sequence[str]) -> int:
+    """Exit code 0 when some trial is valid, 1 when none is, 128 + signal when interrupted."""
+    return _end(carry_out(wishes, argv), wishes.as_json)
+
+
+Adapt = Callable[[Experiment, Sequence[Contestant], Sequence[Contestant]], Experiment]
+
+
+def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, _servers, _clients: asked) -> Done:
+    """Run what is wished for, print its table and write its report. `adapt` makes of the experiment with the wishes in
+    place, all servers and all clients what is run."""
+    build = build_dir()
+    everyone = contestants.discover(build=build, kind="client")
+    servers = contestants.discover(build=build)
+    asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
+    clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
+    chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
+    console, display = _screen(wishes.as_json)
+    outcome = runner.execute(
+        asked,
+        [contestants.prepare(server, build=build) for server in chosen],
+        clients=[contestants.prepare(client, build=build, kind="client") for client in clients],
+        results=wishes.results,
+        build=build,
+        argv=argv,
+        display=display,
+        foreign_load=wishes.foreign_load,
+        trace=wishes.trace,
+    )
+    return _tell(outcome, console)
+
+
+def go_on(run: str, results: Path, *, anyway: bool, as_json: bool) -> int:
+    """`netdyno resume`: the rest of an interrupted run; the exit codes are those of `run`."""
+    from netdyno.run.resume import resume
+
+    console, display = _screen(as_json)
+    outcome = resume(store.find(results, run), build=build_dir(), display=display, anyway=anyway)
+    return _end(_tell(outcome, console), as_json)
+
+
+def _screen(as_json: bool) -> tuple[Console, Display]:
+    """Where a run is shown; with --json, stdout is for the one line at the end."""
+    console = Console(stderr=as_json)
+    return console, LiveDisplay(console) if console.is_terminal else PlainDisplay(console.file)
+
+
+def _end(done: Done, as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(done.line), flush=True)
+    return done.exit_code
+
+
+def _tell(outcome: runner.Outcome, console: Console) -> Done:
+    """Table and report of what is stored."""
+    stored = store.load(outcome.folder / store.FILE_NAME)
+    counts = runner.counts(stored.all_trials)
+    if outcome.interrupted:
+        print(
+            f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder} "
+            f"(to go on: ./netdyno resume {outcome.run_id})",
+            file=sys.stderr,
+        )
+    report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
+    return Done(
+        exit_code=outcome.interrupted or (0 if counts["valid"] else 1),
+        line={
+            "run_id": outcome.run_id,
+            "report": str(report) if report else None,
+            "findings": str(report.with_name(FINDINGS_NAME)) if report else None,
+            "trials": counts,
+        },
+        analysis=analysis,
+    )
+
+
+def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contestant]) -> Experiment:
+    """The experiment with the command line's wishes in place, its contestants by name."""
+    path = experiment.find(wishes.experiment, experiment.experiments_dir())
+    asked = experiment.with_clients(experiment.load(path, wishes.budget), clients, str(path))
+    asked = experiment.with_contestants(
+        asked, lambda patterns: [one.name for one in contestants.select(servers, wishes.contestants or patterns)]
+    )
+    if wishes.aa_share is not None:
+        asked = msgspec.structs.replace(asked, aa_share=wishes.aa_share)
+    precision = None if wishes.precision is None else _precision(wishes.precision)
+    asked = runner.with_overrides(asked, wishes.blocks, _seconds("--duration", wishes.duration), wishes.seed, precision)
+    return blocks.with_budget(asked, wishes.most_blocks, _seconds("--time-budget", wishes.time_budget))
+
+
+def _precision(text: str) -> float:
+    try:
+        return blocks.check_precision(text)
+    except ValueError as error:
+        raise UserError(f"--precision: {error}") from error
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    """An option that takes a duration above 0; None where it was not given."""
+    try:
+        seconds = parse_duration(text) if text is not None else None
+    except ValueError as error:
+        raise UserError(f"{option}: {error}") from error
+    if seconds is not None and seconds <= 0:
+        raise UserError(f"{option}: must be above 0")
+    return seconds
+
+
+def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
+    """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
+    from netdyno.analysis.analysis import analyse
+    from netdyno.present.report import write_page
+    from netdyno.present.terminal.table import render
+
+    analysis = analyse(stored)
+    console.print(render(analysis))
+    path = (folder / REPORT_NAME).resolve()
+    write_page(analysis, path)
+    (folder / FINDINGS_NAME).write_text(_encoded(analysis), encoding="utf-8")
+    console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
+    return path, analysis
+
+
+def findings(run: str, results: Path) -> str:
+    """The findings of a stored run as one JSON object. Raises UserError where there is no such run."""
+    from netdyno.analysis.analysis import analyse
+
+    return _encoded(analyse(store.load(store.find(results, run))))
+
+
+def _encoded(analysis: Analysis) -> str:
+    from netdyno.present.findings_json import document
+
+    return json.dumps(document(analysis), indent=1, allow_nan=False) + "\n"
+
+
+def write_report(run: str, results: Path) -> Path:
+    """Write the report of a stored run again, beside it, and return its path."""
+    path = store.find(results, run)
+    target = path.parent.resolve() / REPORT_NAME
+    stored = store.load(path)
+    if not os.access(target.parent, os.W_OK):
+        raise UserError(f"{target.parent} cannot be written")
+    from netdyno.present.report import write
+
+    write(stored, target)
+    return target

@@ -1,0 +1,227 @@
+"""How much code a contestant is: source lines and cyclomatic complexity (McCabe 1976), as lizard counts them.
+
+What stands in a contestant's folder is its model; what contestants share stands apart, folder by folder. A folder that
+only some share is their family's, and counts with each of them where contestants are compared. lizard counts a lambda
+into the function that holds it, and takes `&&` for a decision in `auto&&` too."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import Kind
+from netdyno.model.contestant import About, CodeSize, Contestant
+
+CPP_SUFFIXES = (".cpp", ".hpp")
+SUFFIXES = (*CPP_SUFFIXES, ".js", ".mjs", ".cjs", ".py")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+PACKAGE = "netdyno"
+
+
+class CodeError(Exception):
+    """A source file that cannot be counted; the text says which and why."""
+
+
+class _Function(Protocol):
+    cyclomatic_complexity: int
+
+
+class _File(Protocol):
+    nloc: int
+    function_list: Sequence[_Function]
+
+
+def measure(files: Iterable[Path]) -> CodeSize:
+    """Count source files. Raises CodeError naming a file that cannot be counted."""
+    read = [_analysed(path) for path in files]
+    complexity = [function.cyclomatic_complexity for one in read for function in one.function_list]
+    return CodeSize(
+        files=len(read),
+        lines=sum(one.nloc for one in read),
+        functions=len(complexity),
+        complexity=sum(complexity),
+        complexity_max=max(complexity, default=0),
+    )
+
+
+def parts(one: About, everyone: Sequence[About]) -> tuple[About, ...]:
+    """A contestant and the shared code of its family; `everyone` is what `describe` has returned."""
+    shared = {other.name: other for other in everyone if other.kind == "shared"}
+    return (one, *(shared[name] for name in one.family))
+
+
+def with_family(one: About, everyone: Sequence[About]) -> CodeSize | None:
+    """A contestant's own code and its family's as one; None where some of it could not be counted."""
+    sizes = [part.code for part in parts(one, everyone) if part.code is not None]
+    if len(sizes) <= len(one.family):
+        return None
+    return CodeSize(
+        files=sum(size.files for size in sizes),
+        lines=sum(size.lines for size in sizes),
+        functions=sum(size.functions for size in sizes),
+        complexity=sum(size.complexity for size in sizes),
+        complexity_max=max(size.complexity_max for size in sizes),
+    )
+
+
+def sources(folder: Path, *, deep: bool = True) -> list[Path]:
+    """The source files of a folder, and of its sub-folders if `deep`; tests and hidden or installed things left out."""
+    found = folder.rglob("*") if deep else folder.glob("*")
+    return sorted(
+        path
+        for path in found
+        if path.is_file() and path.suffix in SUFFIXES and not _is_foreign(path.relative_to(folder))
+    )
+
+
+def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root: Path = ROOT) -> tuple[About, ...]:
+    """Every contestant with its code, then what they share: that of clients only where there are some.
+
+    Where the code cannot be counted, it says why: no run fails for that."""
+    contestants = [*_contestants(servers, "server", root), *_contestants(clients, "client", root)]
+    shared = [*_folders(root / "common"), *_shared_folders(root / "servers")]
+    modules: list[Path] = []
+    for kind, members in (("servers", servers), ("clients", clients)):
+        for member in members:
+            modules += imported(sources(root / kind / member.name), root / "python")
+    if clients:
+        shared += [*_folders(root / "loadgen"), *_shared_folders(root / "clients")]
+    rows = [_shared(str(folder.relative_to(root)), sources(folder, deep=False)) for folder in shared]
+    if modules:
+        rows.append(_shared(f"python/{PACKAGE}, as far as contestants import it", sorted(set(modules))))
+    return (*contestants, *rows)
+
+
+def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
+    """The family of each C++ contestant of a folder such as servers/, by its name: the folders within common/ of which
+    it includes something, itself or through other headers. What all of them include is nobody's family."""
+    used = {
+        folder.name: included_folders(files, root)
+        for folder in sorted(home.glob("[!._]*"))
+        if (files := [path for path in sources(folder) if path.suffix in CPP_SUFFIXES])
+    }
+    by_all = set.intersection(*used.values()) if len(used) > 1 else set()
+    return {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
+
+
+def included_folders(files: Iterable[Path], root: Path) -> set[str]:
+    """The folders within common/ that C++ files include something of, relative to the root. Such a folder counts whole,
+    so what any of its files includes is included as well."""
+    found: set[str] = set()
+    seen: set[Path] = set()
+    waiting = list(files)
+    while waiting:
+        path = waiting.pop()
+        if path in seen:
+            continue
+        seen.add(path)
+        waiting += _includes(path, root)
+        folder = path.parent
+        if root / "common" in folder.parents:
+            found.add(str(folder.relative_to(root)))
+            waiting += sources(folder, deep=False)
+    return found
+
+
+def _includes(path: Path, root: Path) -> list[Path]:
+    """The files of the project that a C++ file includes: beside it, or from the root."""
+    names: list[str] = INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
+    places = ([path.parent / name, root / name] for name in names)
+    found = (next((place for place in both if place.is_file()), None) for both in places)
+    return [Path(os.path.normpath(one)) for one in found if one is not None]
+
+
+def imported(files: Iterable[Path], package_root: Path) -> list[Path]:
+    """The modules of our own package that Python files import, and those import in turn."""
+    seen: dict[Path, None] = {}
+    waiting = [path for path in files if path.suffix == ".py"]
+    while waiting:
+        for name in _imports(waiting.pop()):
+            stem = package_root.joinpath(*name.split("."))
+            path = next((one for one in (stem.with_suffix(".py"), stem / "__init__.py") if one.is_file()), None)
+            if path is not None and path not in seen:
+                seen[path] = None
+                waiting.append(path)
+    return list(seen)
+
+
+def _imports(path: Path) -> Iterable[str]:
+    """Full names that may be modules of our package: `from a import b` may mean a.b as well as a."""
+    for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        yield from (name for name in names if name.partition(".")[0] == PACKAGE)
+
+
+def _is_foreign(relative: Path) -> bool:
+    inside = any(part.startswith(".") or part in ("node_modules", "__pycache__") for part in relative.parts)
+    return inside or relative.name.startswith("test_") or ".test." in relative.name
+
+
+def _folders(top: Path) -> list[Path]:
+    """A folder and those in it that hold sources themselves."""
+    inner = [path for path in sorted(top.rglob("*")) if path.is_dir()] if top.is_dir() else []
+    return [folder for folder in (top, *inner) if sources(folder, deep=False)]
+
+
+def _shared_folders(home: Path) -> list[Path]:
+    """What lies between contestants and is none: folders whose name begins with an underscore."""
+    return [folder for top in sorted(home.glob("_*")) if top.is_dir() for folder in _folders(top)]
+
+
+def _contestants(them: Sequence[Contestant], kind: Kind, root: Path) -> list[About]:
+    home = root / f"{kind}s"
+    family = families(home, root)
+    return [_contestant(one, kind, home, family.get(one.name, ())) for one in them]
+
+
+def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]) -> About:
+    manifest = one.manifest
+    about = About(
+        kind=kind,
+        name=one.name,
+        model=manifest.model,
+        summary=manifest.summary,
+        caveats=manifest.caveats,
+        unsafe=manifest.unsafe,
+        unranked=manifest.unranked,
+        copies=manifest.copies,
+        threads=manifest.threads if kind == "server" else None,
+        family=family,
+    )
+    return _with_code(about, sources(home / one.name))
+
+
+def _shared(name: str, files: Sequence[Path]) -> About:
+    return _with_code(About(kind="shared", name=name), files)
+
+
+def _with_code(about: About, files: Sequence[Path]) -> About:
+    try:
+        if not files:
+            raise CodeError("no source files")
+        return msgspec.structs.replace(about, code=measure(files))
+    except CodeError as error:
+        return msgspec.structs.replace(about, why_no_code=str(error))
+
+
+def _analysed(path: Path) -> _File:
+    # by name, because most commands start without it, and it has no types
+    lizard = importlib.import_module("lizard")
+    try:
+        found: _File = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
+        # lizard has no error of its own: on what it cannot read its states run into one of these
+        raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
+    return found

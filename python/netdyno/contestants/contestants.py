@@ -1,0 +1,170 @@
+"""Contestants are folders: servers/<name>/server.json and clients/<name>/client.json. The world is closed: every folder
+is found, and either can be started or says why not. Nothing is registered anywhere else."""
+
+from __future__ import annotations
+
+import fnmatch
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.transports import TRANSPORTS
+
+Kind = Literal["server", "client"]
+
+
+def parse_manifest(path: Path) -> Manifest:
+    """Read one manifest. Raises UserError naming the file, the key and the nearest valid key."""
+    try:
+        raw = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise UserError(f"{path}: not valid JSON: {error}") from error
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: must hold one JSON object")
+    check_keys(str(path), raw, (field.encode_name for field in msgspec.structs.fields(Manifest)))
+    try:
+        manifest = msgspec.convert(raw, Manifest)
+    except msgspec.ValidationError as error:
+        raise UserError(f"{path}: {_explain(raw, error)}") from error
+    if manifest.kind == "command" and not manifest.run:
+        raise UserError(f"{path}: kind 'command' needs the key 'run': the list of arguments that starts the program")
+    _check_transports(path, manifest)
+    return manifest
+
+
+def _check_transports(path: Path, manifest: Manifest) -> None:
+    if not manifest.transports:
+        raise UserError(f"{path}: key 'transports': names none; the first is the one that is measured")
+    for name in manifest.transports:
+        if name not in TRANSPORTS:
+            raise UserError(f"{path}: key 'transports': unknown transport {name!r}{did_you_mean(name, TRANSPORTS)}")
+
+
+def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
+    """Name the key first, and for a wrong word the nearest right one."""
+    text = str(error)
+    if "`$." not in text:
+        return text
+    message, key = text.rsplit(" - at `$.", 1)
+    key = key.rstrip("`")
+    words = {
+        "kind": ("cmake", "command"),
+        "threads": ("any", "one", "per-connection"),
+        "clients": ("any", "limited-by-threads"),
+        "out_of_descriptors": ("waits", "closes"),
+    }
+    choices = words.get(key, ())
+    value = raw.get(key)
+    return f"key {key!r}: {message}" + (did_you_mean(value, choices) if isinstance(value, str) else "")
+
+
+def discover(root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> tuple[Contestant, ...]:
+    """Every contestant of a kind, by name. A folder without a manifest, or with a broken one, is a UserError."""
+    where = build if build is not None else build_dir()
+    home = root / f"{kind}s"
+    folders = sorted(entry for entry in home.iterdir() if _is_contestant(entry)) if home.is_dir() else []
+    return tuple(_load(folder, where, kind) for folder in folders)
+
+
+def _is_contestant(entry: Path) -> bool:
+    return entry.is_dir() and not entry.name.startswith((".", "_"))
+
+
+def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
+    manifest = parse_manifest(folder / f"{kind}.json")
+    for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
+        if value and kind == "client":
+            raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
+    if manifest.kind == "cmake":
+        command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
+    else:
+        command = expand(manifest.run, folder, build)
+    why_not = _why_not(skip_file(build, folder.name, kind), manifest, command)
+    return Contestant(name=folder.name, manifest=manifest, command=command, available=not why_not, why_not=why_not)
+
+
+def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
+    """Replace {folder} (the contestant's own), {build} (the build directory) and {python} (the interpreter of the
+    harness, with its packages) in a manifest's argument list."""
+    places = {"{folder}": str(folder), "{build}": str(build), "{python}": sys.executable}
+    expanded = list(arguments)
+    for name, place in places.items():
+        expanded = [text.replace(name, place) for text in expanded]
+    return tuple(expanded)
+
+
+def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
+    """Where the build says why it skipped a contestant; the file exists only then (cmake/Contestants.cmake)."""
+    return build / "skipped" / f"{kind}s" / f"{name}.txt"
+
+
+def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...]) -> str:
+    """The build's own reason where it skipped the contestant, else whether the program is there at all."""
+    if reason.is_file():
+        return " ".join(reason.read_text(encoding="utf-8").split())
+    if manifest.kind == "cmake" and not Path(command[0]).is_file():
+        return f"not built: {command[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
+    if manifest.kind == "command" and shutil.which(command[0]) is None:
+        return f"{command[0]} not found"
+    return ""
+
+
+def by_name(contestants: Iterable[Contestant], name: str, kind: Kind = "server") -> Contestant:
+    """The contestant of that name. Raises UserError with the nearest name."""
+    everyone = {contestant.name: contestant for contestant in contestants}
+    if name not in everyone:
+        raise UserError(f"unknown {kind} {name!r}{did_you_mean(name, everyone)}")
+    return everyone[name]
+
+
+def select(contestants: Sequence[Contestant], patterns: Sequence[str]) -> tuple[Contestant, ...]:
+    """Those whose name matches one of the globs, in name order; one that is unsafe or unranked only where it is
+    named in full. A pattern that matches nobody is a UserError."""
+    chosen: dict[str, Contestant] = {}
+    for pattern in patterns:
+        matching = [c for c in contestants if _matches(c, pattern)]
+        if not matching:
+            names = [c.name for c in contestants]
+            apart = [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+            if apart:
+                what = "unsafe or not ranked"
+                raise UserError(f"{pattern!r} matches only what is {what}; name it in full: {', '.join(apart)}")
+            raise UserError(f"no server is called {pattern!r}{did_you_mean(pattern, names)}")
+        chosen.update((c.name, c) for c in matching)
+    return tuple(chosen[name] for name in sorted(chosen))
+
+
+def _matches(contestant: Contestant, pattern: str) -> bool:
+    name = contestant.name
+    return name == pattern or (fnmatch.fnmatchcase(name, pattern) and not contestant.manifest.apart)
+
+
+def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
+    """Run the build step of a contestant that CMake does not build. A step that fails makes it unavailable, with the
+    last line it said as the reason."""
+    if not contestant.available or not contestant.manifest.build:
+        return contestant
+    folder = root / f"{kind}s" / contestant.name
+    command = expand(contestant.manifest.build, folder, build if build is not None else build_dir())
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        return _unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
+    if done.returncode == 0:
+        return contestant
+    words = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
+    return _unavailable(contestant, f"its build step failed (exit code {done.returncode}): {words}")
+
+
+def _unavailable(contestant: Contestant, why_not: str) -> Contestant:
+    return msgspec.structs.replace(contestant, available=False, why_not=why_not)

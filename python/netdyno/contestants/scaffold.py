@@ -1,0 +1,37 @@
+"""`netdyno new server NAME --from MODEL`: a new contestant begins as a copy of one that works."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import by_name, discover
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+def new_server(name: str, model: str, root: Path = ROOT) -> Path:
+    """Copy servers/<model> to servers/<name> with the name replaced in every file, and return the new folder.
+    Raises UserError for a name that cannot be a folder, or is taken, and for an unknown model."""
+    if _NAME.fullmatch(name) is None:
+        raise UserError(
+            f"{name!r} cannot be a server's name: use words of a-z and 0-9 joined by '-', such as my-server"
+        )
+    by_name(discover(root, root / "build"), model)
+    target = root / "servers" / name
+    if target.exists():
+        raise UserError(f"servers/{name} exists already")
+    shutil.copytree(root / "servers" / model, target, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in sorted(target.rglob("*")):
+        if path.is_file():
+            path.write_bytes(_rename(path.read_bytes(), model, name))
+    return target
+
+
+def _rename(content: bytes, model: str, name: str) -> bytes:
+    """Both spellings: as a name, and as an identifier."""
+    renamed = content.replace(model.encode(), name.encode())
+    return renamed.replace(model.replace("-", "_").encode(), name.replace("-", "_").encode())

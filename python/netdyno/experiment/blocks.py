@@ -1,0 +1,137 @@
+"""How many blocks a run has: as many as its experiment says, or as many as the precision that it asks for takes.
+
+The blocks that every scenario has are planned before the first trial. A scenario with a `precision` goes on after them,
+block by block (schedule.py), until its intervals are narrow enough (precision.py) or its budget ends.
+docs/adr/adaptive-precision.md says why, with simulations."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import msgspec
+
+from netdyno.base.errors import UserError
+from netdyno.model.experiment import Experiment, Scenario
+
+FEWEST_BLOCKS = 5
+"""Of a comparison that can be judged, and of an interval. Among fifty comparisons Student's t makes an interval of four
+blocks 6.5 standard deviations wide to each side, and one of five 3.9; and the fewer blocks, the more it hangs on noise
+being normal."""
+FIRST_LOOK = 10
+"""The number of blocks after which an interval is first asked how wide it is."""
+LOOKS = 8
+"""At so many looks in succession, one after each block, it must have been narrow enough."""
+EARLIEST_END = FIRST_LOOK + LOOKS - 1
+MOST_BLOCKS = 60
+"""The budget where neither the file nor the command line says one."""
+MOST_BLOCKS_IN_TIME = 1000
+"""The same beside a budget of time."""
+_SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(%)?")
+
+
+# --- what may be asked for ---------------------------------------------------------------------------------------
+
+
+def check_precision(value: object) -> float:
+    """A share above 0 and up to 1: a number, or a text with one or with a percentage. Raises ValueError with the
+    accepted form."""
+    share = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        share = float(value)
+    elif isinstance(value, str) and (found := _SHARE.fullmatch(value)):
+        share = float(found[1]) / (100 if found[2] else 1)
+    if not 0 < share <= 1:
+        raise ValueError(f"{value!r} is no precision: write a share above 0, such as 0.05 or '5%'")
+    return share
+
+
+def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:
+    """Raises UserError where a scenario asks for what contradicts itself. `timed`: its experiment has a budget of
+    time."""
+    if scenario.most_blocks is None:
+        return
+    if scenario.precision is None and not timed:
+        raise UserError(
+            f"{where}: key 'most-blocks': without a 'precision' or a 'time-budget' there are just as many blocks as "
+            "'blocks'"
+        )
+    if scenario.most_blocks < scenario.blocks:
+        raise UserError(f"{where}: key 'most-blocks': {scenario.most_blocks} is less than blocks = {scenario.blocks}")
+
+
+def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: float | None) -> Experiment:
+    """The experiment with the command line's budgets; None leaves what the file says. Raises UserError where neither a
+    precision nor the file's own budget of time lets blocks go on."""
+    named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
+    asked = [option for option, value in named.items() if value is not None]
+    if asked and not any(_goes_on(scenario) for scenario in experiment.scenarios):
+        raise UserError(f"{asked[0]}: is for a run with --precision; without it there are just as many blocks as said")
+    scenarios = tuple(
+        _with_budget(scenario, most_blocks, time_budget_s) if _goes_on(scenario) else scenario
+        for scenario in experiment.scenarios
+    )
+    for scenario in scenarios:
+        check(f"experiment {experiment.name!r}, scenario {scenario.name!r}", scenario, timed=True)
+    if time_budget_s is None:
+        return msgspec.structs.replace(experiment, scenarios=scenarios)
+    limit_s = experiment.time_limit_s and max(experiment.time_limit_s, time_budget_s)
+    return msgspec.structs.replace(experiment, scenarios=scenarios, time_budget_s=time_budget_s, time_limit_s=limit_s)
+
+
+def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
+    """The experiment with so many blocks: no more, where no precision asks for them, however much time there is."""
+    scenarios = tuple(
+        msgspec.structs.replace(
+            scenario, blocks=blocks, most_blocks=None if scenario.precision is None else scenario.most_blocks
+        )
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def _goes_on(scenario: Scenario) -> bool:
+    """Whether it may have more blocks than are planned."""
+    return scenario.precision is not None or scenario.most_blocks is not None
+
+
+def _with_budget(scenario: Scenario, most_blocks: int | None, time_budget_s: float | None) -> Scenario:
+    if most_blocks is None and (time_budget_s is None or scenario.most_blocks is not None):
+        return scenario
+    return msgspec.structs.replace(scenario, most_blocks=most_blocks or max(MOST_BLOCKS_IN_TIME, scenario.blocks))
+
+
+# --- how many there may be ---------------------------------------------------------------------------------------
+
+
+def most(scenario: Scenario) -> int:
+    """More blocks than this it never has."""
+    if scenario.precision is None:
+        return scenario.most_blocks or scenario.blocks
+    return scenario.most_blocks or max(MOST_BLOCKS, scenario.blocks)
+
+
+def least(scenario: Scenario) -> int:
+    """Fewer blocks than this it never has; with nobody to compare with, no look is needed."""
+    if scenario.precision is None or len(scenario.contestants) < 2:
+        return scenario.blocks
+    return max(scenario.blocks, min(EARLIEST_END, most(scenario)))
+
+
+def at_least(experiment: Experiment) -> Experiment:
+    """The experiment with a fixed number of blocks: as few as it may have."""
+    return _fixed(experiment, least)
+
+
+def at_most(experiment: Experiment) -> Experiment:
+    """The same with as many as it may have."""
+    return _fixed(experiment, most)
+
+
+def _fixed(experiment: Experiment, blocks: Callable[[Scenario], int]) -> Experiment:
+    scenarios = tuple(
+        msgspec.structs.replace(scenario, blocks=blocks(scenario), precision=None, most_blocks=None)
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)

@@ -1,0 +1,215 @@
+"""The `[[claim]]` tables of an experiment file, parsed once into frozen values (docs/experiments.md).
+
+Whatever is not understood is an error that names the file, the claim, the key and the nearest valid one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
+from netdyno.experiment.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, text, word
+from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Side, Test, Trend
+from netdyno.model.experiment import Scenario
+from netdyno.model.explanations import EXPLANATIONS
+from netdyno.model.metrics import METRICS
+
+CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
+TEST_KEYS: Mapping[str, tuple[str, ...]] = {
+    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "every"),
+    "order": ("kind", "metric", "cells", "along", "rising", "falling"),
+    "trend": ("kind", "metric", "cells", "along", "direction"),
+    "flat": ("kind", "metric", "cells", "along", "within"),
+    "bound": ("kind", "metric", "cells", "above", "below", "every"),
+}
+DIRECTIONS = ("rises", "falls")
+CORES = re.compile(r"cores >= ([1-9]\d*)")
+SECONDS = {"second host": "hosts", "second platform": "platforms"}
+"""What a run may have more than one of, and where its environment says how many."""
+LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
+
+
+def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Claim, ...]:
+    """All claims of an experiment with these scenarios. Raises UserError with one clear line."""
+    if not isinstance(tables, list):
+        raise UserError(f"{where}: 'claim' must be one or more [[claim]] tables")
+    reader = Reader(scenarios)
+    claims = [reader.claim(table, f"{where}: claim {number}") for number, table in enumerate(tables, 1)]
+    for number, claim in enumerate(claims, 1):
+        if any(claim.id == other.id for other in claims[: number - 1]):
+            raise UserError(f"{where}: claim {number}: key 'id': another claim is called {claim.id!r}")
+    return tuple(claims)
+
+
+class Reader:
+    """Reads claims about the cells of these scenarios."""
+
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self._cells = CellReader(scenarios)
+
+    def claim(self, table: object, where: str) -> Claim:
+        if not isinstance(table, dict):
+            raise UserError(f"{where}: must be a table")
+        if isinstance(table.get("id"), str):
+            where = f"{where} ({table['id']!r})"
+        check_keys(where, table, CLAIM_KEYS)
+        tests = table.get("test")
+        tests = [tests] if isinstance(tests, dict) else tests
+        if not isinstance(tests, list) or not tests:
+            fail(where, "test", "a claim has one [claim.test] table, or several [[claim.test]] that all must hold")
+        return Claim(
+            id=text(where, table, "id"),
+            text=text(where, table, "text"),
+            tests=tuple(
+                self.test(test, where if len(tests) == 1 else f"{where}: test {number}")
+                for number, test in enumerate(tests, 1)
+            ),
+            published=_published(where, table.get("published", {})),
+            needs=_needs(where, table.get("needs", [])),
+            why=word(where, table, "why", EXPLANATIONS) if "why" in table else "",
+        )
+
+    def test(self, table: object, where: str) -> Test:
+        if not isinstance(table, dict):
+            fail(where, "test", "must be a table")
+        kind = word(where, table, "kind", TEST_KEYS)
+        check_keys(where, table, TEST_KEYS[kind])
+        name = word(where, table, "metric", METRICS)
+        read: Mapping[str, Callable[[str, Table, str], Test]] = {
+            "ratio": self._ratio,
+            "order": self._order,
+            "trend": self._trend,
+            "flat": self._flat,
+            "bound": self._bound,
+        }
+        return read[kind](where, table, name)
+
+    # --- the kinds of test ---------------------------------------------------------------------------------------
+
+    def _ratio(self, where: str, table: Table, metric: str) -> Ratio:
+        if METRICS[metric].scale == "share":
+            fail(where, "metric", f"{metric!r} is a share and may be 0; compare it by order, trend, flat or bound")
+        common = table_in(where, table, "cells")
+        sides = {}
+        for key in ("a", "b"):
+            own = table_in(where, table, key)
+            for twice in own.keys() & common.keys():
+                fail(f"{where}: {key}", twice, "'cells' says it already")
+            sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own}, METRICS[metric])
+        self._check_pairs(where, sides["a"], sides["b"])
+        side, threshold = _threshold(where, table, lambda key, value: above_0(where, key, value))
+        every = flag(where, table, "every")
+        return Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every)
+
+    def _order(self, where: str, table: Table, metric: str) -> Order:
+        cells, along = self._along(where, table, metric)
+        directions = [key for key in ("rising", "falling") if key in table]
+        if len(directions) != 1:
+            raise UserError(f"{where}: an order needs either 'rising' or 'falling', a list of what stands along it")
+        (direction,) = directions
+        listed = table[direction]
+        if not isinstance(listed, list) or len(listed) < 2:
+            fail(where, direction, "must be a list of two or more, such as [1, 2] or ['first', ['these', 'two']]")
+        groups = tuple(self._cells.values(where, cells.scenario, along, one, key=direction) for one in listed)
+        named = [value for group in groups for value in group]
+        if len(set(named)) != len(named):
+            fail(where, direction, "names something twice")
+        return Order(
+            metric=metric,
+            cells=cells,
+            along=along,
+            direction="rising" if direction == "rising" else "falling",
+            groups=groups,
+        )
+
+    def _trend(self, where: str, table: Table, metric: str) -> Trend:
+        cells, along = self._along(where, table, metric)
+        if along == CONTESTANT:
+            fail(where, "along", "a trend goes along a factor; contestants have an order")
+        self._check_steps(where, cells, along)
+        direction = word(where, table, "direction", DIRECTIONS)
+        return Trend(metric=metric, cells=cells, along=along, direction="rises" if direction == "rises" else "falls")
+
+    def _flat(self, where: str, table: Table, metric: str) -> Flat:
+        cells, along = self._along(where, table, metric)
+        self._check_steps(where, cells, along)
+        within = above_0(where, "within", table.get("within"))
+        if METRICS[metric].scale == "ratio" and within <= 1:
+            fail(where, "within", f"{within:g} is no factor above 1, such as 1.25")
+        return Flat(metric=metric, cells=cells, along=along, within=within)
+
+    def _bound(self, where: str, table: Table, metric: str) -> Bound:
+        cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
+        side, threshold = _threshold(where, table, lambda key, value: amount(where, key, value, metric))
+        every = flag(where, table, "every")
+        return Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
+
+    # --- cells ---------------------------------------------------------------------------------------------------
+
+    def _along(self, where: str, table: Table, metric: str) -> tuple[Cells, str]:
+        cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
+        return cells, word(where, table, "along", self._cells.coordinates(cells.scenario))
+
+    def _check_steps(self, where: str, cells: Cells, along: str) -> None:
+        """There are two levels to go along, and it is known in which order."""
+        if along in cells.at:
+            levels = cells.at[along]
+        elif along in PATTERNS:
+            fail(where, "along", f"'cells' must name the {along}s, for a pattern has no order")
+        else:
+            levels = tuple(self._cells.known(cells.scenario, along))
+        if len(levels) < 2:
+            fail(where, "along", f"{along!r} has a single level there")
+
+    def _check_pairs(self, where: str, a: Cells, b: Cells) -> None:
+        """Every cell of `a` has one partner in `b`: where the two differ, each is at one place."""
+        coordinates = (set(self._cells.coordinates(one.scenario)) for one in (a, b))
+        apart = set.symmetric_difference(*coordinates)
+        if a == b:
+            raise UserError(f"{where}: 'a' and 'b' are the same cells")
+        for side, cells in (("a", a), ("b", b)):
+            own = set(self._cells.coordinates(cells.scenario))
+            for name in sorted(own & (apart | differing(a, b))):
+                if len(cells.at.get(name, ())) != 1:
+                    fail(f"{where}: {side}", name, "'a' and 'b' differ in it, so each must name one value")
+
+
+def differing(a: Cells, b: Cells) -> set[str]:
+    """The coordinates in which two selections differ, so that cells are not paired by them."""
+    return {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
+
+
+# --- single values -----------------------------------------------------------------------------------------------
+
+
+def _threshold(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[Side, float]:
+    given = [key for key in ("above", "below") if key in table]
+    if len(given) != 1:
+        raise UserError(f"{where}: needs either 'above' or 'below'")
+    (key,) = given
+    return "above" if key == "above" else "below", read(key, table[key])
+
+
+def _published(where: str, table: object) -> dict[str, float]:
+    if not isinstance(table, dict):
+        fail(where, "published", "must be a table of labels with their unit and numbers")
+    published = {}
+    for label, value in table.items():
+        figure = finite(value)
+        if figure is None:
+            fail(f"{where}: published", label, f"{value!r} is not a number")
+        published[label] = figure
+    return published
+
+
+def _needs(where: str, needs: object) -> tuple[str, ...]:
+    if not isinstance(needs, list):
+        fail(where, "needs", "must be a list, such as ['cores >= 4', 'folly']")
+    for need in needs:
+        known = isinstance(need, str) and (
+            need in SECONDS or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
+        )
+        if not known:
+            hint = did_you_mean(str(need), ("cores >= 4", *SECONDS))
+            fail(where, "needs", f"{need!r} is no need; a library is named as manifests name it{hint}")
+    return tuple(needs)

@@ -1,0 +1,259 @@
+"""An experiment is a question as data: experiments/<name>.toml, parsed once into frozen values.
+
+Whatever is not understood is an error that names the file, the key and the nearest valid key."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar, cast, get_args
+
+import msgspec
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean
+from netdyno.base.paths import ROOT
+from netdyno.base.units import parse_duration
+from netdyno.experiment import budgets
+from netdyno.experiment.blocks import check as check_blocks
+from netdyno.experiment.claims import parse as parse_claims
+from netdyno.experiment.figures import parse as parse_figures
+from netdyno.experiment.plan import combinations
+from netdyno.experiment.scenarios import SHARED, convert, read_shared
+from netdyno.experiment.scenarios import parse as parse_scenario
+from netdyno.model.base import type_level
+from netdyno.model.claim import Cells
+from netdyno.model.contestant import GENERATOR
+from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment, Scenario
+from netdyno.model.figure import SCENARIO, Figure, Published
+from netdyno.model.options import settings
+
+_REQUIRED = ("contestants", "blocks", "warmup", "duration")
+TIMES = ("time-budget", "time-limit")
+TOP_KEYS = ("question", *SHARED, *TIMES, "seed", "aa-share", "scenario", "claim", "figure", "budget")
+INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
+"""Of an experiment that is made of others."""
+AA_SHARE = 0.05
+"""What the A/A control may take of the time of all trials, where the file says nothing else."""
+
+T = TypeVar("T")
+
+
+def experiments_dir(root: Path = ROOT) -> Path:
+    """Where the experiments of the repository are."""
+    return root / "experiments"
+
+
+def names(folder: Path) -> list[str]:
+    """Every experiment in a folder, by name."""
+    return sorted(path.stem for path in folder.glob("*.toml"))
+
+
+def find(name_or_path: str, folder: Path) -> Path:
+    """The file of an experiment given by name or by the path of a .toml. Raises UserError with the nearest name."""
+    if name_or_path.endswith(".toml") or "/" in name_or_path:
+        path = Path(name_or_path)
+        if not path.is_file():
+            raise UserError(f"no such experiment file: {name_or_path}")
+        return path
+    path = folder / f"{name_or_path}.toml"
+    if not path.is_file():
+        raise UserError(f"unknown experiment {name_or_path!r}{did_you_mean(name_or_path, names(folder))}")
+    return path
+
+
+def load(path: Path, budget: Budget = "normal") -> Experiment:
+    """Read an experiment at a size, and those that it includes. Raises UserError with one clear line."""
+    raw = _toml(_read(path), str(path))
+    if "include" not in raw:
+        return _experiment(raw, path.stem, str(path), budget)
+    check_keys(str(path), raw, INCLUDE_KEYS)
+    included = raw["include"]
+    if not isinstance(included, list) or not included or not all(isinstance(name, str) for name in included):
+        raise UserError(f"{path}: key 'include': must be a list of experiments of the same folder")
+    studies = []
+    for name in included:
+        study = find(name, path.parent)
+        table = _toml(_read(study), str(study))
+        if "include" in table:
+            raise UserError(f"{path}: key 'include': {name!r} is made of others itself")
+        studies.append(_experiment(table, name, str(study), budget))
+    return _together(raw, path, studies, budget)
+
+
+def sizes(path: Path) -> tuple[Budget, ...]:
+    """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
+    raw = _toml(_read(path), str(path))
+    included = raw.get("include")
+    if isinstance(included, list):
+        parts = [sizes(find(name, path.parent)) for name in included]
+        return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
+    found = budgets.sizes(raw, str(path))
+    return tuple(size for size in get_args(Budget) if size in found)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+
+
+def _toml(text: str, where: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{where}: not valid TOML: {error}") from error
+
+
+def parse(text: str, name: str, where: str, budget: Budget = "normal") -> Experiment:
+    """Parse the text of an experiment that includes no other; `where` is what errors call it. Pure."""
+    return _experiment(_toml(text, where), name, where, budget)
+
+
+def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget) -> Experiment:
+    check_keys(where, raw, TOP_KEYS)
+    for key in ("question", "scenario"):
+        if key not in raw:
+            raise UserError(f"{where}: the key {key!r} is missing")
+    sizes = {size: _scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
+    if budget not in sizes:
+        raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
+    experiment = convert(
+        where,
+        {"name": name, "question": raw["question"], "seed": raw.get("seed", 1), "budget": budget}
+        | {"scenarios": sizes[budget], "aa_share": _aa_share(raw, where)}
+        | {f"{key.replace('-', '_')}_s": _time(raw, where, key) for key in TIMES if key in raw and budget == "normal"},
+        Experiment,
+    )
+    if experiment.seed < 0:
+        raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
+    # A claim and a figure may name what only a larger size has: what this one has not is said, or not drawn.
+    widest = budgets.widest(sizes.values())
+    claims = parse_claims(raw.get("claim", []), widest, where)
+    figures = parse_figures(raw.get("figure", []), widest, where)
+    return msgspec.structs.replace(experiment, claims=claims, figures=figures)
+
+
+def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
+    tables = raw["scenario"]
+    if not isinstance(tables, list) or not tables:
+        raise UserError(f"{where}: 'scenario' must be one or more [[scenario]] tables")
+    shared = read_shared(where, raw)
+    for key in _REQUIRED:
+        if key not in raw and not all(isinstance(table, dict) and key in table for table in tables):
+            raise UserError(f"{where}: the key {key!r} is missing")
+    scenarios = tuple(
+        parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
+    )
+    for number, scenario in enumerate(scenarios, 1):
+        check_blocks(f"{where}: scenario {number} ({scenario.name!r})", scenario, timed="time-budget" in raw)
+    _check_unique(where, scenarios)
+    return scenarios
+
+
+def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experiment], budget: Budget) -> Experiment:
+    """All studies as one experiment: each scenario is named after its study as well, and so are the cells of claims and
+    figures."""
+    parts = [_within(study, study.name) for study in studies]
+    claims = tuple(claim for part in parts for claim in part.claims)
+    for number, claim in enumerate(claims):
+        if any(claim.id == other.id for other in claims[:number]):
+            raise UserError(f"{path}: key 'include': two of them have a claim {claim.id!r}")
+    values = {
+        "name": path.stem,
+        "budget": budget,
+        "scenarios": tuple(scenario for part in parts for scenario in part.scenarios),
+        "claims": claims,
+        "figures": tuple(figure for part in parts for figure in part.figures),
+        "parts": tuple(study.name for study in studies),
+        "aa_share": _aa_share(raw, str(path)),
+    }
+    return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
+
+
+def _time(raw: Mapping[str, object], where: str, key: str) -> float:
+    text = raw[key]
+    try:
+        seconds = parse_duration(text) if isinstance(text, str) else 0.0
+    except ValueError as error:
+        raise UserError(f"{where}: key {key!r}: {error}") from error
+    if seconds <= 0:
+        raise UserError(f"{where}: key {key!r}: {text!r} is not a duration above 0, such as '5m'")
+    return seconds
+
+
+def _aa_share(raw: Mapping[str, object], where: str) -> float:
+    share = raw.get("aa-share", AA_SHARE)
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_AA_SHARE:
+        raise UserError(f"{where}: key 'aa-share': {share!r} is not a number from 0 to {MOST_AA_SHARE}")
+    return float(share)
+
+
+def _within(value: T, study: str) -> T:
+    """The same with every scenario, selection of cells and figure named after its study as well."""
+    if isinstance(value, tuple):
+        return cast(T, tuple(_within(one, study) for one in value))
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = {name: _within(getattr(value, name), study) for name in value.__struct_fields__}
+    if isinstance(value, Cells):
+        fields["scenario"] = f"{study}: {value.scenario}"
+    if isinstance(value, Figure):
+        fields["title"] = f"{study}: {value.title}"
+    if isinstance(value, Published):
+        fields["at"] = {name: f"{study}: {one}" if name == SCENARIO else one for name, one in value.at.items()}
+    if isinstance(value, Scenario):
+        fields["name"] = f"{study}: {value.name}"
+    return cast(T, msgspec.structs.replace(value, **fields))
+
+
+def with_contestants(experiment: Experiment, chosen: Callable[[Sequence[str]], Sequence[str]]) -> Experiment:
+    """The experiment with the patterns of each scenario's contestants replaced by the names that they choose."""
+    scenarios = tuple(
+        msgspec.structs.replace(scenario, contestants=tuple(chosen(scenario.contestants)))
+        for scenario in experiment.scenarios
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def with_clients(experiment: Experiment, names: Sequence[str], where: str) -> Experiment:
+    """The experiment with the patterns of its `client` factors replaced by the names they match, the generator's among
+    them, each once. Pure. Raises UserError naming `where`, the key and the nearest name for one that is no client."""
+    scenarios = tuple(
+        _with_clients(scenario, (GENERATOR, *names), f"{where}: scenario {number} ({scenario.name!r})")
+        for number, scenario in enumerate(experiment.scenarios, 1)
+    )
+    return msgspec.structs.replace(experiment, scenarios=scenarios)
+
+
+def _with_clients(scenario: Scenario, known: Sequence[str], where: str) -> Scenario:
+    if scenario.client not in known:
+        hint = did_you_mean(scenario.client, known)
+        raise UserError(f"{where}: key 'client': unknown client {scenario.client!r}{hint}")
+    if "client" not in scenario.factors:
+        return scenario
+    chosen: dict[type_level, None] = {}  # in order, each once
+    for pattern in map(str, scenario.factors["client"]):
+        matching = [name for name in known if fnmatch.fnmatchcase(name, pattern)]
+        if not matching:
+            raise UserError(f"{where}: factors: key 'client': unknown client {pattern!r}{did_you_mean(pattern, known)}")
+        chosen.update(dict.fromkeys(matching))
+    return msgspec.structs.replace(scenario, factors=scenario.factors | {"client": tuple(chosen)})
+
+
+def clients(experiment: Experiment) -> tuple[str, ...]:
+    """The client contestants that any cell starts, by name; the generator is none of them."""
+    names = {
+        settings(scenario, levels).client for scenario in experiment.scenarios for levels in combinations(scenario)
+    }
+    return tuple(sorted(names - {GENERATOR}))
+
+
+def _check_unique(where: str, scenarios: tuple[Scenario, ...]) -> None:
+    seen: set[str] = set()
+    for scenario in scenarios:
+        if scenario.name in seen:
+            raise UserError(f"{where}: two scenarios are called {scenario.name!r}")
+        seen.add(scenario.name)

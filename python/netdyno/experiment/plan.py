@@ -1,0 +1,259 @@
+"""What is run, in which order. Pure: the same experiment, contestants and seed give the same plan.
+
+Every block holds every cell once, in an order of its own drawn from the seed, so that drift of the machine falls on all
+contestants alike and comparisons can be paired within blocks. Of what the A/A control chose it holds a second cell, the
+twin, at a place as random as any (docs/adr/aa-control.md)."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from netdyno.base import quantities
+from netdyno.base.units import parse_duration
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.capacity import coordinates
+from netdyno.model import transports
+from netdyno.model.base import Frozen, type_level
+from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings
+from netdyno.model.server_options import added_options, all_options
+from netdyno.model.trial import Trial
+
+TRIAL_OVERHEAD_S = 0.15
+"""What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
+Measured: 0.06 s with 1 to 100 connections on an idle machine of two cores, 0.13 s on a busy one."""
+
+LAN_OVERHEAD_S = 0.2
+"""What the link lan adds to a trial: making two namespaces and their link, and ending them. Measured: 0.15 to 0.2 s on
+a busy machine of two cores."""
+
+CANARY_S = 0.04
+"""What the canary after a trial takes, its process included (canary.py)."""
+
+WAN_TRIPS = 8
+"""How often a trial waits for something to come from the other end beside its window: connecting, the last answers, the
+closes and the closing check have a trip there and one back each."""
+
+
+class Cell(Frozen):
+    """One planned trial: `position` counts from 0 within its block, blocks count from 1. `twin`: it is the second of
+    its kind in the block. `attempt` counts the tries of it; what is planned is the first."""
+
+    block: int
+    position: int
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+    twin: bool = False
+    attempt: int = 1
+
+
+class Kind(NamedTuple):
+    """What is the same about the cells of all blocks."""
+
+    scenario: str
+    contestant: str
+    levels: dict[str, type_level]
+
+
+def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
+    """Every combination of the levels of a scenario's factors."""
+    for levels in itertools.product(*scenario.factors.values()):
+        yield dict(zip(scenario.factors, levels, strict=True))
+
+
+def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]:
+    """All cells of all blocks, in the order in which they are to run. The scenarios name their contestants. One with
+    fewer blocks than others is in the first ones. `twice`: what has a twin in each of its blocks."""
+    randomness = random.Random(experiment.seed)
+    cells: list[Cell] = []
+    for block in range(1, experiment.blocks + 1):
+        running = [scenario for scenario in experiment.scenarios if block <= scenario.blocks]
+        order = [(kind, False) for scenario in running for kind in _kinds(scenario)]
+        order += [(kind, True) for kind in twice if any(kind.scenario == scenario.name for scenario in running)]
+        randomness.shuffle(order)
+        cells += (
+            Cell(block=block, position=position, twin=twin, **kind._asdict())
+            for position, (kind, twin) in enumerate(order)
+        )
+    return tuple(cells)
+
+
+def with_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:
+    """What these cells hold twice."""
+    found: list[Kind] = []
+    for cell in cells:
+        kind = Kind(cell.scenario, cell.contestant, cell.levels)
+        if cell.twin and kind not in found:
+            found.append(kind)
+    return tuple(found)
+
+
+def _kinds(scenario: Scenario) -> Iterator[Kind]:
+    for levels in combinations(scenario):
+        for contestant in scenario.contestants:
+            yield Kind(scenario.name, contestant, levels)
+
+
+Named = Mapping[str, Contestant]
+"""The contestants of a run by name. Of clients, the generator is none."""
+
+
+def why_skip(
+    contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
+) -> str:
+    """Why a contestant, or the cell's client, cannot have this cell; empty when they can. A thread count that a model
+    cannot have is refused by the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
+    wanted = settings(scenario, levels)
+    reason = _why_silent(contestant, scenario.workload)
+    if reason:
+        return reason
+    if wanted.client != GENERATOR:
+        client = clients[wanted.client]
+        reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant)
+        if reason:
+            return f"client {client.name}: {reason}"
+    reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
+    if reason:
+        return reason
+    manifest = contestant.manifest
+    # How many cores there are decides nothing: who cannot have so many threads is not given them.
+    threads = all_options(wanted.server, added_options(contestant, wanted, cores=1)).get("threads", 1)
+    if manifest.threads != "any" and threads != 1:
+        model = "runs on exactly one thread" if manifest.threads == "one" else "starts a thread per connection"
+        return f"{contestant.name} {model}; threads = {threads} is not a level it can have"
+    if manifest.clients == "limited-by-threads":
+        return _why_clients_wait(contestant.name, wanted, int(threads))
+    return ""
+
+
+def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
+    """Of a contestant that serves no more clients at a time than it has threads: a cell in which some would wait for
+    others to leave, so for the end of the trial, is not measured; nor is one that would need too many threads."""
+    model = f"{name} serves no more clients at a time than it has threads"
+    most = max(wanted.connections, check_connections(wanted.workload))
+    if threads > MOST_THREADS:
+        return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"
+    if threads < most:
+        return (
+            f"{model}; with threads = {threads}, {most - threads} of {most} connections would wait until others leave"
+        )
+    return ""
+
+
+def _why_silent(contestant: Contestant, workload: str) -> str:
+    """Why a server or client cannot speak in a workload; empty when it can."""
+    manifest = contestant.manifest
+    if not contestant.available:
+        return contestant.why_not
+    if workload not in manifest.workloads:
+        return f"{contestant.name} does not speak the workload {workload!r}"
+    return ""
+
+
+def _why_apart(client: Contestant, server: Contestant) -> str:
+    """Why a client contestant cannot reach a server; empty when it can."""
+    needed = transports.of(server).name
+    if needed in client.manifest.transports:
+        return ""
+    return (
+        f"{client.name} speaks {quantities.listed(client.manifest.transports)} and not {needed}, as {server.name} does"
+    )
+
+
+def trial_seconds(wanted: Settings) -> float:
+    """The expected length of one trial, in seconds."""
+    link_s = 0.0 if wanted.link == "loopback" else LAN_OVERHEAD_S
+    delay_s = WAN_TRIPS * parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0
+    connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
+    return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
+
+
+def seconds_of(trial: Trial) -> float:
+    """What a trial took, with the canary after it."""
+    after = trial.canary.after if trial.canary is not None else None
+    return trial.seconds + (after.seconds if after is not None else 0.0)
+
+
+def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:
+    """The expected length of the whole run, in seconds, twins included; cells that will be skipped cost nothing."""
+    once = sum(seconds for _, seconds in _costs(experiment, servers, clients))
+    return once + sum(seconds for _, seconds in _twice(experiment, servers, clients))
+
+
+def twice(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> tuple[Kind, ...]:
+    """What the A/A control runs a second time in every block: as much as its share of the time has room for."""
+    return tuple(kind for kind, _ in _twice(experiment, servers, clients))
+
+
+def _costs(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """What will be run, and the seconds that it takes in all blocks together."""
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    return [
+        (kind, scenario.blocks * trial_seconds(settings(scenario, kind.levels)))
+        for scenario in scenarios.values()
+        for kind in _kinds(scenario)
+        if not why_skip(servers[kind.contestant], scenario, kind.levels, clients)
+    ]
+
+
+class _Unit(NamedTuple):
+    """What one A/A comparison takes: a figure's cells, which for a capacity are all rates, and their seconds."""
+
+    costs: list[tuple[Kind, float]]
+
+    @property
+    def seconds(self) -> float:
+        return sum(seconds for _, seconds in self.costs)
+
+
+def _twice(experiment: Experiment, servers: Named, clients: Named) -> list[tuple[Kind, float]]:
+    """Drawn from the seed, but so that scenarios come in turn, and within that contestants. Never anybody who enters no
+    ranking, and nothing with so few blocks that no verdict could come of it."""
+    costs = _costs(experiment, servers, clients)
+    share = experiment.aa_share
+    left_s = share / (1 - share) * sum(seconds for _, seconds in costs) * (1 + 1e-9)
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    units: dict[tuple[str, str, str], _Unit] = {}
+    for kind, seconds in costs:
+        scenario = scenarios[kind.scenario]
+        if scenario.blocks >= FEWEST_BLOCKS and not servers[kind.contestant].manifest.apart:
+            of = kind.scenario, kind.contestant, level_key(coordinates(scenario, kind.levels))
+            units.setdefault(of, _Unit([])).costs.append((kind, seconds))
+    waiting = list(units.items())
+    random.Random(f"A/A {experiment.seed}").shuffle(waiting)
+    chosen: list[tuple[Kind, float]] = []
+    of_scenario, of_contestant = Counter[str](), Counter[str]()
+    while waiting := [one for one in waiting if one[1].seconds <= left_s]:
+        of, unit = min(waiting, key=lambda one: (of_scenario[one[0][0]], of_contestant[one[0][1]]))
+        waiting.remove((of, unit))
+        chosen += unit.costs
+        left_s -= unit.seconds
+        of_scenario[of[0]] += 1
+        of_contestant[of[1]] += 1
+    return chosen
+
+
+def most_descriptors(experiment: Experiment, servers: Named) -> int:
+    """The most file descriptors that the connections of any cell take in one program, generator or server."""
+    return max(
+        settings(scenario, levels).connections * servers[contestant].manifest.descriptors_per_client
+        for scenario in experiment.scenarios
+        for levels in combinations(scenario)
+        for contestant in scenario.contestants
+    )
+
+
+def links(experiment: Experiment) -> tuple[str, ...]:
+    """What lies between load and server in its cells, each once."""
+    found = (
+        settings(scenario, levels).link_words for scenario in experiment.scenarios for levels in combinations(scenario)
+    )
+    return tuple(dict.fromkeys(found))

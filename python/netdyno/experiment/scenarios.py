@@ -1,0 +1,260 @@
+"""One `[[scenario]]` of an experiment file, parsed into frozen values (docs/experiments.md), and checked for what would
+go wrong in the middle of a run. Whatever is not understood is an error that names the file, the key and the nearest
+valid key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
+from netdyno.base.units import parse_duration
+from netdyno.experiment import blocks
+from netdyno.experiment.capacity import check_capacity
+from netdyno.experiment.plan import combinations
+from netdyno.model.base import type_level
+from netdyno.model.contestant import GENERATOR
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
+from netdyno.model.transports import SOME_SERVERS_OPTIONS
+
+_OWN = {
+    name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)
+}
+WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
+"""What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
+MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
+
+T = TypeVar("T")
+
+
+# --- what a file may say once for all scenarios ---------------------------------------------------------------------
+
+
+def _seconds(value: object) -> float:
+    return parse_duration(str(duration(value)))
+
+
+def _window(value: object) -> float:
+    seconds = _seconds(value)
+    if seconds <= 0:
+        raise ValueError("must be above 0")
+    return seconds
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
+    if not value:
+        raise ValueError('names nobody; write ["*"] for all')
+    return tuple(value)
+
+
+SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
+    "contestants": ("contestants", _names),
+    "blocks": ("blocks", whole(1)),
+    "precision": ("precision", blocks.check_precision),
+    "most-blocks": ("most_blocks", whole(1)),
+    "warmup": ("warmup_s", _seconds),
+    "warmup-per-connection": ("warmup_per_connection_s", _seconds),
+    "duration": ("duration_s", _window),
+    "timeout": ("timeout_s", _seconds),
+    "loss-bound": ("loss_bound", share),
+    **{name: (name.replace("-", "_"), check) for name, check in LINK.items()},
+}
+"""By its key: the field of a Scenario and what the key takes."""
+
+SCENARIO_KEYS = (*_OWN, *SHARED, "factors", "server", "where-possible")
+
+
+def read_shared(where: str, table: Mapping[str, object]) -> dict[str, object]:
+    """The fields of a scenario that a table says under the keys of SHARED."""
+    fields: dict[str, object] = {}
+    for key in table.keys() & SHARED.keys():
+        field, check = SHARED[key]
+        try:
+            fields[field] = check(table[key])
+        except ValueError as error:
+            raise UserError(f"{where}: key {key!r}: {error}") from error
+    return fields
+
+
+# --- one scenario -----------------------------------------------------------------------------------------------------
+
+
+def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
+    """One scenario; `shared` are the fields that the file says for all, of which it may say its own. Pure."""
+    if not isinstance(table, dict):
+        raise UserError(f"{where}: must be a table")
+    if isinstance(table.get("name"), str):
+        where = f"{where} ({table['name']!r})"
+    check_keys(where, table, SCENARIO_KEYS)
+    for key in ("name", "workload"):
+        if key not in table:
+            raise UserError(f"{where}: the key {key!r} is missing")
+    values: dict[str, object] = {**shared, **read_shared(where, table)}
+    for key, value in table.items():
+        if key in _OWN:
+            values[_OWN[key]] = check_value(where, key, value) if key in LOAD else value
+    values["server"] = _options(where, table, "server", SERVER)
+    values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
+    values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
+    scenario = convert(where, values, Scenario)
+    check_capacity(scenario, where)
+    for levels in combinations(scenario):
+        wanted = settings(scenario, levels)
+        _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
+        _check_load(where, wanted)
+        _check_client(where, wanted)
+        _check_link(where, wanted, scenario)
+    return scenario
+
+
+def _options(where: str, parent: Mapping[str, object], key: str, known: Iterable[str]) -> dict[str, type_level]:
+    """A table of server options, each with a value that it takes."""
+    table = table_in(where, parent, key)
+    check_keys(f"{where}: {key}", table, known)
+    return {name: check_value(f"{where}: {key}", name, value) for name, value in table.items()}
+
+
+def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
+    factors: dict[str, tuple[type_level, ...]] = {}
+    for key, levels in flat(where, table).items():
+        if not isinstance(levels, list) or not levels:
+            raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
+        factors[key] = tuple(check_value(where, key, level) for level in levels)
+        if len(set(factors[key])) != len(levels):
+            raise UserError(f"{where}: key {key!r} names a level twice")
+    return factors
+
+
+def flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
+    """The factors by their full names (options.whose); an option that two of them would set is an error."""
+    on_both_sides = [name for name in LOAD if name in SERVER]
+    check_keys(where, table, (*LINK, *LOAD, *SERVER, *SIDES))
+    found = {key: levels for key, levels in table.items() if key not in SIDES}
+    for side in SIDES:
+        inner = table_in(where, table, side)
+        check_keys(f"{where}: {side}", inner, on_both_sides)
+        found |= {f"{side}.{key}": levels for key, levels in inner.items()}
+    for name in on_both_sides:
+        if f"both.{name}" in found and (name in found or f"server.{name}" in found):
+            raise UserError(f"{where}: key 'both.{name}': {name!r} varies on one side as well; leave one of them out")
+    return found
+
+
+def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
+    """An open loop needs a rate and knows no depth, a closed loop has no rate: half would not run, half mislead."""
+    rates = [
+        key
+        for key, rate in (("rate", wanted.rate), ("rate-per-connection", wanted.rate_per_connection))
+        if rate is not None
+    ]
+    if wanted.arrivals == "closed" and rates:
+        raise UserError(
+            f"{where}: {rates[0]!r} needs arrivals = 'constant' or 'poisson'; a closed loop has no rate of its own"
+        )
+    if wanted.arrivals != "closed" and not rates:
+        raise UserError(
+            f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
+            "or a 'rate-per-connection'"
+        )
+    if parse_duration(wanted.look_every) > 0 and (wanted.arrivals != "closed" or parse_duration(wanted.round) > 0):
+        raise UserError(f"{where}: 'look-every' is for a closed loop without rounds; else it would make messages late")
+    if len(rates) > 1:
+        raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
+    if wanted.arrivals != "closed" and parse_duration(wanted.round) > 0:
+        raise UserError(f"{where}: 'round' is for a closed loop; an open loop sends when the schedule says")
+    if wanted.arrivals != "closed" and has_depth:
+        raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
+
+
+def _check_client(where: str, wanted: Settings) -> None:
+    """A client contestant is a closed loop with one request in flight (protocol/client.md): what only the generator can
+    do is an error here and not a failure in the middle of a run."""
+    if wanted.client == GENERATOR:
+        return
+    only_generator = {
+        "arrivals": (wanted.arrivals, "closed"),
+        "depth": (wanted.depth, 1),
+        "round": (wanted.round, "0s"),
+        "look-every": (wanted.look_every, "0s"),
+        "generator-threads": (wanted.generator_threads, 1),
+        "connect-rate": (wanted.connect_rate, "burst"),
+    }
+    for key, (asked, possible) in only_generator.items():
+        if asked != possible:
+            raise UserError(
+                f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
+                f"closed loop with one request in flight, it is {possible!r}"
+            )
+
+
+def _check_load(where: str, wanted: Settings) -> None:
+    """What the generator would refuse in the middle of a run (loadgen/plan.cpp, contradiction)."""
+    least = 29 if wanted.workload in ("echo", "lines") else 28  # protocol/WIRE.md, Stamps
+    if wanted.size < least:
+        raise UserError(
+            f"{where}: key 'size': {wanted.size} bytes; a message of {wanted.workload!r} has at least {least}"
+        )
+    service_s = parse_duration(wanted.service_time)
+    if service_s > 0 and wanted.workload != "rpc":
+        raise UserError(f"{where}: key 'service-time': a request of 'rpc' can ask for one, {wanted.workload!r} cannot")
+    if service_s > MOST_SERVICE_TIME_S:
+        raise UserError(f"{where}: key 'service-time': {wanted.service_time} is above {MOST_SERVICE_TIME_S} s")
+    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
+    most = wanted.connections // 2 if to_others else wanted.connections
+    if wanted.generator_threads > most:
+        raise UserError(
+            f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
+            f"{wanted.connections}{' (two each, where a witness times a chat)' if to_others else ''}"
+        )
+
+
+def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
+    """What a link has not would not be kept there. Where the link is a factor, such a key is that of the links which
+    have it; one that varies would measure the others several times under several names."""
+    asked = {
+        "link-rate": wanted.link_rate is not None,
+        "link-delay": parse_duration(wanted.link_delay) > 0,
+        "link-loss": wanted.link_loss > 0,
+    }
+    chosen = scenario.factors.get("link", (wanted.link,))
+    for key in ("link-delay", "link-loss"):
+        varies = key in scenario.factors and wanted.link != "wan"
+        if varies or (asked[key] and "wan" not in chosen):
+            raise UserError(f'{where}: key {key!r}: {_the_link(wanted)} has none; write link = "wan" beside it')
+    if asked["link-rate"] and chosen == ("loopback",):
+        raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
+    if wanted.link == "wan" and not any(asked.values()):
+        raise UserError(
+            f"{where}: key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate' is none; write them beside "
+            'it, or link = "lan"'
+        )
+
+
+def _the_link(wanted: Settings) -> str:
+    return "the loopback" if wanted.link == "loopback" else f"a {wanted.link}"
+
+
+def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
+    """msgspec checks the types; its message is turned round so that the key stands first."""
+    try:
+        return msgspec.convert(values, kind)
+    except msgspec.ValidationError as error:
+        message, _, key = str(error).partition(" - at `$.")
+        shown = key.rstrip("`").removesuffix("_s").replace("_", "-")
+        hint = _choices(key.rstrip("`"), values)
+        raise UserError(f"{where}: {f'key {shown!r}: ' if shown else ''}{message}{hint}") from error
+
+
+def _choices(field: str, values: Mapping[str, object]) -> str:
+    """The nearest valid word for a key that takes one of a few words."""
+    words = {
+        "arrivals": ("closed", "constant", "poisson"),
+        "metric": ("throughput", "p50", "p99", "mean", "capacity"),
+        "failed_connects": ("strike-out", "count"),
+    }.get(field)
+    return did_you_mean(str(values.get(field)), words) if words else ""

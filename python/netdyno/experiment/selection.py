@@ -1,0 +1,151 @@
+"""What a table of an experiment file says about the experiment's own cells, and the single values around it: claims and
+figures are both read with this.
+
+Whatever is not understood is an error that names the file, the table, the key and the nearest valid one."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
+from netdyno.base.units import parse_duration
+from netdyno.model.base import type_level
+from netdyno.model.claim import CONTESTANT, Cells
+from netdyno.model.experiment import Scenario
+from netdyno.model.metrics import METRICS, TIMES, Metric
+from netdyno.model.options import SIDES
+
+PATTERNS = (CONTESTANT, "client")
+"""The coordinates that an experiment may name by patterns, so that their values have no order in the file."""
+
+Table = Mapping[str, object]
+
+
+def fail(where: str, key: str, message: str) -> NoReturn:
+    raise UserError(f"{where}: key {key!r}: {message}")
+
+
+class CellReader:
+    """Reads selections of cells of these scenarios."""
+
+    def __init__(self, scenarios: Sequence[Scenario]) -> None:
+        self._scenarios = {scenario.name: scenario for scenario in scenarios}
+
+    def coordinates(self, scenario: str) -> tuple[str, ...]:
+        """What tells the cells of a scenario apart."""
+        return (CONTESTANT, *self._scenarios[scenario].factors)
+
+    def known(self, scenario: str, coordinate: str) -> Sequence[type_level]:
+        """The values of a coordinate as the file has them; of `contestant` and `client` they may be patterns."""
+        asked = self._scenarios[scenario]
+        return asked.contestants if coordinate == CONTESTANT else asked.factors[coordinate]
+
+    def cells(self, where: str, table: Table, metric: Metric) -> Cells:
+        """The cells that a table selects. A scenario need not be named where there is only one."""
+        name = self.scenario(where, table.get("scenario"))
+        at = flat(where, {key: value for key, value in table.items() if key != "scenario"})
+        check_keys(where, at, self.coordinates(name))
+        if metric.of_code is not None and at.keys() - {CONTESTANT}:
+            fail(where, min(at.keys() - {CONTESTANT}), "code is a contestant's and the same in every cell")
+        return Cells(scenario=name, at={key: self.values(where, name, key, value) for key, value in at.items()})
+
+    def scenario(self, where: str, name: object) -> str:
+        """A scenario by its name, or the only one where none is named."""
+        if name is None and len(self._scenarios) == 1:
+            return next(iter(self._scenarios))
+        if not isinstance(name, str):
+            raise UserError(f"{where}: the key 'scenario' is missing; {did_you_mean('', self._scenarios).strip()}")
+        if name not in self._scenarios:
+            fail(where, "scenario", f"unknown scenario {name!r}{did_you_mean(name, self._scenarios)}")
+        return name
+
+    def values(
+        self, where: str, scenario: str, coordinate: str, value: object, key: str = ""
+    ) -> tuple[type_level, ...]:
+        """One or several values of a coordinate, each of which the experiment has. `key` is what errors name."""
+        values = value if isinstance(value, list) else [value]
+        key = key or coordinate
+        if not values:
+            fail(where, key, "names nothing")
+        for one in values:
+            self._check_value(where, key, scenario, coordinate, one)
+        if len(set(values)) != len(values):
+            fail(where, key, "names a value twice")
+        return tuple(values)
+
+    def has(self, scenario: str, coordinate: str, value: object) -> bool:
+        """Whether a scenario has this value of a coordinate, or a pattern that it matches."""
+        known = self.known(scenario, coordinate)
+        if coordinate in PATTERNS:
+            return any(fnmatch.fnmatchcase(str(value), str(one)) for one in known)
+        return value in known
+
+    def _check_value(self, where: str, key: str, scenario: str, coordinate: str, value: object) -> None:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            fail(where, key, f"{value!r} is no level and no name")
+        if not self.has(scenario, coordinate, value):
+            known = self.known(scenario, coordinate)
+            of = "a contestant" if coordinate == CONTESTANT else f"a level of {coordinate!r}"
+            fail(where, key, f"{value!r} is not {of} in this experiment{did_you_mean(str(value), map(str, known))}")
+
+
+def flat(where: str, table: Table) -> dict[str, object]:
+    """Coordinates by their full names: `both.nodelay` is written like a factor."""
+    found = {key: value for key, value in table.items() if key not in SIDES}
+    for side in SIDES:
+        found |= {f"{side}.{key}": value for key, value in table_in(where, table, side).items()}
+    return found
+
+
+# --- single values -----------------------------------------------------------------------------------------------
+
+
+def text(where: str, table: Table, key: str) -> str:
+    value = table.get(key)
+    if not isinstance(value, str) or not value.strip():
+        fail(where, key, "must be a text")
+    return value
+
+
+def word(where: str, table: Table, key: str, valid: Mapping[str, object] | Sequence[str]) -> str:
+    value = table.get(key)
+    if value is None:
+        raise UserError(f"{where}: the key {key!r} is missing{did_you_mean('', valid)}")
+    if not isinstance(value, str) or value not in valid:
+        fail(where, key, f"{value!r} is not valid{did_you_mean(str(value), valid)}")
+    return value
+
+
+def flag(where: str, table: Table, key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        fail(where, key, f"{value!r} is neither true nor false")
+    return value
+
+
+def finite(value: object) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if is_number and isinstance(value, int | float) else None
+
+
+def above_0(where: str, key: str, value: object) -> float:
+    found = finite(value)
+    if found is None or found <= 0:
+        fail(where, key, f"{value!r} is not a number above 0")
+    return found
+
+
+def amount(where: str, key: str, value: object, metric: str) -> float:
+    """A figure in the metric's own unit; times are durations in the file and nanoseconds here."""
+    if metric not in TIMES:
+        found = finite(value)
+        return above_0(where, key, value) if found != 0 or METRICS[metric].scale == "ratio" else 0.0
+    if not isinstance(value, str):
+        fail(where, key, f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
+    try:
+        return 1e9 * parse_duration(value)
+    except ValueError as error:
+        fail(where, key, str(error))

@@ -1,0 +1,1 @@
+"""Tools that examine the machine and the generator themselves."""

@@ -1,0 +1,165 @@
+"""Carry out the cases: a fresh server and a fresh generator for each attempt."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeVar
+
+import msgspec
+
+from netdyno.instruments.calibrate.cases import Case
+from netdyno.instruments.calibrate.done import Done, Pause
+from netdyno.instruments.calibrate.scores import Score
+from netdyno.machine.process import REALTIME_PRIORITY, LineReader, Process, TrialError
+from netdyno.model.load_result import LoadResult
+from netdyno.model.observation import Pinning
+from netdyno.trial.trial import Ready
+
+ATTEMPTS = 3
+"""A machine that did something else meanwhile is no fault of the generator. Each attempt is shown."""
+ABOVE_OTHER_RUNS = 10
+"""Real-time priority of both programs where the user may have it: another run of netdyno at the same time, which has
+REALTIME_PRIORITY, would else take their cores for many milliseconds, and no witness above it would see that."""
+PATIENCE_S = 30.0
+_Said = TypeVar("_Said")
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One trial of a case: its scores, or why there are none; and when the machine stood still meanwhile."""
+
+    scores: tuple[Score, ...]
+    failure: str = ""
+    pauses: tuple[Pause, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.failure and all(score.passed for score in self.scores)
+
+
+class Result(msgspec.Struct, frozen=True):
+    """A case with all its attempts; the last one counts."""
+
+    case: str
+    about: str
+    attempts: tuple[Attempt, ...]
+
+    @property
+    def passed(self) -> bool:
+        return self.attempts[-1].passed
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What is started, on which cores and at which priority: the servers by their names."""
+
+    servers: Mapping[str, tuple[str, ...]]
+    generator: tuple[str, ...]
+    pinning: Pinning
+    priority: int = REALTIME_PRIORITY
+
+
+def run_all(
+    cases: Sequence[Case], attempt: Callable[[Case], Attempt], progress: Callable[[str], None]
+) -> tuple[Result, ...]:
+    """Every case once, and again where it did not pass, at most ATTEMPTS times."""
+    results = []
+    for number, case in enumerate(cases, 1):
+        progress(f"{number} of {len(cases)}: {case.name}")
+        attempts = [attempt(case)]
+        while not attempts[-1].passed and len(attempts) < ATTEMPTS:
+            progress(f"{number} of {len(cases)}: {case.name}, attempt {len(attempts) + 1}")
+            attempts.append(attempt(case))
+        results.append(Result(case=case.name, about=case.about, attempts=tuple(attempts)))
+    return tuple(results)
+
+
+def attempt(case: Case, programs: Programs) -> Attempt:
+    """Run a case once and judge it."""
+    try:
+        load, done = measure(case, programs)
+    except TrialError as failure:
+        return Attempt(scores=(), failure=str(failure))
+    return Attempt(scores=case.judge(load, done), pauses=done.pauses)
+
+
+def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
+    """What the generator read and what the server did. Raises TrialError where either cannot be had."""
+    with tempfile.TemporaryDirectory(prefix="netdyno-calibrate-") as folder, _output(folder, "server") as said:
+        command = (
+            *programs.servers[case.program],
+            *("--workload", case.workload, *case.server),
+            *_witnesses(programs.pinning),
+        )
+        # Unlike a contestant, the server is half of the instrument: it keeps its programme as exactly as it may.
+        realtime = programs.pinning.realtime
+        with Process(
+            command,
+            programs.pinning.server,
+            said,
+            name="calibration server",
+            talks=True,
+            realtime=realtime,
+            priority=programs.priority,
+        ) as server:
+            lines = server.lines()
+            endpoint = _line(server, lines, Ready).endpoint
+            load = _load(case, endpoint, programs, folder)
+            server.terminate()
+            done = _line(server, lines, _Totals).calibration
+            server.expect_end(time.monotonic(), PATIENCE_S)
+    return load, done
+
+
+def _witnesses(pinning: Pinning) -> tuple[str, ...]:
+    """What makes the server tell when the machine let nothing run on a core of either side. Only at real-time priority:
+    a witness that has to wait for the generator would excuse what the generator is to answer for."""
+    if not pinning.realtime:
+        return ()
+    sides = {"generator": pinning.generator, "server": pinning.server}
+    return tuple(word for side, cores in sides.items() for core in cores for word in ("--witness", f"{side}={core}"))
+
+
+class _Totals(msgspec.Struct, frozen=True):
+    """Of the line of totals, what is this server's own."""
+
+    calibration: Done
+
+
+@contextmanager
+def _output(folder: str, name: str) -> Iterator[IO[bytes]]:
+    with (Path(folder) / f"{name}.log").open("wb") as file:
+        yield file
+
+
+def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
+    line = lines.wait_line(time.monotonic() + PATIENCE_S)
+    if line is None:
+        raise TrialError(f"the {server.name} said nothing{server.last_words()}")
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except msgspec.DecodeError as error:
+        raise TrialError(f"the {server.name}'s line cannot be read: {error}") from error
+
+
+def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadResult:
+    result = Path(folder) / "result.json"
+    asked = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
+    pinning = programs.pinning
+    with (
+        _output(folder, "generator") as output,
+        Process(
+            (*programs.generator, endpoint, *asked),
+            pinning.generator,
+            output,
+            name="generator",
+            realtime=pinning.realtime,
+            priority=programs.priority,
+        ) as generator,
+    ):
+        generator.expect_end(time.monotonic(), PATIENCE_S)
+    return msgspec.json.decode(result.read_bytes(), type=LoadResult)

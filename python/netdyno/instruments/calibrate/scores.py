@@ -1,0 +1,88 @@
+"""One property of a generator, measured, beside its known truth. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import msgspec
+
+from netdyno.model.load_result import Distribution
+
+Unit = Literal["ns", "count", "hz", "share", "statistic"]
+Rule = Literal["within", "exactly", "at most", "at least", "stated", "part"]
+
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+WITHIN = 0.02
+"""How far a time may be from its truth."""
+
+
+class Score(msgspec.Struct, frozen=True, kw_only=True):
+    """`truth` is what `measured` is held against, by `rule`: within a relative `bound`, exactly, or as a limit. `error`
+    is relative to the truth (absolute for counts; None where the truth is a limit). What is "stated" is not judged. A
+    "part" is one of the error of a reading of `truth`, and its `error` is its share of that; with a `most` it lies
+    between 0 and that. `service` is what a clock that starts at the actual send reads beside it, in ns."""
+
+    name: str
+    unit: Unit
+    rule: Rule
+    truth: float
+    measured: float
+    bound: float = 0.0
+    service: float | None = None
+    most: float | None = None
+
+    @property
+    def judged(self) -> bool:
+        """There is a bound."""
+        return self.rule != "stated" and (self.rule != "part" or self.most is not None)
+
+    @property
+    def error(self) -> float | None:
+        if self.rule in ("at most", "at least"):
+            return None
+        off = self.measured - (0 if self.rule == "part" else self.truth)
+        if self.rule == "exactly":
+            return off
+        return off / self.truth if self.truth else math.inf
+
+    @property
+    def passed(self) -> bool:
+        if not math.isfinite(self.measured):
+            return False
+        match self.rule:
+            case "within":
+                return self.error is not None and abs(self.error) <= self.bound
+            case "exactly":
+                return self.measured == self.truth
+            case "at most":
+                return self.measured <= self.truth
+            case "at least":
+                return self.measured >= self.truth
+            case "part":
+                return self.most is None or 0 <= self.measured <= self.most
+            case "stated":
+                return True
+
+
+def at(distribution: Distribution, name: str) -> float:
+    """The value of a distribution at a percentile of QUANTILES; NaN where it is empty."""
+    if not distribution.count:
+        return math.nan
+    value: int = getattr(distribution, name.replace(".", ""))
+    return float(value)
+
+
+def within(name: str, truth: float, measured: float, bound: float = WITHIN, service: float | None = None) -> Score:
+    """A time."""
+    return Score(name=name, unit="ns", rule="within", truth=truth, measured=measured, bound=bound, service=service)
+
+
+def part(name: str, of: float, measured: float, most: float | None = None) -> Score:
+    """Of the error of a time."""
+    return Score(name=name, unit="ns", rule="part", truth=of, measured=measured, most=most)
+
+
+def exactly(name: str, truth: int, measured: int, service: float | None = None) -> Score:
+    """A count."""
+    return Score(name=name, unit="count", rule="exactly", truth=truth, measured=measured, service=service)

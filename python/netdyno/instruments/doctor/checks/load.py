@@ -1,0 +1,150 @@
+"""Who else uses the cores: other machines, other programs, devices, and the limits of a container."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+from netdyno.audits.of_trial import FOREIGN_MOST_CORES, FOREIGN_SHARE, STEAL_SHARE
+from netdyno.instruments.doctor.finding import Opinion, check
+from netdyno.instruments.doctor.system import WATCHED_S, System
+from netdyno.machine import cpu_share
+from netdyno.model.observation import MachineObservation
+
+_QUIET_SHARE = 0.01
+"""Of all cores' time: what a system at rest does for itself."""
+_WAITING_PERCENT = 5.0
+_INTERRUPTS_HZ = 1000
+_CGROUPS = "/sys/fs/cgroup"
+
+
+@check(
+    "steal", "What the hypervisor gives to others is missing at random; above 2% in a window the trial is made again."
+)
+def steal(system: System) -> Opinion:
+    """The column of /proc/stat, over half a second."""
+    seen = _seen(system)
+    if seen is None:
+        return Opinion("not told by this kernel", "unknown")
+    share = seen.steal_s / (seen.cores * seen.window_s)
+    found = f"{100 * share:.1f}% of the cores' time within {WATCHED_S:g} s"
+    fix = "a machine of its own, or a virtual one with dedicated cores"
+    if share > STEAL_SHARE:
+        return Opinion(found, "bad", fix, needs_root=False)
+    return Opinion(found, "could be better" if share > 0 else "good", fix, needs_root=False)
+
+
+@check(
+    "other load",
+    "Other programs take cores and caches; above 3% of the cores' time in a window the trial is made again.",
+)
+def other_load(system: System) -> Opinion:
+    """What ran on the cores over half a second beside this process, and the last ten (PSI, psi(7) in the kernel)."""
+    seen = _seen(system)
+    if seen is None:
+        return Opinion("not told by this kernel", "unknown")
+    limit = min(FOREIGN_SHARE, FOREIGN_MOST_CORES / seen.cores)
+    share = seen.foreign_s / (seen.cores * seen.window_s)
+    waiting = pressure(system.text("/proc/pressure/cpu"))
+    found = f"{100 * share:.0f}% of the cores' time within {WATCHED_S:g} s"
+    if waiting is not None:
+        found += f"; something waited for a core in {waiting:.0f}% of the last 10 s"
+    fix = "end what runs beside (top shows it), and measure when nobody else does"
+    if share > limit:
+        return Opinion(found, "bad", fix, needs_root=False)
+    if share > _QUIET_SHARE or (waiting or 0.0) > _WAITING_PERCENT:
+        return Opinion(found, "could be better", fix, needs_root=False)
+    return Opinion(found, "good")
+
+
+def pressure(text: str) -> float | None:
+    """avg10 of `some` in /proc/pressure/cpu: percent of the last 10 s. None where the kernel has no PSI. Pure."""
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        told = dict(field.partition("=")[::2] for field in fields)
+        if kind == "some" and "avg10" in told:
+            return float(told["avg10"])
+    return None
+
+
+@check(
+    "interrupts",
+    "A device's interrupts are served on the cores that they fall on, and delay the server or the generator.",
+)
+def interrupts(system: System) -> Opinion:
+    """Those of devices, counted over half a second on the cores that trials use."""
+    before, after = (moment.interrupts for moment in system.watched)
+    cores = system.pinning.server + system.pinning.generator or tuple(system.cores)
+    counted, last = device_interrupts(before, cores), device_interrupts(after, cores)
+    if not counted:
+        return Opinion("not told by this kernel", "unknown")
+    rates = {name: (count - counted.get(name, 0)) / WATCHED_S for name, count in last.items()}
+    all_hz = sum(rates.values())
+    found = f"{all_hz:.0f} per second from devices on the cores of trials"
+    if all_hz <= _INTERRUPTS_HZ:
+        return Opinion(found, "good")
+    most = max(rates, key=lambda name: rates[name])
+    fix = f"stop irqbalance; echo CORE > /proc/irq/{most}/smp_affinity_list, a core that trials do not use (taskset)"
+    return Opinion(f"{found}, most of them number {most}", "could be better", fix)
+
+
+def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
+    """The numbered lines of /proc/interrupts, summed over these cores; a number is a device's. Pure."""
+    lines = text.splitlines()
+    columns = [int(name[3:]) for name in lines[0].split()] if lines else []
+    counts: dict[str, int] = {}
+    for line in lines[1:]:
+        number, _, rest = line.partition(":")
+        if number.strip().isdigit():
+            each = zip(columns, rest.split(), strict=False)
+            counts[number.strip()] = sum(int(count) for core, count in each if core in cores)
+    return counts
+
+
+@check(
+    "cpu quota",
+    "A group that has used up its share stands still for the rest of each 100 ms: stalls that no server made.",
+)
+def cpu_quota(system: System) -> Opinion:
+    """cpu.max (cgroup v2) or cpu.cfs_quota_us (v1) of this process's group and all above it."""
+    quotas = [quota for text in (_quotas_v2(system), _quotas_v1(system)) for quota in text]
+    if not quotas:
+        return Opinion("none", "good")
+    least = min(quotas)
+    found = f"{least:g} cores' time for {len(system.cores)} cores"
+    fix = "start the container without --cpus (systemd: CPUQuota=), and give it whole cores (--cpuset-cpus)"
+    return Opinion(found, "bad" if least < len(system.cores) else "could be better", fix)
+
+
+def _quotas_v2(system: System) -> list[float]:
+    quotas = []
+    for folder in _groups(system, "", _CGROUPS):
+        quota, _, period = system.text(f"{folder}/cpu.max").partition(" ")
+        if quota.isdigit() and period.isdigit():
+            quotas.append(int(quota) / int(period))
+    return quotas
+
+
+def _quotas_v1(system: System) -> list[float]:
+    quotas = []
+    for folder in _groups(system, "cpu", f"{_CGROUPS}/cpu"):
+        quota, period = system.text(f"{folder}/cpu.cfs_quota_us"), system.text(f"{folder}/cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit():  # -1: none
+            quotas.append(int(quota) / int(period))
+    return quotas
+
+
+def _groups(system: System, controller: str, mounted: str) -> list[str]:
+    """The group of this process under a controller (of version 2: ""), and those above it, as folders (cgroups(7)). A
+    container sees its own group as the root of what is mounted, whatever the path says."""
+    for line in system.text("/proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controller in controllers.split(","):
+            inside = PurePosixPath(mounted) / path.lstrip("/")
+            return [str(inside), *(str(above) for above in inside.parents if above.is_relative_to(mounted))]
+    return []
+
+
+def _seen(system: System) -> MachineObservation | None:
+    before, after = system.watched
+    return cpu_share.observation(before.machine, after.machine, system.cores)

@@ -1,0 +1,114 @@
+"""What the kernel's network lets a trial have: queues, ports, buffers, and networks of its own."""
+
+from __future__ import annotations
+
+from netdyno.instruments.doctor.finding import Opinion, Verdict, check
+from netdyno.instruments.doctor.system import System
+from netdyno.machine.links.namespace import NotAllowedError
+
+_CONNECTIONS = 10_000
+"""The crowd that experiments are made for, which may come at once."""
+_BACKLOG = 4096
+"""What every server asks of listen(2) (common/options.hpp)."""
+_LEAST_BACKLOG = 1024
+_RECEIVE_BUFFER = 4 << 20
+"""What the generator asks for each UDP socket (loadgen/transport/udp.cpp)."""
+
+
+@check(
+    "accept queue",
+    "Of a burst of connects, those beyond it are dropped and come again after a second: tails in connect times.",
+)
+def accept_queue(system: System) -> Opinion:
+    """net.core.somaxconn cuts what a server asks of listen(2)."""
+    return _at_least(system, "net.core.somaxconn", _BACKLOG, _LEAST_BACKLOG)
+
+
+@check(
+    "SYN backlog", "Of a burst of connects, SYNs beyond it are dropped or answered by cookies: tails in connect times."
+)
+def syn_backlog(system: System) -> Opinion:
+    """net.ipv4.tcp_max_syn_backlog (tcp(7)); with cookies nobody is turned away, so little is lost."""
+    opinion = _at_least(system, "net.ipv4.tcp_max_syn_backlog", _LEAST_BACKLOG, _LEAST_BACKLOG)
+    cookies = system.text("/proc/sys/net/ipv4/tcp_syncookies") in ("1", "2")
+    return opinion._replace(verdict="could be better") if opinion.verdict == "bad" and cookies else opinion
+
+
+@check("ports", "A generator that has run out of ports cannot connect: its trials of many connections are struck out.")
+def ports(system: System) -> Opinion:
+    """net.ipv4.ip_local_port_range: each connection to a server takes one, and keeps it a minute in TIME_WAIT."""
+    words = system.text("/proc/sys/net/ipv4/ip_local_port_range").split()
+    if len(words) != 2:
+        return Opinion("not told by this kernel", "unknown")
+    room = int(words[1]) - int(words[0]) + 1
+    found = f"{room} ({words[0]} to {words[1]}), for {_CONNECTIONS} connections"
+    fix = 'sysctl -w net.ipv4.ip_local_port_range="32768 60999"'
+    if room >= 2 * _CONNECTIONS:
+        return Opinion(found, "good")
+    return Opinion(found, "could be better" if room >= _CONNECTIONS else "bad", fix)
+
+
+@check(
+    "UDP buffers",
+    "Datagrams for which a socket has no room are lost: the loss over udp and multicast, not the latency.",
+)
+def udp_buffers(system: System) -> Opinion:
+    """net.core.rmem_max; only root may pass it (socket(7), SO_RCVBUFFORCE)."""
+    text = system.text("/proc/sys/net/core/rmem_max")
+    if not text:
+        return Opinion("not told by this kernel", "unknown")
+    found = f"{int(text)} bytes of the {_RECEIVE_BUFFER} that the generator asks for"
+    if int(text) >= _RECEIVE_BUFFER:
+        return Opinion(found, "good")
+    if system.is_root:
+        return Opinion(f"{found}, which root gets all the same", "good")
+    return Opinion(found, "could be better", f"sysctl -w net.core.rmem_max={_RECEIVE_BUFFER}")
+
+
+@check("namespaces", "Without network namespaces, trials over multicast and over the link lan are skipped.")
+def namespaces(system: System) -> Opinion:
+    """Made and left again: only trying tells (docs/adr/private-network.md)."""
+    why_not = system.why_no_namespace()
+    if not why_not:
+        return Opinion(f"can be made{'' if system.is_root else ', without root'}", "good")
+    return Opinion(f"cannot be made: {_without_advice(why_not)}", "bad", _way_out(why_not))
+
+
+@check("link lan", "Without it, trials over two network stacks, or over a link with a rate, are skipped.")
+def link_lan(system: System) -> Opinion:
+    """Made with a rate, in namespaces of its own (docs/adr/links.md)."""
+    why_not = system.why_no_lan()
+    if not why_not:
+        return Opinion("can be made, with a rate", "good")
+    return Opinion(f"cannot be made: {_without_advice(why_not)}", "could be better", _way_out(why_not))
+
+
+@check("netem", "Without it the link wan is netdyno's own relay, which takes CPU time and is later than the kernel is.")
+def netem(system: System) -> Opinion:
+    """tc-netem(8), tried in a private network (docs/adr/links.md)."""
+    try:
+        why_not = system.why_no_netem()
+    except NotAllowedError as error:
+        return Opinion(f"not tried, for want of a namespace: {_without_advice(str(error))}", "unknown")
+    if not why_not:
+        return Opinion("can be had", "good")
+    fix = "modprobe sch_netem, or a kernel with CONFIG_NET_SCH_NETEM"
+    return Opinion(f"cannot be had: {_without_advice(why_not)}", "could be better", fix)
+
+
+def _without_advice(why_not: str) -> str:
+    """What a NotAllowedError says before the advice in brackets at its end."""
+    return why_not.partition(" (")[0]
+
+
+def _way_out(why_not: str) -> str:
+    """The advice that stands in brackets at the end of what a NotAllowedError says."""
+    return why_not.rpartition("(")[2].rstrip(")") if why_not.endswith(")") else why_not.partition(": ")[2] or why_not
+
+
+def _at_least(system: System, sysctl: str, enough: int, least: int) -> Opinion:
+    text = system.text(f"/proc/sys/{sysctl.replace('.', '/')}")
+    if not text:
+        return Opinion("not told by this kernel", "unknown")
+    verdict: Verdict = "good" if int(text) >= enough else "could be better" if int(text) >= least else "bad"
+    return Opinion(f"{sysctl} is {text}", verdict, f"sysctl -w {sysctl}={enough}")

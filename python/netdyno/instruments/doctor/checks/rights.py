@@ -1,0 +1,54 @@
+"""What this user may do and which tools there are."""
+
+from __future__ import annotations
+
+from netdyno.instruments.doctor.finding import Opinion, check
+from netdyno.instruments.doctor.system import System
+
+_CONNECTIONS = 10_000
+_SPARE = 64
+_MOST_FOR_EACH = 3
+"""What a connection takes in the servers that need most (descriptors_per_client in server.json)."""
+
+
+@check("descriptors", "An experiment with more connections than descriptors is refused before its first trial.")
+def descriptors(system: System) -> Opinion:
+    """The hard RLIMIT_NOFILE; the harness raises the soft one by itself."""
+    hard = system.hard_descriptors
+    limit = "no limit" if hard == float("inf") else f"{hard:.0f} per program"
+    found = f"{limit}, for {_CONNECTIONS} connections"
+    wanted = _MOST_FOR_EACH * _CONNECTIONS + _SPARE
+    fix = f"ulimit -n {wanted} (as root, or by LimitNOFILE or limits.conf)"
+    if hard >= wanted:
+        return Opinion(found, "good")
+    return Opinion(found, "could be better" if hard >= _CONNECTIONS + _SPARE else "bad", fix)
+
+
+@check(
+    "real-time priority",
+    "Without it the generator waits behind others for its core, and is late: send lag, struck-out trials.",
+)
+def realtime(system: System) -> Opinion:
+    """SCHED_FIFO for the generator (docs/adr/realtime-generator.md)."""
+    if not system.pinning.generator:
+        return Opinion("not used: the generator has no core of its own", "unknown")
+    if system.pinning.realtime:
+        return Opinion("the generator may have it", "good")
+    fix = "a line `USER - rtprio 2` in /etc/security/limits.conf (a container: --cap-add SYS_NICE)"
+    return Opinion("the generator may not have it", "could be better", fix)
+
+
+@check("perf", "No figure needs it; with it one can see by hand why a contestant costs what it does.")
+def perf(system: System) -> Opinion:
+    """perf(1), and what kernel.perf_event_paranoid leaves to this user (perf_event_open(2))."""
+    if not system.has_program("perf"):
+        return Opinion("not installed", "could be better", "apt-get install linux-perf (Ubuntu: linux-tools-generic)")
+    level = system.text("/proc/sys/kernel/perf_event_paranoid")
+    if not level:
+        return Opinion("not here: the kernel has no perf events", "unknown")
+    counters = "" if system.paths("/sys/bus/event_source/devices", "cpu*") else ", without the CPU's own counters"
+    found = f"installed{counters}"
+    if system.is_root or int(level) <= 1:
+        return Opinion(found, "good")
+    found = f"{found}; kernel.perf_event_paranoid is {level}"
+    return Opinion(found, "could be better", "sysctl -w kernel.perf_event_paranoid=1")

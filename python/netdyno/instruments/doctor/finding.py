@@ -1,0 +1,79 @@
+"""What a check says, and how checks are found."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+from netdyno.instruments.doctor.system import System
+from netdyno.model.base import Frozen
+
+Verdict = Literal["bad", "could be better", "unknown", "good"]
+"""The worst first. `unknown`: the system does not tell, or has no such thing."""
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+
+
+class Finding(Frozen):
+    """`effect`: what it does to which figures. `fix`: the command or the setting, empty where nothing is wanted;
+    `needs_root` is that of the fix."""
+
+    name: str
+    found: str
+    verdict: Verdict
+    effect: str
+    fix: str = ""
+    needs_root: bool = False
+
+
+class Opinion(NamedTuple):
+    """What a check makes of a system; its name and its effect are the check's own."""
+
+    found: str
+    verdict: Verdict
+    fix: str = ""
+    needs_root: bool = True
+
+
+Judge = Callable[[System], Opinion]
+
+
+class Check(NamedTuple):
+    name: str
+    effect: str
+    judge: Judge
+
+    def examine(self, system: System) -> Finding:
+        """Ask it. A fix is told only where something could be better."""
+        opinion = self.judge(system)
+        wanted = bool(opinion.fix) and opinion.verdict != "good"
+        return Finding(
+            name=self.name,
+            found=opinion.found,
+            verdict=opinion.verdict,
+            effect=self.effect,
+            fix=opinion.fix if wanted else "",
+            needs_root=wanted and opinion.needs_root,
+        )
+
+
+_CHECKS: dict[str, Check] = {}
+
+
+def check(name: str, effect: str) -> Callable[[Judge], Judge]:
+    """Make a check of a function that judges a system; `effect` is one sentence."""
+
+    def register(judge: Judge) -> Judge:
+        _CHECKS[name] = Check(name, effect, judge)
+        return judge
+
+    return register
+
+
+def all_checks() -> tuple[Check, ...]:
+    """Those of every module in checks/, by module and in the order in which they stand there."""
+    package = importlib.import_module("netdyno.instruments.doctor.checks")
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda found: found.name):
+        importlib.import_module(f"{package.__name__}.{module.name}")
+    return tuple(_CHECKS.values())

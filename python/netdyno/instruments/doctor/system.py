@@ -1,0 +1,98 @@
+"""The system as checks see it: its files, its limits, and what it lets one do. Tests make up others."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.machine import cpu_share as machine
+from netdyno.machine import pinning
+from netdyno.machine.links import lan, wan
+from netdyno.machine.links.namespace import NotAllowedError, private_namespace
+from netdyno.model.observation import Pinning
+
+WATCHED_S = 0.5
+"""How long the machine is watched for steal, other load and interrupts."""
+_ROOTS_TOOLS = "/usr/sbin:/sbin"
+
+
+class Moment(NamedTuple):
+    """The machine as it is used, and /proc/interrupts."""
+
+    machine: machine.Snapshot
+    interrupts: str
+
+
+class System:
+    """The one that this process runs on."""
+
+    def text(self, path: str) -> str:
+        """A small file, stripped; empty where it is missing or not for us to read."""
+        try:
+            return Path(path).read_text(encoding="utf-8", errors="replace").strip()
+        except OSError:
+            return ""
+
+    def paths(self, folder: str, pattern: str) -> list[str]:
+        """The files of a folder that match, sorted; none where there is no such folder."""
+        return sorted(str(path) for path in Path(folder).glob(pattern))
+
+    @cached_property
+    def cores(self) -> frozenset[int]:
+        """Those that this process may use."""
+        return frozenset(os.sched_getaffinity(0))
+
+    @cached_property
+    def pinning(self) -> Pinning:
+        """How trials would use them."""
+        return pinning.choose()
+
+    @cached_property
+    def watched(self) -> tuple[Moment, Moment]:
+        """The machine at both ends of WATCHED_S, in which this process rests."""
+        own = machine.own_processes()
+        before = self._moment(own)
+        time.sleep(WATCHED_S)
+        return before, self._moment(own)
+
+    @property
+    def is_root(self) -> bool:
+        return os.geteuid() == 0
+
+    @property
+    def hard_descriptors(self) -> float:
+        """The limit up to which the harness raises its own; infinite where there is none."""
+        _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return float("inf") if hard == resource.RLIM_INFINITY else hard
+
+    def has_program(self, name: str) -> bool:
+        return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{_ROOTS_TOOLS}") is not None
+
+    def why_no_namespace(self) -> str:
+        """Make a private network namespace; empty where that goes well."""
+        try:
+            with private_namespace():
+                return ""
+        except NotAllowedError as error:
+            return str(error)
+
+    def why_no_lan(self) -> str:
+        """Make the link `lan` with a rate; empty where that goes well."""
+        try:
+            with lan.joined(rate_hz=10**9):
+                return ""
+        except NotAllowedError as error:
+            return str(error)
+
+    def why_no_netem(self) -> str:
+        """Delay and lose on the loopback of a private network; empty where that goes well. Raises NotAllowedError
+        where no such network can be had."""
+        return wan.way().why
+
+    def _moment(self, own: tuple[int, ...]) -> Moment:
+        return Moment(machine.take(own), self.text("/proc/interrupts"))

@@ -1,0 +1,28 @@
+"""Which programs a run started, so that they can be told from what a later build made of them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from netdyno.model.contestant import GENERATOR, Contestant
+
+SHOWN = 12
+"""Hexadecimal digits of a digest: enough to tell two builds apart, and no defence against anybody."""
+
+
+def digests(generator: Path, contestants: Sequence[Contestant]) -> list[str]:
+    """One line each, by name: the digest (SHA-256) of all files that its command names. Who is not available has
+    none."""
+    commands = {GENERATOR: (str(generator),)} | {one.name: one.command for one in contestants if one.available}
+    return [f"{name} {_digest(command)}" for name, command in sorted(commands.items())]
+
+
+def _digest(command: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for word in command:
+        if Path(word).is_file():
+            with Path(word).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:SHOWN]

@@ -1,0 +1,1 @@
+"""What lies between load and server: loopback, a private network, a relay."""

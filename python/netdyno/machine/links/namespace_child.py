@@ -1,0 +1,97 @@
+"""What runs inside a private network namespace. One that unshare(1) has just made gets its loopback interface up, and
+is then kept for others, or left to a program; from one that is there, a socket is handed out. `namespace` starts it,
+as a script of its own, so it imports nothing that is not Python's."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+MARK = "NETDYNO_PRIVATE_NETWORK"
+"""Tells a program in which namespace it was started, as the inode of that namespace (docs/adr/private-network.md)."""
+
+# ioctl numbers and flags of linux/sockios.h and linux/if.h.
+_SIOCGIFFLAGS, _SIOCSIFFLAGS = 0x8913, 0x8914
+_IFF_UP = 0x1
+_REQUEST = "16sh22x"  # struct ifreq with ifr_flags, 40 bytes
+
+
+def network_of(pid: int | str) -> int:
+    """The inode of the network namespace of a process ("self": of this one). It names one namespace among all that
+    exist (namespaces(7)). Raises OSError when there is no such process, or it is somebody else's."""
+    return Path(f"/proc/{pid}/ns/net").stat().st_ino
+
+
+def bring_up(interface: str) -> None:
+    """Bring an interface up (netdevice(7)); OSError when there is none, or without the right to do so."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        request = struct.pack(_REQUEST, interface.encode(), 0)
+        _, flags = struct.unpack(_REQUEST, fcntl.ioctl(any_socket, _SIOCGIFFLAGS, request))
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack(_REQUEST, interface.encode(), flags | _IFF_UP))
+
+
+def end_everybody_here() -> None:
+    """Kill every process in this network namespace but this one."""
+    here = network_of("self")
+    for pid in (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()):
+        try:
+            if pid != os.getpid() and network_of(pid) == here:
+                os.kill(pid, signal.SIGKILL)
+        except OSError:
+            continue  # gone meanwhile, or somebody else's, who cannot be in here
+
+
+def adopt(setting: str) -> None:
+    """FILE=VALUE of /proc/sys: write it where the namespace has such a setting of its own, with another value."""
+    file, _, value = setting.partition("=")
+    path = Path(file)
+    if path.exists() and path.read_text().strip() != value:
+        path.write_text(value)
+
+
+def keep(hosts: str, *settings: str) -> None:
+    """Keep the namespace until stdin ends, which it also does when the other end of that pipe is killed; nobody in the
+    namespace outlives that. `hosts`, unless it is empty, becomes /etc/hosts, in a mount namespace."""
+    if hosts:
+        subprocess.run(["mount", "--bind", hosts, "/etc/hosts"], check=True)
+    for setting in settings:
+        adopt(setting)
+    print("made", flush=True)
+    while os.read(0, 4096):
+        pass
+    end_everybody_here()
+
+
+def hand_out(address: str) -> None:
+    """Bind a UDP socket to an address of the namespace, and send it through stdin, a socket of unix(7). It stays one of
+    this namespace, whoever holds it (network_namespaces(7))."""
+    with socket.socket(fileno=os.dup(0)) as asked, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as made:
+        made.bind((address, 0))
+        socket.send_fds(asked, [b"made"], [made.fileno()])
+
+
+def main(arguments: list[str]) -> None:
+    """`keep HOSTS SETTING…`, `become COMMAND…` or `hand-out ADDRESS`."""
+    what, *rest = arguments
+    if what == "hand-out":
+        hand_out(*rest)
+        return
+    bring_up("lo")
+    if what == "keep":
+        keep(*rest)
+    else:
+        os.environ[MARK] = str(network_of("self"))
+        os.execvp(rest[0], rest)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except (OSError, subprocess.CalledProcessError) as problem:
+        sys.exit(f"netdyno: {problem}")

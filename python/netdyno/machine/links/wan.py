@@ -1,0 +1,150 @@
+"""The link `wan`: that of lan.py with delay, loss and a rate, by netem (tc-netem(8)) where the kernel has it, else by
+the project's own relay (link/). docs/adr/links.md says why, and what the two have in common."""
+
+from __future__ import annotations
+
+import functools
+import math
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from netdyno.base.paths import build_dir, relay_path
+from netdyno.base.units import format_duration
+from netdyno.machine.links import lan, relay
+from netdyno.machine.links.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.relay import Relay
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.observation import Pinning
+
+UNPINNED = Pinning(server=(), generator=(), note="not pinned")
+_HARDWARE_ADDRESSES = ("02:00:00:00:77:01", "02:00:00:00:77:02")  # of the server's end and of the load's
+_MOST_FRAMES_HZ = 200_000
+"""More small frames than a relay carries in a second: what is on the link at a time is never more than these make."""
+_LEAST_LIMIT, _MOST_LIMIT = 16_384, 1 << 20  # frames; link/plan.cpp takes no more
+
+
+class Terms(NamedTuple):
+    """What is asked of the link, in each direction. `seed` is that of the relay's losses."""
+
+    delay_s: float = 0.0
+    loss: float = 0.0
+    rate_hz: int | None = None
+    seed: int = 1
+
+
+class Way(NamedTuple):
+    """How such a link is made here, and what the kernel said where it is not by netem."""
+
+    by: Literal["netem", "relay"]
+    why: str = ""
+
+
+class Wan(NamedTuple):
+    """Both ends, as of a lan, and the relay between them; None where the kernel is the link itself."""
+
+    server: Namespace
+    load: Namespace
+    relay: Relay | None
+
+
+@functools.cache
+def way() -> Way:
+    """Asks the kernel for a netem, on the loopback interface of a network that is made for the question. Raises
+    NotAllowedError where no such network can be had."""
+    try:
+        tc = lan.tool("tc")
+    except NotAllowedError as missing:
+        return Way("relay", str(missing))
+    with private_namespace() as asked:
+        try:
+            asked.run(tc, "qdisc", "add", "dev", "lo", "root", "netem", *netem(Terms(delay_s=0.001, loss=0.01)))
+        except subprocess.CalledProcessError as error:
+            return Way("relay", f"tc: {' '.join(str(error.stderr).split())}")
+    return Way("netem")
+
+
+def netem(terms: Terms) -> list[str]:
+    """The parameters of a netem with these terms, but for the rate, for which a token bucket stands below it. Pure."""
+    delay = ["delay", f"{round(terms.delay_s * 1e6)}us"] if terms.delay_s else []
+    loss = ["loss", "random", f"{terms.loss * 100:.6g}%"] if terms.loss else []
+    return [*delay, *loss, "limit", str(most_frames(terms))]
+
+
+def most_frames(terms: Terms) -> int:
+    """How many frames must fit on the link in each direction, so that this is never the limit. Pure."""
+    return min(max(math.ceil(terms.delay_s * _MOST_FRAMES_HZ), _LEAST_LIMIT), _MOST_LIMIT)
+
+
+def relay_command(program: Path, ends: Lan, terms: Terms) -> list[str]:
+    """The relay between two ends, started at one of them. Pure."""
+    rate = ["--rate", f"{terms.rate_hz}bit", "--queue", str(lan.QUEUE_FRAMES * lan.MTU_FRAME)] if terms.rate_hz else []
+    return [
+        *ends.server.enter,
+        str(program),
+        *(f"/proc/{end.pid}/ns/net" for end in ends),
+        *("--interface", INTERFACE),
+        *("--delay", format_duration(terms.delay_s), "--loss", f"{terms.loss:.12g}", *rate),
+        *("--limit", str(most_frames(terms)), "--seed", str(terms.seed)),
+    ]
+
+
+@contextmanager
+def joined(terms: Terms, log: TrialLog, pinning: Pinning = UNPINNED) -> Iterator[Wan]:
+    """Make one. A relay runs where `pinning` says, and writes into `log`. All of it is gone when the block ends, or
+    this process. Raises NotAllowedError, which says what the system lacks."""
+    with lan.two_networks() as ends:
+        how = way()
+        if how.by == "netem":
+            _join_by_netem(ends, terms)
+            yield Wan(*ends, relay=None)
+        else:
+            with _join_by_relay(ends, terms, how, log, pinning) as running:
+                yield Wan(*ends, relay=running)
+
+
+def _join_by_netem(ends: Lan, terms: Terms) -> None:
+    lan.join_by_veth(ends)
+    tc = lan.tool("tc")
+    for end in ends:
+        # netem loses what it is given, so nothing longer than a frame may be given to it.
+        lan.do(end, [lan.tool("ip"), "link", "set", INTERFACE, "gso_max_segs", "1"], "let TCP send single frames")
+        command = [tc, "qdisc", "add", "dev", INTERFACE, "root", "handle", "1:", "netem", *netem(terms)]
+        lan.do(end, command, "give the link its delay and loss")
+        if terms.rate_hz:
+            lan.limit(end, terms.rate_hz, parent="parent 1:")
+    _introduce(ends)
+    lan.await_up(ends)
+
+
+@contextmanager
+def _join_by_relay(ends: Lan, terms: Terms, how: Way, log: TrialLog, pinning: Pinning) -> Iterator[Relay]:
+    program = relay_path(build_dir())
+    try:
+        if not program.is_file():
+            raise NotAllowedError(f"the relay is not built: {program} is missing; run ./netdyno, which builds it")
+        with relay.started(relay_command(program, ends, terms), log, pinning) as running:
+            for end in ends:
+                # What the kernel keeps until the relay reads it: no less than what may be on the link.
+                command = [lan.tool("ip"), "link", "set", INTERFACE, "txqueuelen", str(most_frames(terms))]
+                lan.do(end, command, "let frames wait for the relay")
+            _introduce(ends)
+            yield running
+    except NotAllowedError as error:
+        raise NotAllowedError(f"{error} (netem cannot be had either: {how.why})") from error
+
+
+def _introduce(ends: Lan) -> None:
+    """Bring both up, each knowing the other's hardware address: who is asked for it over a link that loses frames may
+    not answer, and the kernel asks again after a second (arp(7))."""
+    ip = lan.tool("ip")
+    for end, own in zip(ends, _HARDWARE_ADDRESSES, strict=True):
+        lan.do(end, [ip, "link", "set", INTERFACE, "address", own], "give the link its hardware addresses")
+    lan.bring_up(ends)
+    others = zip(ends, (LOAD_ADDRESS, SERVER_ADDRESS), reversed(_HARDWARE_ADDRESSES), strict=True)
+    for end, address, hardware in others:
+        known = [ip, "neigh", "add", address, "lladdr", hardware, "dev", INTERFACE, "nud", "permanent"]
+        lan.do(end, known, "let both ends know each other")

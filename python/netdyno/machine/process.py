@@ -1,0 +1,196 @@
+"""Child processes of one trial: each leads a session of its own, dies with the harness, and is never waited for
+without a deadline."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Self
+
+from netdyno.machine import program_settings
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_PTRACER = 0x59616D61
+_PR_SET_PTRACER_ANY = ctypes.c_ulong(-1)
+
+REALTIME_PRIORITY = 2
+"""Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
+RELAY_PRIORITY = REALTIME_PRIORITY + 1
+"""Of the relay of a link there: a frame that is due interrupts even the generator, as an interrupt would."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class TrialError(Exception):
+    """A trial cannot be completed; the text is the stored reason."""
+
+
+class ServerError(TrialError):
+    """A trial cannot be completed because its server ended or never stood; the text is the stored reason."""
+
+
+def describe_exit(code: int) -> str:
+    """An exit code for people: "exit code 3", "signal SIGSEGV"."""
+    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+
+
+class Process:
+    """A program under the harness. Used as a context manager, it and its whole group are gone afterwards."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        cores: Sequence[int],
+        output: IO[bytes],
+        *,
+        name: str = "server",
+        talks: bool = False,
+        realtime: bool = False,
+        priority: int = REALTIME_PRIORITY,
+        pass_fds: Sequence[int] = (),
+        traceable: bool = False,
+    ) -> None:
+        """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
+        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at
+        `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it, which Yama otherwise
+        allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be started."""
+        self.name = name
+        given = program_settings.choose()
+        self.output = output
+        parent = os.getpid()
+
+        def prepare() -> None:
+            # prctl(2): PR_SET_PDEATHSIG, so that kill -9 of the harness leaves nothing behind; the parent may have
+            # died before the call, hence the second look. Affinity is set before exec, so every thread inherits it.
+            _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os._exit(1)
+            if traceable:
+                _libc.prctl(_PR_SET_PTRACER, _PR_SET_PTRACER_ANY)  # EINVAL without Yama: then nobody needs it
+            given.apply()
+            if cores:
+                os.sched_setaffinity(0, cores)
+            if realtime:
+                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+
+        try:
+            # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread whose
+            # death the kernel watches.
+            self._popen = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE if talks else output,
+                stderr=output,
+                env=given.environment,
+                pass_fds=tuple(pass_fds),
+                start_new_session=True,
+                preexec_fn=prepare,
+            )
+        except OSError as error:
+            raise TrialError(f"{command[0]} cannot be started: {error.strerror}") from error
+        self.pid = self._popen.pid
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        os.close(self.pidfd)
+        if self._popen.stdout is not None:
+            self._popen.stdout.close()
+
+    def lines(self) -> LineReader:
+        """Its stdout, for one that `talks`."""
+        assert self._popen.stdout is not None
+        return LineReader(self._popen.stdout.fileno())
+
+    def last_words(self) -> str:
+        """The last line of its output, which mostly says why it ended, as the end of a sentence."""
+        lines = Path(self.output.name).read_text(encoding="utf-8", errors="replace").splitlines()
+        return f": {lines[-1].strip()[:300]}" if lines else ""
+
+    def has_ended(self) -> bool:
+        """Whether it has ended; it stays unreaped, so its process group cannot be someone else's by now."""
+        return _readable(self.pidfd, 0)
+
+    def exit_code(self) -> int:
+        """Reap it and say how it ended (negative: signal). Only after it has ended."""
+        return self._popen.wait()
+
+    def wait(self, deadline: float) -> bool:
+        """Wait until it ends, at most until `deadline` (time.monotonic). False when it has not."""
+        return _readable(self.pidfd, max(0.0, deadline - time.monotonic()))
+
+    def expect_end(self, began: float, patience_s: float) -> None:
+        """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that
+        is not enough, or it does not end with 0."""
+        if not self.wait(began + patience_s):
+            raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
+        self.expect_success()
+
+    def expect_success(self) -> None:
+        """Reap it. Only after it has ended. Raises TrialError when that was with anything but 0."""
+        if (code := self.exit_code()) != 0:
+            raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM)."""
+        if self._popen.returncode is None:
+            self._popen.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and everything it has started in its group, now."""
+        if self._popen.returncode is None:
+            os.killpg(self.pid, signal.SIGKILL)
+            self._popen.wait()
+
+
+class LineReader:
+    """Whole lines from a descriptor, without ever blocking."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+        self.at_end = False
+        self._buffer = b""
+        os.set_blocking(fd, False)
+
+    def fileno(self) -> int:
+        return self.fd
+
+    def read_lines(self) -> list[str]:
+        """Every line that has become complete; at the end of the stream also a last one without its newline."""
+        while not self.at_end:
+            try:
+                data = os.read(self.fd, 65536)
+            except BlockingIOError:
+                break
+            self.at_end = not data
+            self._buffer += data
+        *lines, self._buffer = self._buffer.split(b"\n")
+        if self.at_end and self._buffer:
+            lines.append(self._buffer)
+            self._buffer = b""
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def wait_line(self, deadline: float) -> str | None:
+        """The next line, or None at the deadline or the end of the stream. Further lines read with it are dropped:
+        the programs print one line and then wait."""
+        while True:
+            lines = self.read_lines()
+            if lines:
+                return lines[0]
+            if self.at_end or not _readable(self.fd, max(0.0, deadline - time.monotonic())):
+                return None
+
+
+def _readable(fd: int, timeout_s: float) -> bool:
+    with selectors.PollSelector() as selector:
+        selector.register(fd, selectors.EVENT_READ)
+        return bool(selector.select(timeout_s))

@@ -1,0 +1,294 @@
+"""What the kernel says about a server over the measured window: differences between readings of /proc (proc(5)).
+
+A reading takes the files as they are, which costs microseconds for a server of one thread and 10 to 30 us for each
+further thread, so that of thousands only some are read. It is understood when the window is over. The harness's own CPU
+is recorded with the rest, and an audit holds it below 2% of a core. (Understanding takes more code than reading does.
+Where a host takes back the memory that a machine has not touched for half a second, that code costs tens of
+milliseconds, which were most of the 2%.)"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.model.observation import ServerObservation
+
+_PROC = Path("/proc")
+_CPUCLOCK_SCHED = 2  # include/linux/posix-timers_types.h: the clock of a process that counts nanoseconds on a CPU
+
+KERNEL_COUNTERS: Mapping[str, tuple[str, ...]] = {
+    "TcpExt": (
+        "ListenOverflows",
+        "ListenDrops",
+        "TCPSynRetrans",
+        "TCPTimeouts",
+        "TCPLossProbes",
+        "TCPLostRetransmit",
+        "DelayedACKs",
+        "TCPReqQFullDrop",
+        "TCPReqQFullDoCookies",
+        "TCPBacklogDrop",
+        "TCPAbortOnMemory",
+    ),
+    "Tcp": ("InSegs", "OutSegs", "RetransSegs", "AttemptFails", "EstabResets", "InErrs", "OutRsts"),
+    "Udp": ("InDatagrams", "OutDatagrams", "RcvbufErrors", "SndbufErrors", "InErrors", "NoPorts", "MemErrors"),
+}
+"""Counters of /proc/net/netstat and /proc/net/snmp that explain a slow or lossy trial, and what crossed the network.
+Udp's are stored as "Udp…"."""
+
+SERVER_DROPS = "UdpServerDrops"
+"""Datagrams that the server's own sockets could not take in, beside the counters of the whole namespace."""
+
+
+MOST_THREADS_READ = 200
+"""Of a server with more threads, its main thread and a random choice of the others stand for all of them."""
+
+
+class Snapshot(NamedTuple):
+    """What the kernel said of a process at one moment, as it said it. `tasks`: status and schedstat of each thread, or
+    of those that were chosen."""
+
+    at_s: float
+    cpu_s: float
+    stat: bytes
+    status: bytes
+    tasks: dict[str, tuple[bytes, bytes]]
+    harness_cpu_s: float
+
+
+class Kernel(NamedTuple):
+    """The counters of a network namespace at one moment, as the kernel said them, and what the server's own datagram
+    sockets had dropped."""
+
+    text: str
+    socket_drops: int | None
+
+    def counters(self) -> dict[str, int]:
+        drops = {} if self.socket_drops is None else {SERVER_DROPS: self.socket_drops}
+        return parse_counters(self.text) | drops
+
+
+class Task(NamedTuple):
+    """One thread's counters since it began."""
+
+    voluntary: int
+    involuntary: int
+    wait_ns: int
+
+
+class Reading(NamedTuple):
+    """The server at one moment. `cpu_s` is exact; the ticks (10 ms each) only say how it divides."""
+
+    at_s: float
+    cpu_s: float
+    user_ticks: int
+    system_ticks: int
+    rss_peak_bytes: int
+    threads: int
+    tasks: dict[int, Task]
+    harness_cpu_s: float
+
+
+def choose_threads(pid: int) -> tuple[str, ...]:
+    """Which threads are read, where there are too many to read all; else none. Raises OSError when the process is gone.
+
+    The threads of a server with so many do all the same, one for each connection."""
+    others = [name for name in _threads(f"{_PROC}/{pid}/task") if name != str(pid)]
+    if len(others) < MOST_THREADS_READ:
+        return ()
+    return str(pid), *random.Random(pid).sample(others, MOST_THREADS_READ - 1)
+
+
+def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
+    """Read a process now, with all of its threads or with the chosen ones. Raises OSError when it is gone."""
+    harness_cpu_s = time.process_time()
+    proc = f"{_PROC}/{pid}"
+    stat = read_file(f"{proc}/stat")
+    return Snapshot(
+        at_s=time.monotonic(),
+        cpu_s=time.clock_gettime(cpu_clock(pid)),
+        stat=stat,
+        status=read_file(f"{proc}/status"),
+        tasks=_take_tasks(f"{proc}/task", chosen),
+        harness_cpu_s=harness_cpu_s,
+    )
+
+
+def understand(taken: Snapshot) -> Reading:
+    """The figures of a snapshot. Pure."""
+    # comm, the second field, may hold blanks and brackets: count from the last one (proc(5))
+    stat = taken.stat.rpartition(b")")[2].split()
+    return Reading(
+        at_s=taken.at_s,
+        cpu_s=taken.cpu_s,
+        user_ticks=int(stat[11]),
+        system_ticks=int(stat[12]),
+        rss_peak_bytes=1024 * status_number(taken.status, b"VmHWM"),
+        threads=int(stat[17]),
+        tasks={int(tid): _task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
+        harness_cpu_s=taken.harness_cpu_s,
+    )
+
+
+def peak_memory(pid: int) -> int:
+    """VmHWM of a process so far, in bytes. Raises OSError when it is gone."""
+    return 1024 * status_number(read_file(f"{_PROC}/{pid}/status"), b"VmHWM")
+
+
+def cpu_clock(pid: int) -> int:
+    """The id of a process's CPU clock, threads that have ended included: clock_getcpuclockid(3) in arithmetic, which
+    Python does not offer. Nanoseconds, where utime and stime of /proc/PID/stat count ticks of 10 ms."""
+    return (~pid << 3) | _CPUCLOCK_SCHED
+
+
+def status_number(status: bytes, key: bytes) -> int:
+    """A number of /proc/PID/status, in the unit it has there; 0 where the kernel does not tell it."""
+    for line in status.splitlines():
+        if line.startswith(key + b":"):
+            return int(line.split()[1])
+    return 0
+
+
+def _threads(folder: str) -> list[str]:
+    with os.scandir(folder) as threads:
+        return [thread.name for thread in threads]
+
+
+def _take_tasks(folder: str, chosen: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+    """Each thread by itself: /proc/PID/schedstat and the switches of /proc/PID/status are those of the main thread
+    alone."""
+    tasks: dict[str, tuple[bytes, bytes]] = {}
+    for name in chosen or _threads(folder):
+        try:
+            tasks[name] = (read_file(f"{folder}/{name}/status"), read_file(f"{folder}/{name}/schedstat"))
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # this thread has just ended
+    return tasks
+
+
+def _task(status: bytes, schedstat: bytes) -> Task:
+    times = schedstat.split()
+    return Task(
+        voluntary=status_number(status, b"voluntary_ctxt_switches"),
+        involuntary=status_number(status, b"nonvoluntary_ctxt_switches"),
+        wait_ns=int(times[1]) if len(times) > 1 else 0,
+    )
+
+
+def read_file(path: str) -> bytes:
+    """A file of /proc of up to 64 KiB in three system calls: pathlib and io cost more here than the kernel does."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(descriptor, 65536)
+    finally:
+        os.close(descriptor)
+
+
+def observation(
+    before: Reading, late: Reading | None, after: Reading, totals: dict[str, int], main: int = 0
+) -> ServerObservation:
+    """The window between `before` and `after`. Pure.
+
+    A thread that ended before `after` took its counters along; its last values are those of `late`, a reading made
+    shortly before the window's end (a thread per connection ends with its connection, right after the window). Where
+    only some threads were read, those beside the main one, `main`, stand for all others."""
+    tasks = {**before.tasks, **(late.tasks if late else {}), **after.tasks}
+    seen_again = {*(late.tasks if late else {}), *after.tasks}
+    used = {tid: _difference(before.tasks.get(tid), last) for tid, last in tasks.items()}
+    threads = max(before.threads, after.threads)
+    sampled = len(tasks) if main and len(tasks) < threads else 0
+    each_stands_for = (threads - 1) / (sampled - 1) if sampled > 1 else 1.0
+
+    def all_threads(figure: Callable[[Task], int]) -> float:
+        return sum(figure(task) * (1.0 if tid == main else each_stands_for) for tid, task in used.items())
+
+    cpu_s = after.cpu_s - before.cpu_s
+    user_share = _user_share(before, after)
+    return ServerObservation(
+        cpu_user_s=cpu_s * user_share,
+        cpu_system_s=cpu_s * (1 - user_share),
+        rss_peak_bytes=after.rss_peak_bytes,
+        threads=threads,
+        voluntary_switches=round(all_threads(lambda task: task.voluntary)),
+        involuntary_switches=round(all_threads(lambda task: task.involuntary)),
+        run_queue_wait_s=all_threads(lambda task: task.wait_ns) / 1e9,
+        window_s=after.at_s - before.at_s,
+        harness_cpu_s=after.harness_cpu_s - before.harness_cpu_s,
+        totals=totals,
+        threads_unread=len(before.tasks.keys() - seen_again),
+        threads_sampled=sampled,
+    )
+
+
+def _difference(first: Task | None, last: Task) -> Task:
+    if first is None:
+        return last
+    return Task(last.voluntary - first.voluntary, last.involuntary - first.involuntary, last.wait_ns - first.wait_ns)
+
+
+def _user_share(before: Reading, after: Reading) -> float:
+    """How much of the CPU time was spent in user mode: by the window's ticks, or the whole life's if it had none."""
+    user, system = after.user_ticks - before.user_ticks, after.system_ticks - before.system_ticks
+    if user + system == 0:
+        user, system = after.user_ticks, after.system_ticks
+    return user / (user + system) if user + system else 0.0
+
+
+def take_kernel(net: Path = _PROC / "net") -> str:
+    """The counters of a network namespace since it began, for parse_counters: that of the harness, or of the process
+    whose net it is."""
+    return (read_file(f"{net}/netstat") + read_file(f"{net}/snmp")).decode("ascii")
+
+
+def read_socket_drops(pid: int) -> int:
+    """How many datagrams the UDP sockets of a process dropped since they were opened, mostly because their receive
+    buffers were full. Raises OSError when the process is gone."""
+    proc = _PROC / str(pid)
+    links = [_link(entry) for entry in (proc / "fd").iterdir()]
+    own = {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
+    tables = [(proc / "net" / name).read_text() for name in ("udp", "udp6") if (proc / "net" / name).exists()]
+    return sum(drops for table in tables for inode, drops in parse_sockets(table) if inode in own)
+
+
+def count_descriptors(pid: int) -> int:
+    """How many files and sockets a process has open (/proc/PID/fd, proc(5)); 0 when it is gone."""
+    try:
+        return sum(1 for _ in (_PROC / str(pid) / "fd").iterdir())
+    except FileNotFoundError:
+        return 0
+
+
+def _link(entry: Path) -> str:
+    try:
+        return str(entry.readlink())
+    except FileNotFoundError:
+        return ""  # this descriptor has just been closed
+
+
+def parse_sockets(table: str) -> list[tuple[str, int]]:
+    """Inode and drops of each socket in /proc/net/udp or udp6: the tenth and the last column (net/ipv4/udp.c). Pure."""
+    rows = (line.split() for line in table.splitlines()[1:])
+    return [(row[9], int(row[-1])) for row in rows]
+
+
+def parse_counters(text: str) -> dict[str, int]:
+    """Pick KERNEL_COUNTERS out of pairs of lines: names, then values, both led by the group. Pure.
+
+    A counter that this kernel does not have is left out rather than shown as 0."""
+    lines = text.splitlines()
+    counters: dict[str, int] = {}
+    for names, values in zip(lines[::2], lines[1::2], strict=False):
+        group, _, rest = names.partition(":")
+        found = dict(zip(rest.split(), values.partition(":")[2].split(), strict=False))
+        prefix = "Udp" if group == "Udp" else ""
+        counters.update({prefix + name: int(found[name]) for name in KERNEL_COUNTERS.get(group, ()) if name in found})
+    return counters
+
+
+def increase(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """By how much each counter grew."""
+    return {name: value - before.get(name, 0) for name, value in after.items()}

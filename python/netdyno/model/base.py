@@ -1,0 +1,14 @@
+"""What every frozen word of the project is made of. Units are in the names."""
+
+from __future__ import annotations
+
+from typing import dataclass_transform
+
+import msgspec
+
+type_level = int | float | str
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of everything that is parsed from outside: immutable, unknown keys are errors."""

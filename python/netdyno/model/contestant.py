@@ -1,0 +1,86 @@
+"""A contestant: its manifest, how it starts, and what a stored run remembers of its code."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from netdyno.model.base import Frozen
+
+GENERATOR = "netdyno-load"
+"""The name of the load generator where a client contestant could stand."""
+
+
+class Manifest(Frozen):
+    """server.json or client.json of one contestant, as CMake reads it too. The folder's name is the identity and not
+    repeated here.
+
+    `clients` says whether a client beyond the thread count waits until another leaves (docs/adr/limited-by-threads.md),
+    `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
+    `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md), `unranked`
+    of one that is no contestant at all what it is instead (docs/adr/unranked.md). `copies` says where the program
+    itself copies the bytes of a message, as far as its source shows it.
+    """
+
+    kind: Literal["cmake", "command"]
+    model: str
+    summary: str
+    workloads: tuple[str, ...]
+    transports: tuple[str, ...] = ("tcp",)
+    needs: tuple[str, ...] = ()
+    threads: Literal["any", "one", "per-connection"] = "one"
+    clients: Literal["any", "limited-by-threads"] = "any"
+    descriptors_per_client: int = 1
+    asynchronous: bool = True
+    # What becomes of a new connection while a server has no descriptor for it.
+    out_of_descriptors: Literal["waits", "closes"] = "waits"
+    caveats: tuple[str, ...] = ()
+    unsafe: str = ""
+    unranked: str = ""
+    copies: str = ""
+    build: tuple[str, ...] = ()
+    run: tuple[str, ...] = ()
+
+    @property
+    def apart(self) -> bool:
+        """Whether it is in no pattern, ranking, figure or claim."""
+        return bool(self.unsafe or self.unranked)
+
+
+class Contestant(Frozen):
+    """One discovered folder: its manifest, and either the command that starts it or the reason why it cannot start."""
+
+    name: str
+    manifest: Manifest
+    command: tuple[str, ...]
+    available: bool
+    why_not: str = ""
+
+
+class CodeSize(Frozen):
+    """Source files: lines without blanks and comments, and McCabe's cyclomatic complexity (codesize.py)."""
+
+    files: int
+    lines: int
+    functions: int
+    complexity: int
+    complexity_max: int
+
+
+class About(Frozen):
+    """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
+    counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
+    stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
+    code, of clients, and in a run stored before it was recorded, `threads` is None."""
+
+    kind: Literal["server", "client", "shared"]
+    name: str
+    model: str = ""
+    summary: str = ""
+    caveats: tuple[str, ...] = ()
+    unsafe: str = ""
+    unranked: str = ""
+    copies: str = ""
+    threads: Literal["any", "one", "per-connection"] | None = None
+    code: CodeSize | None = None
+    why_no_code: str = ""
+    family: tuple[str, ...] = ()

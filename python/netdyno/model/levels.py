@@ -1,0 +1,49 @@
+"""One combination of factor levels: its key, and how people say it. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import CORES, LOAD, SERVER
+
+LEVEL_UNITS = {
+    "connections": "connections",
+    "rate": "msg/s offered",
+    "rate-per-connection": "msg/s offered on each connection",
+    "size": "B messages",
+    "depth": "in flight",
+    "link-delay": "each way",
+    "link-loss": "of the frames lost",
+}
+
+
+def level_key(values: Mapping[str, type_level]) -> str:
+    """One text per combination of levels, the same whatever the order of its factors."""
+    return ", ".join(f"{name}={values[name]}" for name in sorted(values))
+
+
+def level_label(scenario: Scenario, values: Mapping[str, type_level]) -> str:
+    """A level as people say it; a scenario without factors is named by its connections."""
+    shown: Mapping[str, type_level] = values or {"connections": scenario.connections}
+    return ", ".join(level_words(name, value) for name, value in shown.items())
+
+
+def level_words(factor: str, value: type_level) -> str:
+    """One level: its unit where it has one, and whose it is where both sides have such an option."""
+    if factor in LEVEL_UNITS:
+        return f"{value} {LEVEL_UNITS[factor]}"
+    if (factor, value) == ("threads", CORES):
+        return "a thread for each core"
+    side, _, name = factor.rpartition(".")
+    if side == "both":
+        return f"{name} {value} on both sides"
+    if side == "" and name in LOAD and name in SERVER:
+        side = "client"
+    return f"{side} {name} {value}".lstrip()
+
+
+def middle(scenario: Scenario) -> dict[str, type_level]:
+    """One combination of a scenario's levels: of each factor the one in the middle, of two the second."""
+    return {name: levels[len(levels) // 2] for name, levels in scenario.factors.items()}

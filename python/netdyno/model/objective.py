@@ -1,0 +1,139 @@
+"""A service-level objective, such as "p99<5ms" or "p99.9<20ms, lost<0.1%": what a user says a server must keep to.
+
+It is asked of each trial by itself, and of the response time, which counts from when a message should have been sent.
+Times are nanoseconds here. Pure functions."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.units import format_duration, parse_duration
+from netdyno.model.load_result import LoadResult
+
+MEAN, LOST = "mean", "lost"
+_FORM = "such as 'p99<5ms', 'p99.9<20ms', 'mean<1ms' or 'lost<0.1%', several joined by a comma"
+_TERM = re.compile(r"\s*([A-Za-z][\w.]*)\s*<\s*([\w.]+%?)\s*")
+_PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)%")
+_UNIT = re.compile(r"(?<=\d)([a-z]+)$")
+_STORED = {50.0: "p50", 90.0: "p90", 99.0: "p99", 99.9: "p999"}
+"""Percentiles that a result has at hand, by the name of their field; any other is read from its histogram."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One condition: the figure of that name is below the limit, in nanoseconds, or as a share where it is `lost`."""
+
+    name: str
+    limit: float
+
+    @property
+    def percent(self) -> float | None:
+        """Of a percentile; None of a mean and of loss."""
+        match = _PERCENTILE.fullmatch(self.name)
+        return float(match[1]) if match else None
+
+    def value(self, load: LoadResult) -> float:
+        """The figure of a trial. Where nothing was answered there is no response time: NaN, which meets nothing."""
+        if self.name == LOST:
+            return load.messages.lost / load.messages.expected if load.messages.expected else 0.0
+        response = load.latency.response_ns
+        if not response.count:
+            return float("nan")
+        percent = self.percent
+        if percent is None:
+            return response.mean
+        if percent in _STORED:
+            return float(getattr(response, _STORED[percent]))
+        from netdyno.statistics import hdr  # with numpy, which reading an experiment does not need
+
+        return hdr.percentile(hdr.decode(response.histogram), percent)
+
+    def speak(self, value: float) -> str:
+        return quantities.share(value) if self.name == LOST else quantities.duration(value)
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} < {self.limit_text}"
+
+    @property
+    def limit_text(self) -> str:
+        """As it was asked for, without rounding: "5 ms"."""
+        if self.name == LOST:
+            return f"{100 * self.limit:g}%"
+        return _UNIT.sub(r" \1", format_duration(1e-9 * self.limit)).replace("us", "µs")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """All of its terms have to hold. There is at least one, and none twice."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def text(self) -> str:
+        """As sentences say it: "p99 < 5 ms and lost < 0.1%"."""
+        return quantities.listed([term.text for term in self.terms])
+
+    @property
+    def latency(self) -> Term | None:
+        """The first term that is a time: what a figure draws as a line."""
+        return next((term for term in self.terms if term.name != LOST), None)
+
+    def broken(self, load: LoadResult) -> tuple[str, ...]:
+        """The terms that a trial does not keep, each with what it was instead."""
+        found = ((term, term.value(load)) for term in self.terms)
+        return tuple(
+            f"{term.name} {term.speak(value)}, not below {term.limit_text}"
+            for term, value in found
+            if not value < term.limit  # NaN, too, is not below
+        )
+
+    def least_messages(self) -> int:
+        """Fewer than this in a window, and one message more or less decides: a percentile needs one beyond it at least.
+        Ten where only a mean is asked for."""
+        shares = [1 - term.percent / 100 for term in self.terms if term.percent is not None]
+        return max(10, round(1 / min(shares)) if shares else 0)
+
+
+def parse(text: str, where: str) -> Objective:
+    """An objective as people write it; `where` is what errors name first. Raises UserError with one clear line."""
+    terms: list[Term] = []
+    for part in text.split(","):
+        term = _term(part, where)
+        if any(term.name == other.name for other in terms):
+            raise UserError(f"{where}: {term.name!r} has two limits; leave one of them out")
+        terms.append(term)
+    return Objective(tuple(terms))
+
+
+def _term(text: str, where: str) -> Term:
+    match = _TERM.fullmatch(text)
+    if match is None:
+        raise UserError(f"{where}: {text.strip()!r} is no objective; write one {_FORM}")
+    name, limit = match[1], match[2]
+    if name == LOST:
+        return Term(name, _share(limit, where))
+    percentile = _PERCENTILE.fullmatch(name)
+    if percentile is None and name != MEAN:
+        hint = did_you_mean(name, (MEAN, LOST, "p50", "p90", "p99", "p99.9"))
+        raise UserError(f"{where}: unknown figure {name!r}{hint}")
+    if percentile is not None and float(percentile[1]) == 0:
+        raise UserError(f"{where}: {name!r} is no percentile; it lies above 0 and below 100")
+    try:
+        seconds = parse_duration(limit)
+    except ValueError as error:
+        raise UserError(f"{where}: the limit of {name!r}: {error}") from error
+    if seconds <= 0:
+        raise UserError(f"{where}: the limit of {name!r} must be above 0")
+    return Term(name, 1e9 * seconds)
+
+
+def _share(limit: str, where: str) -> float:
+    match = _SHARE.fullmatch(limit)
+    if match is None or not 0 < float(match[1]) < 100:
+        raise UserError(f"{where}: the limit of 'lost' is a percentage above 0, such as 0.1%, and not {limit!r}")
+    return float(match[1]) / 100

@@ -1,0 +1,121 @@
+"""What the harness observes beside a trial: server, machine, relay, canary."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from netdyno.model.base import Frozen
+
+
+class ServerObservation(Frozen):
+    """The server process over the measured window: differences between two readings of /proc (proc(5)).
+
+    `threads_unread`: threads that served and had ended before their counters were read at the end of the window, so
+    that the switches and the wait are too small by an unknown part. `threads_sampled`: how many threads were read,
+    where there were too many to read all: switches and wait are then estimates from these; else 0."""
+
+    cpu_user_s: float
+    cpu_system_s: float
+    rss_peak_bytes: int
+    threads: int
+    voluntary_switches: int
+    involuntary_switches: int
+    run_queue_wait_s: float
+    window_s: float
+    harness_cpu_s: float
+    totals: dict[str, int]
+    threads_unread: int = 0
+    threads_sampled: int = 0
+    rss_ready_bytes: int = 0
+    """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
+
+
+class MachineObservation(Frozen):
+    """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
+    what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
+    `foreign_s`: everything else, the kernel's own work included (machine.py). `switches`: context switches, on all
+    cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a softirq,
+    whoever ran there (a run stored before it was recorded has none)."""
+
+    cores: int
+    window_s: float
+    steal_s: float
+    own_s: float
+    foreign_s: float
+    switches: int
+    softirq_s: dict[int, float] = msgspec.field(default_factory=dict)
+
+
+ForeignLoad = Literal["strike-out", "count"]
+"""What becomes of a trial that had not the machine for itself."""
+
+
+class Pinning(Frozen):
+    """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
+    generator runs before everything else on its cores (docs/adr/realtime-generator.md)."""
+
+    server: tuple[int, ...]
+    generator: tuple[int, ...]
+    note: str
+    realtime: bool = False
+
+
+class Relayed(Frozen):
+    """Frames and bytes of one direction of a relay, over its whole life (link/README.md)."""
+
+    frames_in: int
+    bytes_in: int
+    frames_out: int
+    bytes_out: int
+    lost: int
+    queue_full: int
+    overflowed: int
+    refused: int
+    under_way: int
+    unread: int
+
+
+class Lateness(Frozen):
+    """By how much frames left after they were due, in nanoseconds."""
+
+    mean: float
+    p50: int
+    p90: int
+    p99: int
+    p999: int
+    max: int
+
+
+class RelayTotals(Frozen):
+    """What the relay of the link wan says of itself at its end. The end `a` is the server's, `b` the load's."""
+
+    a_to_b: Relayed
+    b_to_a: Relayed
+    late_ns: Lateness
+    seconds: float
+    cpu_user_s: float
+    cpu_system_s: float
+    run_queue_wait_s: float
+
+
+class CanaryReading(Frozen):
+    """How fast the machine was at one moment, by a workload that is always the same (canary/README.md): round trips of
+    64 bytes between two processes that stand where server and generator stand, then millions of steps a second that
+    each of them counted, both at the same time. `seconds` is what it took; `taken` how often it was asked, for a
+    reading that is slower than the last one is taken again (canary.py)."""
+
+    round_trips_per_second: float
+    server_millions_per_second: float
+    generator_millions_per_second: float
+    seconds: float
+    taken: int = 1
+
+
+class CanaryReadings(Frozen):
+    """Beside one trial. `unread` says why one of them is missing."""
+
+    before: CanaryReading | None
+    after: CanaryReading | None
+    unread: str = ""

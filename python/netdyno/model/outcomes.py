@@ -1,0 +1,210 @@
+"""What a failed audit says, and of whom: three kinds, three consequences (docs/adr/audit-kinds.md). Pure functions.
+
+Of the SERVER: a result. Who has one is ranked apart. Of the INSTRUMENT: decided per cell, for all contestants alike,
+from all of its trials (`judged`). Of the MACHINE: the trial is made again. A note has no consequence but to be told."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from netdyno.model import transports
+from netdyno.model.contestant import GENERATOR
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
+
+Kind = Literal["server", "instrument", "machine", "note"]
+
+KINDS: Mapping[str, Kind] = {
+    "died": "server",
+    "verification": "server",
+    "bytes": "server",
+    "connections": "server",
+    "completed": "server",
+    "stalled": "server",
+    "server_alive": "server",
+    "server_totals": "server",
+    "generator": "instrument",
+    "achieved_rate": "instrument",
+    "little": "machine",
+    "plausible": "machine",
+    "window": "machine",
+    "harness_quiet": "machine",
+    "observation": "machine",
+    "steal": "machine",
+    "foreign_load": "machine",
+    "canary": "machine",
+    "link": "machine",
+    "stationary": "note",
+}
+"""By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
+(`little`, `plausible`) say nothing of a server: the measurement is made again."""
+
+SATURATED = 0.85
+"""Of a core: from so much on the busiest thread of the generator is what limits (loadgen/audits.cpp)."""
+
+
+def kind(audit: str) -> Kind:
+    """Of an audit by its name; one that is not known any more says nothing of a server."""
+    return KINDS.get(audit, "machine")
+
+
+def failed(trial: Trial, of: Kind) -> tuple[Audit, ...]:
+    """Its failed audits of one kind."""
+    return tuple(audit for audit in trial.audits if not audit.passed and kind(audit.name) == of)
+
+
+def verdict(audits: Sequence[Audit]) -> tuple[Status, str]:
+    """Valid, or struck out with every reason. A note is no reason."""
+    reasons = [f"{audit.name}: {audit.detail}" for audit in audits if not audit.passed and kind(audit.name) != "note"]
+    return ("struck_out", "; ".join(reasons)) if reasons else ("valid", "")
+
+
+# --- of one load -----------------------------------------------------------------------------------------------------
+
+RATE_TOLERANCE = 0.01
+FEW_MESSAGES = 3
+CHANCE_SIGMAS = 4
+"""As in loadgen/audits.cpp: what may be missing of the asked rate, and how far Poisson arrivals stray by chance."""
+
+
+def rate_kept(load: LoadResult) -> float | None:
+    """The share of the offered rate that was answered; 1 where the rate was kept as closely as the generator's audit
+    asks, for chance in the arrivals is no difference. None in a closed loop."""
+    if not load.plan.rate_hz:
+        return None
+    asked = load.plan.rate_hz * load.plan.duration_s * (1 - (transports.share_lost(load) or 0.0))
+    chance = CHANCE_SIGMAS * math.sqrt(asked) if load.plan.arrivals == "poisson" else 0.0
+    missing = asked - load.requests.completed
+    return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
+
+
+# --- of one trial ------------------------------------------------------------------------------------------------
+
+
+def disturbances(trial: Trial) -> tuple[Audit, ...]:
+    """What the machine did to it. In an overload the queue grows as long as the load lasts, and Little's law does not
+    hold for that alone."""
+    found = failed(trial, "machine")
+    overloaded = trial.load is not None and (rate_kept(trial.load) or 1.0) < 1.0
+    return tuple(audit for audit in found if not (audit.name == "little" and overloaded))
+
+
+def faults(trial: Trial) -> tuple[Audit, ...]:
+    """What the server did wrong. Where the machine was disturbed, only what no pause of a machine can cause: a server
+    that ended, and replies that were wrong."""
+    found = failed(trial, "server")
+    if not disturbances(trial):
+        return found
+    return tuple(
+        audit for audit in found if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
+    )
+
+
+WRONG = ("verification", "bytes")
+
+
+def _has_wrong_replies(trial: Trial) -> bool:
+    load = trial.load
+    if load is None:
+        return False
+    mixed_up = 0 if transports.may_lose(load) else load.messages.duplicated + load.messages.reordered
+    return load.messages.corrupt + mixed_up + load.errors.get("protocol", 0) > 0
+
+
+def is_disturbed(trial: Trial) -> bool:
+    """Whether the machine was not the trial's own, and nothing else is certain of it: then it is made again. No figure
+    of the load is looked at."""
+    return trial.status not in ("skipped", "failed") and bool(disturbances(trial)) and not faults(trial)
+
+
+def has_saturated(trial: Trial) -> bool:
+    """Whether its generator was at its limit, or behind its schedule."""
+    load = trial.load
+    if load is None or not failed(trial, "instrument"):
+        return False
+    return busiest(load) >= SATURATED or any(audit.name == "achieved_rate" for audit in failed(trial, "instrument"))
+
+
+def busiest(load: LoadResult) -> float:
+    """The share of a core that the generator's busiest thread used, without its lookout for messages."""
+    used = (thread.cpu_user_s + thread.cpu_system_s - thread.spun_s for thread in load.generator.threads)
+    return max(used, default=0.0) / load.plan.duration_s
+
+
+# --- of a run ----------------------------------------------------------------------------------------------------
+
+
+class Saturated(NamedTuple):
+    """A cell in which a contestant kept the generator at its limit: its figures are bounds, for all contestants. Its
+    share of a core is the median over that contestant's trials."""
+
+    scenario: str
+    level: str
+    """The level's key."""
+    contestant: str
+    share: float
+
+
+def judged(run: Run) -> Run:
+    """The run with the consequences drawn, in the status of each trial: `faulty` where the server failed, `made_again`
+    where the machine was disturbed and a later try of the same place took its stead, `censored` in a cell that
+    saturates the generator for someone. What only the generator's own audit doubts counts in every other cell, for to
+    leave out single trials for it would be to leave out fast ones."""
+    compared = _of_generator(run)
+    tried_again = {
+        (trial.block, trial.position, attempt) for trial in run.all_trials for attempt in range(1, trial.attempt)
+    }
+    censored = {(cell.scenario, cell.level) for cell in saturated(run)}
+
+    def of(trial: Trial) -> Status:
+        if trial.status == "skipped":
+            return "skipped"
+        if trial.scenario in compared and faults(trial):
+            return "faulty"
+        if trial.status == "failed":
+            return "failed"
+        if disturbances(trial):
+            return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
+        if failed(trial, "server") or _is_struck_out_for_nothing_known(trial):
+            return "struck_out"
+        return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
+
+    def all_of(trials: Iterable[Trial]) -> tuple[Trial, ...]:
+        return tuple(msgspec.structs.replace(trial, status=of(trial)) for trial in trials)
+
+    return msgspec.structs.replace(run, trials=all_of(run.trials), twins=all_of(run.twins))
+
+
+def saturated(run: Run) -> tuple[Saturated, ...]:
+    """The cells in which more than half of some contestant's trials kept the generator at its limit, in the order of
+    their names. Trials that the machine or the server spoilt have no say."""
+    cells: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in run.all_trials:
+        if trial.load is not None and not disturbances(trial) and not failed(trial, "server"):
+            cells.setdefault((trial.scenario, level_key(trial.levels), trial.contestant), []).append(trial)
+    return tuple(
+        Saturated(*key, statistics.median(busiest(trial.load) for trial in trials if trial.load))
+        for key, trials in sorted(cells.items())
+        if 2 * sum(map(has_saturated, trials)) > len(trials)
+    )
+
+
+def _is_struck_out_for_nothing_known(trial: Trial) -> bool:
+    return trial.status == "struck_out" and all(audit.passed for audit in trial.audits)
+
+
+def _of_generator(run: Run) -> frozenset[str]:
+    """The scenarios in which a fault can only be the server's: beside a client contestant it may be the client's."""
+    return frozenset(scenario.name for scenario in run.experiment.scenarios if _only_generator(scenario))
+
+
+def _only_generator(scenario: Scenario) -> bool:
+    return scenario.client == GENERATOR and set(scenario.factors.get("client", (GENERATOR,))) == {GENERATOR}

@@ -1,0 +1,32 @@
+"""One execution of an experiment."""
+
+from __future__ import annotations
+
+from netdyno.model.base import Frozen
+from netdyno.model.contestant import About
+from netdyno.model.experiment import Experiment
+from netdyno.model.trial import Traced, Trial
+
+
+class Run(Frozen):
+    """One execution of an experiment: what was asked, where, and everything that came of it. The twins of the A/A
+    control stand apart from the trials, so that nothing that reads these can take a twin for one of them."""
+
+    run_id: str
+    experiment: Experiment
+    started_at: str
+    finished_at: str | None
+    environment: dict[str, str | int | float | bool | list[str]]
+    trials: tuple[Trial, ...]
+    about: tuple[About, ...] = ()
+    """Who took part, in the order of codesize.describe; empty in a run stored before it was recorded."""
+    twins: tuple[Trial, ...] = ()
+    traced: tuple[Traced, ...] = ()
+    """Empty where nothing was to be traced, and in a run stored before it could be."""
+
+    @property
+    def all_trials(self) -> tuple[Trial, ...]:
+        """What was run, the twins included, in its order."""
+        return tuple(
+            sorted((*self.trials, *self.twins), key=lambda trial: (trial.block, trial.position, trial.attempt))
+        )

@@ -1,0 +1,41 @@
+"""The server options that the harness sets beside those of a cell: they are stored with the trial (`Trial.added`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from netdyno.model import transports
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant
+from netdyno.model.options import CORES, MOST_THREADS, Settings, check_connections
+
+
+def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> dict[str, type_level]:
+    """What the contestant can have of the options that are wanted where possible; what it cannot do without, a thread
+    for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md); and the number
+    that `threads = "cores"` is here. What the cell itself says about an option goes before. Pure."""
+    added = {
+        name: value
+        for name, value in wanted.where_possible.items()
+        if name not in wanted.server and _has(contestant, name)
+    }
+    if contestant.manifest.clients == "limited-by-threads" and wanted.server.get("threads", CORES) == CORES:
+        added["threads"] = max(wanted.connections, check_connections(wanted.workload))
+    elif CORES in (wanted.server.get("threads"), added.get("threads")) and _has(contestant, "threads"):
+        added["threads"] = min(cores, MOST_THREADS)
+    return added
+
+
+def all_options(of_cell: Mapping[str, type_level], added: Mapping[str, type_level]) -> dict[str, type_level]:
+    """What a server is given. A model that cannot have any number of threads is told nothing of `cores`: it has its one
+    thread, or one for each connection. Pure."""
+    options = {**of_cell, **added}
+    if options.get("threads") == CORES:
+        del options["threads"]
+    return options
+
+
+def _has(contestant: Contestant, option: str) -> bool:
+    if option == "threads":
+        return contestant.manifest.threads == "any"
+    return transports.has_option(transports.of(contestant), option)

@@ -1,0 +1,131 @@
+"""What lies between a load and a server, as far as a plan must know it: where a server of a trial listens, and which
+options and loads mean something there (protocol/WIRE.md, "Transports that carry messages")."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from netdyno.base import quantities
+from netdyno.model.contestant import Contestant
+from netdyno.model.load_result import LoadResult
+from netdyno.model.options import Settings, whose
+
+LOOPBACK_ADDRESS = "127.0.0.1"
+STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
+MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
+ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
+SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
+"""Options that exist over some transports only."""
+STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered"}
+"""The load's options of a stream, with their defaults."""
+AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
+"""What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a
+length, and the fields of a request beside its stamp."""
+MOST_DATAGRAM_BYTES = 65_507
+"""UDP over IPv4 (RFC 768, RFC 791): 65535 bytes less both headers."""
+
+
+class Transport(NamedTuple):
+    """`listen` is where the server of a trial listens, at an address that the link decides (see `at`). With `messages`
+    there are no connections and no stream: what is lost is a figure that stands beside every latency, and no fault that
+    strikes a trial out."""
+
+    name: str
+    listen: str
+    messages: bool
+    most_bytes: int | None = None
+    """The longest message, all of it; None where only the server's --max-frame limits it."""
+    audiences: tuple[str, ...] = ("others", "all")
+    datagrams: bool = False
+    private: bool = False
+    """A trial needs a network namespace of its own, so that nothing of it leaves the machine."""
+
+    def at(self, address: str) -> str:
+        """Where the server listens whose link has this address: on a free port, or in a group that needs no address."""
+        return self.listen.format(address=address)
+
+
+TRANSPORTS: Mapping[str, Transport] = {
+    one.name: one
+    for one in (
+        Transport("tcp", "tcp://{address}:0", messages=False),
+        Transport("udp", "udp://{address}:0", messages=True, datagrams=True, most_bytes=MOST_DATAGRAM_BYTES),
+        # A group of the local scope (RFC 2365); a trial runs in a namespace of its own, whose one interface is lo.
+        Transport(
+            "multicast",
+            "multicast://239.255.0.1:0?interface=lo",
+            messages=True,
+            most_bytes=MOST_DATAGRAM_BYTES,
+            audiences=("all",),
+            datagrams=True,
+            private=True,
+        ),
+        Transport("zmq+tcp", "zmq+tcp://{address}:0", messages=True),
+    )
+}
+
+
+def of(contestant: Contestant) -> Transport:
+    """The one that a contestant is measured over: the first that its manifest names."""
+    return TRANSPORTS[contestant.manifest.transports[0]]
+
+
+def of_url(url: str) -> Transport | None:
+    """The transport of a URL; None for one that is not known here."""
+    return TRANSPORTS.get(url.partition("://")[0])
+
+
+def may_lose(load: LoadResult) -> bool:
+    """Whether a load went over a transport that may lose messages."""
+    transport = of_url(load.plan.url)
+    return transport is not None and transport.messages
+
+
+def share_lost(load: LoadResult) -> float | None:
+    """The share of the messages of one trial that were lost; None over a stream."""
+    if not may_lose(load):
+        return None
+    return load.messages.lost / load.messages.expected if load.messages.expected else 0.0
+
+
+def why_not(transport: Transport, name: str, wanted: Settings, levels: Collection[str]) -> str:
+    """Why a cell cannot be had over a transport; empty when it can. `levels` are the factors of the cell: one that
+    varies what means nothing there would measure the same thing under several names. Pure."""
+    idle = _meaningless(transport, wanted, levels)
+    if idle:
+        return f"{name} speaks {transport.name}, where {quantities.listed(idle)} {_mean(idle)} nothing"
+    audience = str(wanted.server.get("audience", "others"))
+    if wanted.workload == "chat" and audience not in transport.audiences:
+        return (
+            f"{name} speaks {transport.name}, where the audience of a chat is {quantities.listed(transport.audiences)}"
+        )
+    whole = wanted.size + AROUND_THE_SIZE.get(wanted.workload, 0)
+    if transport.most_bytes is not None and whole > transport.most_bytes:
+        return f"{name} speaks {transport.name}; {wanted.size} bytes do not fit into a datagram"
+    return ""
+
+
+def _mean(names: Collection[str]) -> str:
+    return "means" if len(names) == 1 else "mean"
+
+
+def _meaningless(transport: Transport, wanted: Settings, levels: Collection[str]) -> list[str]:
+    """The options of a cell that the transport does not have, in alphabetical order."""
+    of_server = {option for option in wanted.server if not has_option(transport, option)}
+    if not transport.messages:
+        return sorted(of_server)
+    varied = {whose(factor)[0] for factor in levels} & STREAM_LOAD_OPTIONS.keys()
+    changed = {
+        option
+        for option, default in STREAM_LOAD_OPTIONS.items()
+        if getattr(wanted, option.replace("-", "_")) != default
+    }
+    return sorted({str(one) for one in varied} | changed | of_server)
+
+
+def has_option(transport: Transport, option: str) -> bool:
+    """Whether a server on this transport has the option at all."""
+    if option in ZMQ_SERVER_OPTIONS:
+        return transport.name == "zmq+tcp"
+    return option not in (STREAM_SERVER_OPTIONS if transport.messages else MESSAGE_SERVER_OPTIONS)

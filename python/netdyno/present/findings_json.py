@@ -1,0 +1,200 @@
+"""The findings of a run for programs (protocol/findings.md). Pure; numbers and names, no sentence but those that the
+reader of the table gets too."""
+
+from __future__ import annotations
+
+import math
+
+from netdyno.analysis import axes
+from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
+from netdyno.model.levels import level_label
+from netdyno.model.metrics import METRICS, TIMES
+from netdyno.statistics.stats import Comparison, Interval
+
+VERSION = 1
+UNITS = {"throughput": "messages/s", "capacity": "messages/s", "kept": "share", "cpu": "ns/message", "memory": "bytes"}
+
+
+def document(analysis: Analysis) -> dict[str, object]:
+    """The whole of it. What was not measured is null, and never a number."""
+    control = analysis.control
+    return {
+        "version": VERSION,
+        "run_id": analysis.run_id,
+        "experiment": analysis.experiment,
+        "question": analysis.question,
+        "started_at": analysis.started_at,
+        "finished_at": analysis.finished_at,
+        "blocks": analysis.blocks_measured,
+        "trials": {
+            "valid": analysis.counts.valid,
+            "struck_out": analysis.counts.struck_out,
+            "faulty": analysis.counts.faulty,
+            "failed": analysis.counts.failed,
+            "skipped": analysis.counts.skipped,
+        },
+        "made_again": _made_again(analysis.made_again),
+        "questions": [_question(one) for one in analysis.scenarios],
+        "claims": [
+            {"id": one.claim.id, "text": one.claim.text, "verdict": one.verdict, "reason": one.reason}
+            for one in analysis.claims
+        ],
+        "aa": {
+            "comparisons": control.different.of,
+            "different": control.different.count,
+            "different_uncorrected": control.single.count,
+        },
+        "set_aside": [
+            {
+                "block": note.block,
+                "question": note.scenario,
+                "contestant": note.contestant,
+                "level": note.level,
+                "status": note.status,
+                "cause": note.kind,
+                "reason": note.reason,
+            }
+            for note in analysis.set_aside
+        ],
+    }
+
+
+def _made_again(found: MadeAgain) -> dict[str, object]:
+    return {
+        "tries": found.tries,
+        "cells": found.cells,
+        "given_up": found.given_up,
+        "causes": dict(found.causes),
+        "by_contestant": {name: {"tries": n, "cells": cells} for name, (n, cells) in found.by_contestant.items()},
+        "p_even": found.p,
+    }
+
+
+def _question(one: ScenarioFindings) -> dict[str, object]:
+    scenario = one.scenario
+    heaviest = one.heaviest if one.levels and one.cells else None
+    return {
+        "name": scenario.name,
+        "workload": scenario.workload,
+        "arrivals": scenario.arrivals,
+        "metric": scenario.metric,
+        "verdict": one.verdict,
+        "headline": one.headline,
+        "sentence": one.sentence,
+        "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in one.levels],
+        "figures_at": heaviest.key if heaviest else None,
+        "contestants": [
+            {
+                "name": standing.contestant,
+                "rank": standing.rank,
+                "shared": standing.shared,
+                "lossy": standing.lossy,
+                "lost": standing.loss,
+                "bytes_per_connection": _connection_bytes(one, standing.contestant),
+            }
+            for standing in one.standings
+        ],
+        "axes": [_axis(axis) for axis in one.axes] or [_own_axis(one)],
+        "faulty": [
+            {
+                "name": faulty.contestant,
+                "faults": [
+                    {"kind": fault.kind, "trials": fault.trials, "of": fault.of, "detail": fault.detail}
+                    for fault in faulty.faults
+                ],
+            }
+            for faulty in one.faulty
+        ],
+        "censored": [
+            {"level": cell.level, "contestant": cell.contestant, "generator_share": cell.share} for cell in one.censored
+        ],
+        "error_bars": [
+            {
+                "level": bar.level,
+                "percentile": bar.percentile,
+                "send_ns": bar.send_ns,
+                "receive_ns": bar.receive_ns,
+                "share": bar.share,
+            }
+            for bar in one.error_bars
+        ],
+        "unsteady": [{"name": name, "trials": moved, "of": of} for name, moved, of in one.unsteady],
+        "caveats": list(one.caveats),
+    }
+
+
+def _connection_bytes(one: ScenarioFindings, contestant: str) -> float | None:
+    cell = one.cell(contestant, one.heaviest.key) if one.levels and one.cells else None
+    each = cell.cost.connection_bytes if cell and cell.cost else None
+    return each.value if each else None
+
+
+def _axis(axis: Axis) -> dict[str, object]:
+    return {
+        "metric": axis.metric,
+        "unit": unit(axis.metric),
+        "better": axis.better,
+        "bound": axis.bound or None,
+        "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
+        "scores": [_score(score) for score in axis.scores],
+        "comparisons": [_comparison(one) for one in axis.comparisons],
+    }
+
+
+def _own_axis(one: ScenarioFindings) -> dict[str, object]:
+    """Of a capacity, which is found from trials at several rates and stands alone."""
+    return {
+        "metric": one.scenario.metric,
+        "unit": unit(one.scenario.metric),
+        "better": one.better,
+        "bound": None,
+        "figure": "geometric mean over blocks",
+        "scores": [
+            {
+                "contestant": standing.contestant,
+                "value": standing.value if math.isfinite(standing.value) else None,
+                "interval": None,
+                "trials": None,
+                "rank": standing.rank,
+                "shared": standing.shared,
+            }
+            for standing in one.standings
+        ],
+        "comparisons": [_comparison(each) for each in one.comparisons],
+    }
+
+
+def unit(metric: str) -> str:
+    """Of a metric of claims/metrics.py, or a capacity."""
+    if metric in UNITS:
+        return UNITS[metric]
+    return "ns" if metric in TIMES or metric in axes.LATENCIES else "share" if METRICS[metric].scale == "share" else "1"
+
+
+def _score(score: Score) -> dict[str, object]:
+    value: Estimate | None = score.value
+    return {
+        "contestant": score.contestant,
+        "value": value.value if value else None,
+        "interval": _interval(value.interval if value else None),
+        "trials": score.trials,
+        "rank": score.rank,
+        "shared": score.shared,
+    }
+
+
+def _comparison(one: Comparison) -> dict[str, object]:
+    return {
+        "a": one.a,
+        "b": one.b,
+        "ratio": one.ratio,
+        "interval": _interval(one.interval),
+        "blocks": one.blocks,
+        "different": one.different,
+        "decidable": one.decidable,
+    }
+
+
+def _interval(found: Interval | None) -> list[float | None] | None:
+    """Ends that are not finite are null: open on that side."""
+    return None if found is None else [end if math.isfinite(end) else None for end in (found.low, found.high)]

@@ -1,0 +1,1 @@
+"""Findings in sentences, the same for terminal and report."""

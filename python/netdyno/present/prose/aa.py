@@ -1,0 +1,53 @@
+"""The A/A control in words. Pure functions."""
+
+from __future__ import annotations
+
+from netdyno.analysis.aa.found import Control
+from netdyno.base import quantities
+from netdyno.statistics.false_difference_rate import Rate
+
+
+def sentence(one: Control) -> str:
+    """What came of it, in one sentence; nothing is told that was not measured."""
+    if one.why_none:
+        return f"No A/A control: {one.why_none}."
+    told = len(one.comparisons)
+    head = f"The same under two names: of {quantities.plural(told, 'A/A comparison')}"
+    if not one.single.of:
+        return f"{head} none had enough blocks to be judged."
+    ranked = f"{one.different.count} came out different as a ranking would say it ({_of(one.different)})"
+    single = f"{one.single.count} by a test at {one.level:.0%} without correction ({_of(one.single)})"
+    return f"{head}, {ranked} and {single}.{_largest(one)}{_alarm(one)}"
+
+
+def short(one: Control) -> str:
+    """The same in a few words, for where a reader begins."""
+    if not one.single.of:
+        return "No A/A control" if one.why_none else "No A/A comparison could be judged"
+    return f"A/A control: {one.different.count} of {one.different.of} told apart"
+
+
+def _of(rate: Rate) -> str:
+    """The rate with its exact interval, and of how many."""
+    found = rate.interval()
+    return (
+        f"{quantities.share(rate.share)} of {rate.of}, 95% interval {quantities.share(found.low)} to "
+        f"{quantities.share(found.high)}"
+    )
+
+
+def _largest(one: Control) -> str:
+    furthest = one.largest
+    if furthest is None:
+        return ""
+    change = quantities.percent_change(furthest.comparison.ratio)
+    return f" Furthest from itself: {furthest.contestant} in {furthest.where}, {change}."
+
+
+def _alarm(one: Control) -> str:
+    if not one.fails:
+        return ""
+    return (
+        f" THAT IS TOO OFTEN: by chance, so many come in {quantities.share(one.by_chance)} of such runs. "
+        "Do not believe the comparisons of this run."
+    )

@@ -1,0 +1,55 @@
+"""A verdict as the terminal and the report say it. Pure functions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from netdyno.base import quantities
+from netdyno.model.claim import Claim
+from netdyno.model.verdicts import ClaimVerdict, Judged, Outcome
+
+VERDICT_WORDS: Mapping[ClaimVerdict, str] = {
+    "confirmed": "confirmed",
+    "refuted": "refuted",
+    "undecided": "undecided",
+    "not_testable": "not testable here",
+}
+OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
+    "holds": ("holds", "hold"),
+    "fails": ("fails", "fail"),
+    "open": ("is open", "are open"),
+}
+"""Of one comparison, and of several."""
+
+
+def summary(claims: Sequence[Judged]) -> str:
+    """How many of each verdict."""
+    counts = Counter(one.verdict for one in claims)
+    each = [f"{counts[verdict]} {said}" for verdict, said in VERDICT_WORDS.items() if counts[verdict]]
+    return f"{quantities.plural(len(claims), 'claim')}: {', '.join(each)}"
+
+
+def here(one: Judged) -> str:
+    """The comparison that the verdict hangs on, and how many went which way; or what is missing."""
+    if one.verdict == "not_testable":
+        return one.reason
+    told = one.told
+    if told is None:
+        return ""
+    figures = f" ({' against '.join(told.figures)})" if len(told.figures) > 1 else ""
+    text = f"{one.reason or f'{told.what}: {told.shown}'}{figures}; claimed {told.claimed}"
+    if len(one.checks) == 1:
+        return text
+    counts = Counter(check.outcome for check in one.checks)
+    each = [
+        f"{counts[outcome]} {said[counts[outcome] > 1]}" for outcome, said in OUTCOME_WORDS.items() if counts[outcome]
+    ]
+    return f"{text}. Of {len(one.checks)} comparisons {', '.join(each)}"
+
+
+def published(claim: Claim, most: int | None = None) -> str:
+    """The source's figures, the first of them where there are more than `most`."""
+    told = [f"{label}: {value:,.10g}" for label, value in claim.published.items()][:most]
+    more = len(claim.published) - len(told)
+    return "; ".join([*told, f"and {more} more"] if more else told)

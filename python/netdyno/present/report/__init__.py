@@ -1,0 +1,109 @@
+"""The report of a run: one HTML file that needs nothing else, offline, light and dark, on a phone, by keyboard."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from netdyno.analysis import answers
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, TrialNote
+from netdyno.base import quantities
+from netdyno.model.run import Run
+from netdyno.present.prose import loss, verdicts
+from netdyno.present.report import capacity, charts, control, machine, panels, styles, theme, timeline, views
+
+HERE = Path(__file__).resolve().parent
+MOST_NOTES = 20
+"""Trials told one by one per cause; a run in which everything fails must still give a page of two megabytes at most."""
+LOG_TAIL = 1500
+"""Characters of a trial's log in the page, its end; the whole log is stored with the run."""
+
+
+def write(run: Run, path: Path) -> None:
+    """Analyse a run and write its report, as `write_page` does."""
+    write_page(analyse(run), path)
+
+
+def write_page(analysis: Analysis, path: Path) -> None:
+    """Write the page to `path`: a reader sees the old file or the whole new one. Raises OSError."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(html(analysis), encoding="utf-8")
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def html(analysis: Analysis) -> str:
+    """The page. The same findings give the same text."""
+    looks = theme.looks(analysis.contestants)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["groupby_reason"] = _by_reason
+    environment.filters["share"] = quantities.share
+    page = environment.get_template("page.html.j2").render(
+        analysis=analysis,
+        links=quantities.listed(analysis.links),
+        windows=quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
+        scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
+        capacities=[capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
+        claims=views.claims(analysis.claims),
+        verdicts=verdicts.summary(analysis.claims),
+        looks=looks,
+        code=views.code(analysis.about),
+        shapes=theme.SHAPES,
+        ring_path=theme.RING,
+        heat_steps=theme.HEAT_STEPS,
+        published_path=theme.PUBLISHED,
+        charts=[charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
+        control=control.view(analysis.control),
+        machine=machine.view(analysis.canary),
+        again=machine.again(analysis.made_again),
+        audits=views.audits(analysis.audits),
+        what_holds=answers.WHAT_HOLDS,
+        status_words=answers.STATUS_WORDS,
+        mark_sign=loss.MARK,
+        light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
+        dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
+        style=_file("vendor/uPlot.min.css") + _file("page.css"),
+        script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("page.js"),
+        data=_data(analysis, looks),
+        uplot_licence=_file("vendor/uPlot.LICENSE"),
+        most_sweeps=panels.MOST_SWEEPS,
+        most_notes=MOST_NOTES,
+        log_tail=LOG_TAIL,
+    )
+    return styles.shared(page)
+
+
+def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
+    """Trials of a contestant set aside for the same cause stand together, in the order of their first."""
+    groups: dict[tuple[str, str, str], list[TrialNote]] = {}
+    for note in notes:
+        groups.setdefault((note.status, note.contestant, note.kind), []).append(note)
+    return list(groups.items())
+
+
+def _file(name: str) -> Markup:
+    """A file of this package, as it is: our own text and vendored code, nothing from a run."""
+    return Markup((HERE / name).read_text(encoding="utf-8"))
+
+
+def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
+    """What the script draws, as JSON that cannot end its own script element."""
+    contestants = [
+        {"name": name, "colour": f"--c{look.colour}", "path": theme.SHAPES[look.shape].path}
+        for name, look in looks.items()
+    ]
+    series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
+    told = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
+    text = json.dumps(told, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c"))

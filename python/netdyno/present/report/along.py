@@ -1,0 +1,98 @@
+"""What goes along with a ranking: a table for each pair, a line for each counter that tells the two apart, with a bar
+from "the same" on one logarithmic scale. No HTML here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from netdyno.analysis import associations
+from netdyno.analysis.counters import COUNTERS
+from netdyno.analysis.findings import Difference, ScenarioFindings, Why
+from netdyno.base import quantities
+from netdyno.present.report.scale import RatioScale, Tick
+
+
+@dataclass(frozen=True)
+class Bar:
+    """From `start` to `end`, and its interval where it has one, in percent of the width."""
+
+    start: float
+    width: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """A counter. `bar` is None where the two have no ratio, as one of them is 0."""
+
+    counter: str
+    worse: str
+    better: str
+    change: str
+    interval: str
+    bar: Bar | None
+
+
+@dataclass(frozen=True)
+class PairView:
+    worse: str
+    better: str
+    text: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class AlongView:
+    """`same_at` is where the bars begin."""
+
+    pairs: tuple[PairView, ...]
+    ticks: tuple[Tick, ...]
+    same_at: float
+
+
+def view(findings: ScenarioFindings) -> AlongView | None:
+    """None where no two are proven different."""
+    if not findings.whys:
+        return None
+    scale = RatioScale(list(_ends(findings.whys)))
+    return AlongView(
+        pairs=tuple(_pair(why, scale) for why in findings.whys), ticks=scale.ticks(), same_at=scale.at(1.0)
+    )
+
+
+def _ends(whys: Sequence[Why]) -> Iterator[float]:
+    """All that a bar reaches to."""
+    for why in whys:
+        for difference in why.differences:
+            if difference.relative:
+                interval = difference.comparison.interval
+                yield difference.comparison.ratio
+                yield from (interval.low, interval.high) if interval else ()
+
+
+def _pair(why: Why, scale: RatioScale) -> PairView:
+    lines = tuple(_line(difference, scale) for difference in why.differences)
+    return PairView(why.worse, why.better, why.text, lines)
+
+
+def _line(difference: Difference, scale: RatioScale) -> Line:
+    counter, comparison = COUNTERS[difference.counter], difference.comparison
+    return Line(
+        counter=counter.title,
+        worse=counter.speak(difference.worse),
+        better=counter.speak(difference.better),
+        change=associations.effect(difference.counter, comparison.ratio, relative=difference.relative),
+        interval=associations.effect_interval(difference.counter, comparison, relative=difference.relative)
+        or quantities.DASH,
+        bar=_bar(difference, scale) if difference.relative and math.isfinite(comparison.ratio) else None,
+    )
+
+
+def _bar(difference: Difference, scale: RatioScale) -> Bar:
+    interval = difference.comparison.interval
+    start, end = sorted((scale.at(1.0), scale.at(difference.comparison.ratio)))
+    low, high = (scale.at(interval.low), scale.at(interval.high)) if interval else (None, None)
+    return Bar(start, round(end - start, 2), low, high)

@@ -1,0 +1,96 @@
+"""Grouped bars: a group for each place of the axis, a bar for each of what is told apart there."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from netdyno.analysis.figures.fill import name_of
+from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.model.metrics import METRICS
+from netdyno.present.report import theme
+from netdyno.present.report.drawing import Panel, dots, finish, panel, ring
+from netdyno.present.report.marks import axis_across, drawable, hollow, look_of, loss_text, shade, spoken
+from netdyno.present.report.panels import Looks
+from netdyno.present.report.theme import Look
+
+BAR_INCHES, GROUP_INCHES, AXIS_INCHES = 0.21, 0.14, 0.62
+LABEL_OF_BAR = 0.22
+"""The share of the axis that the label of a bar takes."""
+
+
+def bars(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
+    """Horizontal bars, those of one place of the axis together: names and figures have room beside them."""
+    groups = [[spot for spot in of.spots if spot.at[chart.figure.along] == value] for value in chart.along]
+    groups = [group for group in groups if group]
+    count = sum(map(len, groups))
+    with panel(AXIS_INCHES + BAR_INCHES * count + GROUP_INCHES * len(groups)) as axes:
+        row, ticks = 0.0, []
+        for group in groups:
+            for number, spot in enumerate(group):
+                _bar(axes, row + number, chart, of, spot, looks)
+            ticks.append(row + (len(group) - 1) / 2)
+            row += len(group) + GROUP_INCHES / BAR_INCHES
+        axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
+        names = [name_of(chart.figure.along, group[0].at[chart.figure.along]) for group in groups]
+        axes.set_yticks(ticks, names)
+        axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
+        axes.spines["left"].set_visible(chart.figure.log is False)
+        axis_across(axes, chart, room=0.2)
+        return finish(axes, of.title, spoken(chart, of), name)
+
+
+def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks: Looks) -> None:
+    look, number = look_of(chart, spot, looks)
+    published = next((one.value for one in of.published if one.at == spot.at), None)
+    one = spot.value
+    if one is None or not drawable(one, log=chart.figure.log):
+        text = spot.missing.partition(" (")[0] or METRICS[chart.figure.metric].speak(0.0)
+        axes.annotate(
+            text, (0, row), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=theme.MUTED, size=8
+        )
+    else:
+        _bar_itself(axes, row, one, look, shade(number, len(chart.across)), log=chart.figure.log)
+        label = METRICS[chart.figure.metric].speak(one.value) + loss_text(chart.figure, spot)
+        axes.annotate(
+            label,
+            (_free_from(axes, one, published), row),
+            (11 if spot.above else 6, 0),
+            textcoords="offset points",
+            va="center",
+            size=8,
+        )
+        if spot.above:
+            ring(axes, one.value, row)
+    if published is not None:
+        hollow(axes, [published], [row])
+
+
+def _free_from(axes: Axes, one: Estimate, published: float | None) -> float:
+    """Where a bar's label begins: right of all that is drawn of it, and of the published mark where that is near."""
+    end = max([one.value, *one.points, *([one.interval.high] if one.interval else [])])
+    if published is None or published <= end:
+        return end
+    x = axes.get_xaxis_transform().transform
+    width = x((axes.get_xlim()[1], 0))[0] - x((axes.get_xlim()[0], 0))[0]
+    near = x((published, 0))[0] - x((end, 0))[0] < LABEL_OF_BAR * width
+    return published if near else end
+
+
+def _bar_itself(axes: Axes, row: float, one: Estimate, look: Look, opacity: float, *, log: bool) -> None:
+    colour = look.stand_in
+    if log:  # a bar without a 0 has no length: the value itself is marked
+        axes.plot([axes.get_xlim()[0], one.value], [row, row], color=theme.RULE, linewidth=0.8, zorder=1)
+        axes.plot([one.value], [row], marker=theme.SHAPES[look.shape].matplotlib, color=colour, zorder=3)
+    else:
+        axes.barh(row, one.value, height=0.8, color=colour, alpha=opacity, zorder=2)
+        axes.barh(row, one.value, height=0.8, fill=False, edgecolor=colour, linewidth=0.9, zorder=2.5)
+    _whisker(axes, row, one)
+
+
+def _whisker(axes: Axes, row: float, one: Estimate) -> None:
+    """The interval along x, and what each block measured."""
+    dots(axes, one.points, [row] * len(one.points), theme.INK, 0.35, 2.0)
+    if one.interval is not None:
+        ends = [one.interval.low, one.interval.high]
+        axes.plot(ends, [row, row], "-", color=theme.PAPER, linewidth=3.2, alpha=0.75, zorder=3.4)
+        axes.plot(ends, [row, row], "|-", color=theme.INK, linewidth=1.1, markersize=5, zorder=3.5)

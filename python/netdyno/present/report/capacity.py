@@ -1,0 +1,200 @@
+"""Latency over the offered rate, with the objective, each contestant's capacity and the knee of its curve; and the same
+as a table. No HTML here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from netdyno.analysis.findings import CapacityCurve, CapacityFindings, RatePoint, ScenarioFindings
+from netdyno.base import quantities
+from netdyno.present.prose.capacity import rate
+from netdyno.present.report import theme
+from netdyno.present.report.curves import DASHES
+from netdyno.present.report.drawing import Panel, duration_axis, finish, level_axis, panel
+from netdyno.present.report.panels import FACTOR_AXES, Looks
+from netdyno.present.report.tables import Table
+from netdyno.present.report.theme import Look
+
+PANEL_HEIGHT = 3.6
+FAINT = 0.35
+"""Opacity of a marker where the objective failed in most trials."""
+PERCENTILES = ("p50", "p99", "p99.9")
+"""Lines of a contestant that has a panel of its own."""
+ROOM = 1.25
+"""How far the axis of times goes beyond what is drawn, as a ratio."""
+Point = tuple[float, float, bool]
+"""A rate, a time in nanoseconds, and whether the objective held."""
+
+
+@dataclass(frozen=True)
+class CapacityView:
+    note: str
+    panels: tuple[Panel, ...]
+    table: Table
+
+
+def view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | None:
+    """None for a scenario of another metric."""
+    found = findings.capacity
+    if found is None:
+        return None
+    groups: dict[str, list[CapacityCurve]] = {}
+    for curve in found.curves:
+        groups.setdefault(curve.level, []).append(curve)
+    panels = [
+        _panel(found, level, curves, looks, f"{name}-capacity{number}")
+        for number, (level, curves) in enumerate(groups.items())
+        if any(_points(curve) for curve in curves)
+    ]
+    return CapacityView(note=_note(found), panels=tuple(panels), table=_table(found))
+
+
+def _note(found: CapacityFindings) -> str:
+    told = [
+        "Response time over the offered rate, geometric mean over trials.",
+        f"Dashed across: the objective, {found.objective}.",
+        "Dashed upright: the capacity, up to which it is met.",
+        "Faint marks: rates at which it failed in most trials.",
+        "A stroke across a curve: its knee, where it bends most (farthest below its chord, Kneedle).",
+    ]
+    return " ".join(told)
+
+
+# --- one panel --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve of a panel; `label` stands at its end, empty where the legend has it."""
+
+    points: tuple[Point, ...]
+    look: Look
+    dash: int
+    label: str
+
+
+def _panel(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve], looks: Looks, name: str) -> Panel:
+    lines = _percentiles(curves[0], looks) if len(curves) == 1 else _contestants(curves, looks)
+    rates = sorted({point.rate_hz for curve in curves for point in curve.points})
+    with panel(height=PANEL_HEIGHT) as axes:
+        level_axis(axes, rates, FACTOR_AXES["rate"])
+        for line in lines:
+            _draw(axes, line)
+        for curve in curves:
+            _mark(axes, curve, looks[curve.contestant])
+        if found.limit_ns is not None:
+            axes.axhline(found.limit_ns, color=theme.INK, linestyle=(0, (5, 3)), linewidth=1)
+            where = (0.01, found.limit_ns)
+            axes.annotate(found.objective, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK)
+        duration_axis(axes, "response time" if len(curves) == 1 else f"response time {found.figure}")
+        low, high = axes.get_ylim()
+        axes.set_ylim(low / ROOM, high * ROOM)
+        return finish(axes, level, _spoken(found, level, curves), name)
+
+
+def _percentiles(curve: CapacityCurve, looks: Looks) -> list[Line]:
+    """A contestant alone: how its distribution widens."""
+    own = looks[curve.contestant]
+    lines = []
+    for number, name in enumerate(PERCENTILES):
+        points = tuple(
+            (point.rate_hz, value, _held(point))
+            for point in curve.points
+            if (value := (point.p50_ns, point.p99_ns, point.p999_ns)[number]) is not None
+        )
+        if points:
+            lines.append(Line(points, Look(own.colour, number), number, name))
+    return lines
+
+
+def _contestants(curves: Sequence[CapacityCurve], looks: Looks) -> list[Line]:
+    """Several: the figure that the objective is about."""
+    return [Line(points, looks[curve.contestant], 0, "") for curve in curves if (points := _points(curve))]
+
+
+def _points(curve: CapacityCurve) -> tuple[Point, ...]:
+    return tuple(
+        (point.rate_hz, point.latency_ns, _held(point)) for point in curve.points if point.latency_ns is not None
+    )
+
+
+def _held(point: RatePoint) -> bool:
+    return point.held > point.failed
+
+
+def _draw(axes: Axes, line: Line) -> None:
+    colour, marker = line.look.stand_in, theme.SHAPES[line.look.shape].matplotlib
+    xs, ys = [rate_hz for rate_hz, _, _ in line.points], [value for _, value, _ in line.points]
+    axes.plot(xs, ys, linestyle=(0, DASHES[line.dash] or None), color=colour, zorder=3)
+    for held, opacity in ((True, 1.0), (False, FAINT)):
+        chosen = [(x, y) for x, y, of in line.points if of == held]
+        if chosen:
+            across, up = zip(*chosen, strict=True)
+            axes.plot(across, up, linestyle="", marker=marker, color=colour, alpha=opacity, zorder=4)
+    if line.label:
+        x, y, _ = line.points[-1]
+        # Neighbours meet where an overload fills the whole window.
+        place = (5, 5 * (line.dash - 1))
+        axes.annotate(line.label, (x, y), xytext=place, textcoords="offset points", va="center", color=colour)
+
+
+def _mark(axes: Axes, curve: CapacityCurve, look: Look) -> None:
+    """The capacity and the knee."""
+    if curve.capacity_hz is not None:
+        axes.axvline(curve.capacity_hz, color=look.stand_in, linestyle=(0, (4, 2)), linewidth=1.1, alpha=0.8)
+    knees = [(x, y) for x, y, _ in _points(curve) if x == curve.knee_hz]
+    for x, y in knees:
+        axes.plot([x], [y], linestyle="", marker="|", markersize=17, markeredgewidth=2.2, color=look.stand_in, zorder=5)
+
+
+def _spoken(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve]) -> str:
+    told = "; ".join(_say(found, curve) for curve in curves)
+    return (
+        f"Response time over the offered rate{f', {level}' if level else ''}; objective {found.objective}. {told}. All "
+        "values stand in the table under the figure."
+    )
+
+
+def _say(found: CapacityFindings, curve: CapacityCurve) -> str:
+    points = _points(curve)
+    if not points:
+        return f"{curve.contestant}: no figure"
+    ends = " to ".join(
+        f"{quantities.duration(value)} at {rate(rate_hz)}" for rate_hz, value, _ in (points[0], points[-1])
+    )
+    capacity = f"capacity {_capacity(curve)}"
+    knee = f", knee at {rate(curve.knee_hz)}" if curve.knee_hz is not None else ", no knee"
+    return f"{curve.contestant}: {found.figure} {ends}, {capacity}{knee}"
+
+
+def _capacity(curve: CapacityCurve) -> str:
+    if curve.capacity_hz is None:
+        return "unknown"
+    bound = "at least " if curve.at_least else "at most " if curve.below else ""
+    return f"{bound}{quantities.rate(curve.capacity_hz)}"
+
+
+# --- the same as a table ----------------------------------------------------------------------------------------------
+
+
+def _table(found: CapacityFindings) -> Table:
+    headings = (
+        *("contestant", "load", "offered, messages per second", "held", "failed", "no witness"),
+        *("response p50", "p99", "p99.9", "why it did not hold"),
+    )
+    rows = (_row(curve, point) for curve in found.curves for point in curve.points)
+    return Table(headings, tuple(rows))
+
+
+def _row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
+    knee = " (knee)" if point.rate_hz == curve.knee_hz else ""
+    times = (point.p50_ns, point.p99_ns, point.p999_ns)
+    return (
+        *(curve.contestant, curve.level or quantities.DASH, f"{rate(point.rate_hz)}{knee}"),
+        *(str(point.held), str(point.failed), str(point.silent)),
+        *(quantities.DASH if value is None else quantities.duration(value) for value in times),
+        point.why,
+    )

@@ -1,0 +1,198 @@
+"""What the template prints of the figures that an experiment asks for: legend, panels and the same as a table. No HTML
+here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from netdyno.analysis.figures.fill import name_of
+from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.base import quantities
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.model.base import type_level
+from netdyno.model.claim import CONTESTANT
+from netdyno.model.figure import Published
+from netdyno.model.metrics import METRICS
+from netdyno.present.prose import loss
+from netdyno.present.report import theme
+from netdyno.present.report.bars import bars
+from netdyno.present.report.curves import curves, dash_array
+from netdyno.present.report.drawing import Panel
+from netdyno.present.report.heat import HeatPanel, Scale, surface
+from netdyno.present.report.ladder import ladder
+from netdyno.present.report.marks import shade
+from netdyno.present.report.panels import Looks
+from netdyno.present.report.tables import Table
+from netdyno.present.report.views import with_interval
+
+PUBLISHED_WORDS = "published (their machine)"
+_DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {
+    "bars": bars,
+    "ladder": ladder,
+    "curves": curves,
+}
+
+
+@dataclass(frozen=True)
+class Key:
+    """An entry of a legend: a contestant's mark, or a shade (`opacity`), or a marker; `dash` is that of its line, None
+    where it has none."""
+
+    text: str
+    contestant: str = ""
+    opacity: float | None = None
+    shape: int | None = None
+    dash: str | None = None
+
+
+@dataclass(frozen=True)
+class ChartView:
+    anchor: str
+    chart: Chart
+    note: str
+    keys: tuple[Key, ...]
+    published: str
+    """What the legend calls the source's figures; empty where there are none."""
+    marked: bool
+    struck: bool
+    hatched: bool
+    loss_bound: str
+    panels: tuple[Panel, ...]
+    surfaces: tuple[HeatPanel, ...]
+    scale: tuple[str, str, str] | None
+    metric: str
+    table: Table
+    row_headers: int
+
+
+def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
+    figure = chart.figure
+    is_surface = figure.kind == "surface"
+    scale = Scale(chart)
+    draw = _DRAW.get(figure.kind)
+    return ChartView(
+        anchor=anchor,
+        chart=chart,
+        note=_note(chart),
+        keys=tuple(_keys(chart)),
+        published=PUBLISHED_WORDS if any(of.published for of in chart.panels) else "",
+        marked=any(spot.above for spot in chart.spots),
+        struck=is_surface and any(spot.set_aside for spot in chart.spots),
+        hatched=is_surface and any(spot.value is None for spot in chart.spots),
+        loss_bound=" or ".join(map(quantities.share, chart.loss_bounds)),
+        panels=tuple(draw(chart, of, looks, f"{anchor}-p{n}") for n, of in enumerate(_with_figures(chart)))
+        if draw
+        else (),
+        surfaces=tuple(surface(chart, of, scale) for of in chart.panels) if is_surface else (),
+        scale=scale.legend() if is_surface else None,
+        metric=METRICS[figure.metric].title,
+        table=_table(chart),
+        row_headers=len(figure.drawn),
+    )
+
+
+def _with_figures(chart: Chart) -> list[ChartPanel]:
+    """The panels in which anything is to be seen."""
+    return [of for of in chart.panels if of.published or any(spot.value for spot in of.spots)]
+
+
+# --- what stands over the panels ---------------------------------------------------------------------------------
+
+
+def _note(chart: Chart) -> str:
+    """What is drawn, and how sure it is."""
+    metric = METRICS[chart.figure.metric]
+    mean = "mean" if metric.scale == "share" else "geometric mean"
+    told = [f"{metric.title[0].upper()}{metric.title[1:]}, {mean} over blocks."]
+    if metric.latency and any(spot.lost for spot in chart.spots):
+        told.append("Of the messages that came back: what was lost has no response time.")
+    if any(spot.value and spot.value.interval for spot in chart.spots):
+        drawn = "Whiskers: 95% intervals over blocks. Faint dots: the single blocks."
+        told.append("Intervals stand in the table." if chart.figure.kind == "surface" else drawn)
+    if 0 < chart.blocks < FEWEST_BLOCKS:
+        few = "One block" if chart.blocks == 1 else f"Only {chart.blocks} blocks in some cells"
+        told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
+    if chart.figure.kind == "ladder":
+        told.append("The least stands first.")
+    if chart.elsewhere:
+        told.append(f"{quantities.plural(chart.elsewhere, 'published figure')} of what was not run here: not drawn.")
+    return " ".join(told)
+
+
+def _keys(chart: Chart) -> list[Key]:
+    """What tells apart that stands at one place of the axis."""
+    figure = chart.figure
+    if figure.kind in ("surface", "ladder") or not figure.across:
+        return []
+    names = [(value, name_of(figure.across, value)) for value in chart.across if value is not None]
+    if figure.across == CONTESTANT:
+        return [Key(text, contestant=text) for _, text in names]
+    if figure.kind == "bars" and not figure.log:
+        return [Key(text, opacity=shade(n, len(names))) for n, (_, text) in enumerate(names)]
+    dashes = [dash_array(n) if figure.kind == "curves" else None for n in range(len(names))]
+    return [Key(text, shape=n % len(theme.SHAPES), dash=dashes[n]) for n, (_, text) in enumerate(names)]
+
+
+# --- the same as a table -----------------------------------------------------------------------------------------
+
+
+def _table(chart: Chart) -> Table:
+    """Every cell of the figure, with what could not be drawn of it."""
+    figure = chart.figure
+    lossy = any(spot.lost is not None for spot in chart.spots)
+    published = {tuple(one.at.items()): one for of in chart.panels for one in of.published}
+    titles = [METRICS[name].title for name in (figure.metric, *figure.below)]
+    headings = (
+        *figure.drawn,
+        *titles,
+        *((PUBLISHED_WORDS,) if published else ()),
+        *(("lost",) if lossy else ()),
+        "trials",
+    )
+    rows = [_row(chart, spot, published, lossy=lossy) for spot in chart.spots]
+    measured = {tuple(spot.at.items()) for spot in chart.spots}
+    alone = [one for at, one in published.items() if at not in measured]
+    return Table(headings, (*rows, *(_published_row(chart, one, lossy=lossy) for one in alone)))
+
+
+def _row(
+    chart: Chart, spot: Spot, published: Mapping[tuple[tuple[str, type_level], ...], Published], *, lossy: bool
+) -> tuple[str, ...]:
+    figure = chart.figure
+    names = [name_of(name, spot.at[name]) for name in figure.drawn]
+    metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
+    told = [
+        quantities.DASH if one is None else with_interval(one, metric.speak)
+        for one, metric in zip(spot.estimates, metrics, strict=True)
+    ]
+    if spot.missing:
+        told[0] = spot.missing
+    theirs = published.get(tuple(spot.at.items()))
+    lost = (
+        quantities.DASH
+        if spot.lost is None
+        else f"{quantities.share(spot.lost)}{f' {loss.MARK}' if spot.above else ''}"
+    )
+    struck = f", {spot.set_aside} set aside" if spot.set_aside else ""
+    return (
+        *names,
+        *told,
+        *((metrics[0].speak(theirs.value) if theirs else quantities.DASH,) if published else ()),
+        *((lost,) if lossy else ()),
+        f"{spot.trials} of {spot.planned}{struck}",
+    )
+
+
+def _published_row(chart: Chart, one: Published, *, lossy: bool) -> tuple[str, ...]:
+    """What only the source measured."""
+    figure = chart.figure
+    names = [name_of(name, one.at[name]) for name in figure.drawn]
+    dashes = [quantities.DASH] * (1 + len(figure.below))
+    return (
+        *names,
+        *dashes,
+        METRICS[figure.metric].speak(one.value),
+        *((quantities.DASH,) if lossy else ()),
+        "not run",
+    )

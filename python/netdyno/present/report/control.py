@@ -1,0 +1,74 @@
+"""The section of the A/A control: what came of it in words, a mark for each comparison, and all of them as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from netdyno.analysis.aa.found import AA, Control
+from netdyno.base import quantities
+from netdyno.present.prose import aa
+from netdyno.present.report import theme
+from netdyno.present.report.drawing import Panel, finish, panel
+from netdyno.present.report.tables import Table
+from netdyno.present.report.views import comparison_row
+
+AXIS_INCHES, ROW_INCHES = 0.75, 0.14
+HEADINGS = (
+    *("scenario", "load", "contestant", "first / twin", "95% interval"),
+    *("blocks", "p", "p corrected", "told apart"),
+)
+
+
+@dataclass(frozen=True)
+class ControlView:
+    """`short` is for the top of the page; `panels` is empty where no pair was measured."""
+
+    sentence: str
+    short: str
+    share: str
+    alarm: bool
+    panels: tuple[Panel, ...]
+    table: Table
+
+
+def view(control: Control) -> ControlView:
+    drawn = [one for one in control.comparisons if one.comparison.pairs]
+    return ControlView(
+        sentence=aa.sentence(control),
+        short=aa.short(control),
+        share=quantities.share(control.share),
+        alarm=control.fails,
+        panels=(_forest(drawn, control),) if drawn else (),
+        table=Table(HEADINGS, tuple(_row(one) for one in control.comparisons)),
+    )
+
+
+def _row(one: AA) -> tuple[str, ...]:
+    return one.scenario, one.level, one.contestant, *comparison_row(one.comparison)[2:]
+
+
+def _forest(found: Sequence[AA], control: Control) -> Panel:
+    """A row for each comparison, the least ratio at the bottom; the table has their names."""
+    rows = sorted((one.comparison for one in found), key=lambda one: one.ratio)
+    with panel(AXIS_INCHES + ROW_INCHES * len(rows)) as axes:
+        axes.axvline(1, color=theme.MUTED, linewidth=0.9, zorder=1)
+        spans = [(row, one.interval) for row, one in enumerate(rows) if one.interval]
+        xs = [end for _, span in spans for end in (span.low, span.high, math.nan)]
+        ys = [float(row) for row, _ in spans for _ in range(3)]
+        axes.plot(xs, ys, "-", color=theme.MUTED, linewidth=1.6)
+        for colour, told in ((theme.INK, False), (theme.LOSS, True)):
+            mine = [(row, one.ratio) for row, one in enumerate(rows) if (one.p <= control.level) == told]
+            axes.plot([x for _, x in mine], [y for y, _ in mine], "o", color=colour, markersize=4, zorder=3)
+        axes.set_ylim(-0.8, len(rows) - 0.2)
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda ratio, _: quantities.percent_change(ratio)))
+        axes.set_xlabel("first name to second, change of the metric")
+        axes.grid(axis="x")
+        title = f"Each against itself, with its 95% interval; p up to {control.level:.0%} by itself in colour"
+        return finish(axes, title, aa.sentence(control), "aa")

@@ -1,0 +1,111 @@
+"""Curves over the levels of a factor, and further metrics below them over the same axis."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from matplotlib.axes import Axes
+
+from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.model.base import type_level
+from netdyno.model.metrics import METRICS
+from netdyno.present.report import theme
+from netdyno.present.report.drawing import Panel, finish, level_axis, ring, stack
+from netdyno.present.report.marks import Extent, drawable, hollow, look_of, metric_axis, spoken, title_of
+from netdyno.present.report.panels import FACTOR_AXES, Looks, estimates
+from netdyno.present.report.theme import Look
+
+CURVE_INCHES, BELOW_INCHES = 2.75, 1.35
+DASHES: tuple[tuple[float, ...], ...] = ((), (5, 2), (1.5, 1.5), (6, 2, 1.5, 2))
+"""Lengths of strokes and gaps, in widths of the line; the first line is whole."""
+
+
+def dash_array(number: int) -> str:
+    """The dashes of a line as SVG has them; empty for a whole line."""
+    return " ".join(f"{2 * length:g}" for length in DASHES[number % len(DASHES)])
+
+
+def curves(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
+    """A line for each value of `across`, broken where there is no figure; under it the further metrics."""
+    figure = chart.figure
+    metrics = [METRICS[one] for one in (figure.metric, *figure.below)]
+    with stack([CURVE_INCHES, *[BELOW_INCHES] * len(figure.below)]) as rows:
+        for number, (axes, metric) in enumerate(zip(rows, metrics, strict=True)):
+            log = figure.log and number == 0
+            _level_axis(axes, chart, last=axes is rows[-1])
+            limits = Extent.of(chart, number).limits(log=log)
+            if log:
+                axes.set_yscale("log")
+            for value in chart.across:
+                line = [spot for spot in of.spots if not figure.across or spot.at[figure.across] == value]
+                _line(axes, chart, line, number, looks)
+                if number == 0 and line:
+                    look = look_of(chart, line[0], looks)[0]
+                    _published_line(axes, chart, of, value, look)
+            axes.set_ylim(*limits)
+            metric_axis(axes.yaxis, metric, limits, log=log)
+            axes.set_title(title_of(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
+            axes.grid(axis="y")
+        return finish(rows[0], of.title, spoken(chart, of), name)
+
+
+def _level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:
+    figure = chart.figure
+    levels = [float(value) for value in chart.along]
+    level_axis(axes, levels, FACTOR_AXES.get(figure.along, figure.along), log=figure.x_log)
+    axes.tick_params(axis="x", labelbottom=last)
+    if not last:
+        axes.set_xlabel("")
+
+
+def _line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Looks) -> None:
+    log = chart.figure.log and number == 0
+    for run in _unbroken(chart, line, lambda spot: drawable(spot.estimates[number], log=log)):
+        look, dash = look_of(chart, run[0], looks)
+        found = [one for spot in run if (one := spot.estimates[number]) is not None]
+        xs = [_beside(chart, spot, axes) for spot in run]
+        estimates(axes, xs, [one.value for one in found], found, look, line=(0, DASHES[dash % len(DASHES)] or None))
+        for x, spot, one in zip(xs, run, found, strict=True):
+            if spot.above:
+                ring(axes, x, one.value)
+
+
+def _unbroken(chart: Chart, line: Sequence[Spot], has: Callable[[Spot], bool]) -> list[list[Spot]]:
+    """The parts of a line between gaps: levels at which this line has no figure."""
+    by_level = {spot.at[chart.figure.along]: spot for spot in line if has(spot)}
+    parts: list[list[Spot]] = [[]]
+    for level in chart.along:
+        if level in by_level:
+            parts[-1].append(by_level[level])
+        elif parts[-1]:
+            parts.append([])
+    return [part for part in parts if part]
+
+
+def _beside(chart: Chart, spot: Spot, axes: Axes) -> float:
+    """The place on x, a little beside those of the other lines, so that intervals stay readable."""
+    x = float(spot.at[chart.figure.along])
+    if not chart.figure.across or len(chart.along) == 1:
+        return x
+    shift = chart.across.index(spot.at[chart.figure.across]) - (len(chart.across) - 1) / 2
+    levels = sorted(float(value) for value in chart.along)
+    if axes.get_xscale() == "log":
+        nearest = min(math.log(high / low) for low, high in pairwise(levels))
+        return float(x * math.exp(shift * min(0.03, nearest / 4 / len(chart.across))))
+    nearest = min(high - low for low, high in pairwise(levels))
+    return x + shift * min(0.01 * (levels[-1] - levels[0]), nearest / 4 / len(chart.across))
+
+
+def _published_line(axes: Axes, chart: Chart, of: ChartPanel, value: type_level | None, look: Look) -> None:
+    figure = chart.figure
+    points = [one for one in of.published if not figure.across or one.at[figure.across] == value]
+    points.sort(key=lambda one: float(one.at[figure.along]))
+    hollow(
+        axes,
+        [float(one.at[figure.along]) for one in points],
+        [one.value for one in points],
+        edge=look.stand_in,
+        line=":",
+    )

@@ -1,0 +1,253 @@
+"""matplotlib as a drawer of small, theme-aware SVG panels: no colour, no font and no size is fixed in them."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from netdyno.base import quantities
+from netdyno.present.report import theme
+
+PANEL_INCHES = (4.5, 3.0)
+DEEPEST_GROUPS = 3
+"""Groups within groups that matplotlib writes around a single line."""
+LABEL_SHARE = 0.09
+"""Of an axis that the label of a level takes."""
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "netdyno",
+    "path.simplify": False,  # it would drop the dots, which are lines without a length
+    "font.size": 9,
+    "axes.edgecolor": theme.MUTED,
+    "axes.labelcolor": theme.MUTED,
+    "axes.linewidth": 0.7,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "text.color": theme.INK,
+    "xtick.color": theme.MUTED,
+    "ytick.color": theme.MUTED,
+    "xtick.major.width": 0.7,
+    "ytick.major.width": 0.7,
+    "grid.color": theme.RULE,
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 5.5,
+}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One finished figure: a title for people, an SVG, and the same in words for who does not see it."""
+
+    title: str
+    svg: str
+    alt: str
+
+
+@contextmanager
+def panel(height: float = PANEL_INCHES[1]) -> Iterator[Axes]:
+    """Axes in the house style; `finish` turns them into a Panel inside the context."""
+    with stack([height]) as (axes,):
+        yield axes
+
+
+@contextmanager
+def stack(heights: Sequence[float]) -> Iterator[tuple[Axes, ...]]:
+    """The same with several axes, one below the other over the same x. Heights are in inches, labels included."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(PANEL_INCHES[0], sum(heights)), layout="constrained")
+        FigureCanvasSVG(figure)
+        figure.patch.set_visible(False)
+        rows = figure.subplots(len(heights), 1, squeeze=False, sharex=True, height_ratios=list(heights))[:, 0]
+        for axes in rows:
+            axes.patch.set_visible(False)
+        yield tuple(rows)
+
+
+def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
+    """The panel as inline SVG. `name` makes its ids unique in the page."""
+    out = io.StringIO()
+    figure = axes.get_figure()
+    assert isinstance(figure, Figure)
+    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return Panel(title, inline(out.getvalue(), alt, name), alt)
+
+
+def inline(svg: str, alt: str, name: str) -> str:
+    """A matplotlib file as part of a page: no header, no fixed size or font, ids of its own, a text alternative."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(alt)}">', svg)
+    svg = svg.replace("xlink:href", "href")
+    svg = re.sub(r"font: (?:\w+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
+    svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
+    # Two decimals of a point are finer than a screen; text is left as it was written.
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorter, tag[0]), svg)
+    return theme.themed(_small(re.sub(r"\n\s*", "\n", svg), name))
+
+
+def _shorter(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _small(svg: str, name: str) -> str:
+    """The same picture in half the text: a page has a hundred of them. Ids that nothing refers to and groups that say
+    nothing go, and markers in a row share one style. `name` begins the ids that stay."""
+    used = list(dict.fromkeys(re.findall(r'(?:href="#|url\(#)([^")]+)', svg)))
+    short = {old: f"{name}-{number}" for number, old in enumerate(used)}
+    svg = re.sub(r' id="([^"]*)"', lambda one: f' id="{short[one[1]]}"' if one[1] in short else "", svg)
+    svg = re.sub(r'(href="#|url\(#)([^")]+)', lambda one: one[1] + short[one[2]], svg)
+    svg = re.sub(r' transform="rotate\(-?0 [^"]*\)"', "", svg)
+    svg = re.sub(r'(?<= d=")[^"]*', lambda path: re.sub(r"\s*([A-Za-z])\s*", r"\1", path[0]).strip(), svg)
+    svg = re.sub(r"M([-\d.]+ [-\d.]+)L\1(?![\d.])", r"M\1h0", svg)
+    for _ in range(DEEPEST_GROUPS):
+        svg = re.sub(r"<g>\n((?:(?!</?g\b)[^<]*<[^<]*)*?)</g>\n", r"\1", svg)
+    marker = r'<use href="[^"]*" x="[^"]*" y="[^"]*"'
+    return re.sub(rf'{marker} style="([^"]*)"/>\n(?:{marker} style="\1"/>\n)+', _with_one_style, svg)
+
+
+def _with_one_style(markers: re.Match[str]) -> str:
+    return f'<g style="{markers[1]}">\n{markers[0].replace(f" style={chr(34)}{markers[1]}{chr(34)}", "")}</g>\n'
+
+
+# --- axes --------------------------------------------------------------------------------------------------------
+
+
+def rate_axis(axes: Axes) -> None:
+    """Messages per second on y, from 0: a difference must look as large as it is."""
+    axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.set_ylabel("messages per second")
+    axes.grid(axis="y")
+
+
+def share_axis(axes: Axes, label: str) -> None:
+    """A share of all messages as a percentage on y, from 0."""
+    axes.set_ylim(bottom=0, top=max(axes.get_ylim()[1], 1e-6))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: quantities.share(value)))
+    axes.set_ylabel(label)
+    axes.grid(axis="y")
+
+
+def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, opacity: float, size: float) -> None:
+    """Many small dots as one line of round ends: a page with thousands of them stays small. `size` is in points."""
+    x = [value for one in xs for value in (one, one, math.nan)]
+    y = [value for one in ys for value in (one, one, math.nan)]
+    axes.plot(x, y, "-", color=colour, alpha=opacity, linewidth=size, solid_capstyle="round", zorder=2)
+
+
+def ring(axes: Axes, x: float, y: float, *, small: bool = False) -> None:
+    """The mark of a loss above the bound, around what is drawn there."""
+    size, width = (6.0, 0.8) if small else (11.5, 1.3)
+    axes.plot(
+        [x],
+        [y],
+        marker="o",
+        markersize=size,
+        markerfacecolor="none",
+        markeredgecolor=theme.LOSS,
+        markeredgewidth=width,
+        zorder=4,
+    )
+
+
+def duration_axis(axes: Axes, label: str) -> None:
+    """Nanoseconds on a logarithmic y, ticks at 1, 2, 5 when the range is short."""
+    axes.set_yscale("log")
+    log_ticks(axes.yaxis, *axes.get_ylim())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short_duration(value)))
+    axes.set_ylabel(f"{label} (log scale)")
+    axes.grid(axis="y")
+
+
+def log_ticks(axis: Axis, low: float, high: float) -> None:
+    """Decades on a logarithmic axis, at 1, 2, 5 when the range is short; nothing between them."""
+    subs = (1.0, 2.0, 5.0) if math.log10(high / low) < 2.5 else (1.0,)
+    axis.set_major_locator(LogLocator(base=10, subs=subs))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
+
+
+def linear_ticks(axis: Axis, top: float, scales: Sequence[float] = ()) -> None:
+    """A handful of round values from 0 to `top`, in the largest of the scales that it fills (1024 for KiB)."""
+    scale = max((one for one in scales if one <= top), default=1.0)
+    ticks = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]).tick_values(0, top / scale)
+    axis.set_major_locator(FixedLocator([scale * tick for tick in ticks if 0 <= tick * scale <= top * 1.001]))
+
+
+def level_axis(axes: Axes, values: Sequence[float], label: str, *, log: bool | None = None) -> None:
+    """The measured levels as the only ticks, without those that have no room; logarithmic as asked, or where they span
+    more than a factor of eight."""
+    if log is None:
+        log = min(values) > 0 and max(values) / min(values) > 8
+    if log:
+        axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(_with_room(sorted(values), log=log)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short_number(value)))
+    axes.set_xlabel(f"{label} (log scale)" if axes.get_xscale() == "log" else label)
+
+
+def _with_room(values: Sequence[float], *, log: bool) -> list[float]:
+    """Of rising values those that a label fits beside, the ends first."""
+    places = [math.log(value) if log else value for value in values]
+    room = LABEL_SHARE * (places[-1] - places[0])
+    kept = [len(values) - 1]
+    for number in range(len(values) - 2, -1, -1):
+        if places[kept[-1]] - places[number] >= room and (number == 0 or places[number] - places[0] >= room):
+            kept.append(number)
+    return [values[number] for number in reversed(kept)]
+
+
+def nines_axis(axes: Axes) -> None:
+    """Percentiles on the axis log 1/(1-q), out to 99.99: each step to the right is ten times rarer."""
+    ticks = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
+    axes.set_xlim(0, nines(99.99) + 0.05)
+    axes.xaxis.set_major_locator(FixedLocator([nines(percent) for percent in ticks]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * (1 - 10**-value):.6g}"))
+    axes.set_xlabel("percentile of messages (log scale)")
+
+
+def nines(percent: float) -> float:
+    return -math.log10(1 - percent / 100)
+
+
+def short_number(value: float) -> str:
+    """A tick: 20k, 1.5M."""
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
+
+
+def short_duration(nanoseconds: float) -> str:
+    """A tick: 200 µs."""
+    for size, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+        if nanoseconds >= size * 0.9999:
+            return f"{nanoseconds / size:g} {unit}"
+    return quantities.duration(nanoseconds)
+
+
+def short_memory(size_bytes: float) -> str:
+    """A tick: 64 MiB."""
+    for size, unit in ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.3g} {unit}"
+    return f"{size_bytes:g} B"

@@ -1,0 +1,157 @@
+"""A surface as a table of coloured cells, one scale for all of its panels. No HTML here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from netdyno.analysis.figures.fill import name_of
+from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.base import quantities
+from netdyno.model.base import type_level
+from netdyno.model.figure import Figure, Published
+from netdyno.model.metrics import METRICS
+from netdyno.present.prose import loss
+from netdyno.present.report.panels import FACTOR_AXES
+from netdyno.present.report.theme import HEAT_STEPS
+
+
+@dataclass(frozen=True)
+class HeatCell:
+    """`step` is its colour, None where there is no figure. `tip` says all of it; `mark` what the loss is marked with,
+    `struck` whether trials in it were struck out, `published` what the source has there."""
+
+    text: str
+    step: int | None
+    tip: str
+    mark: str = ""
+    struck: bool = False
+    published: str = ""
+
+
+@dataclass(frozen=True)
+class HeatRow:
+    label: str
+    cells: tuple[HeatCell, ...]
+
+
+@dataclass(frozen=True)
+class HeatPanel:
+    """Rows from the top: the greatest level of `across` first, as on an axis."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[HeatRow, ...]
+    along: str
+    across: str
+    published: tuple[str, ...]
+    """Each published figure with where it stands."""
+
+
+class Scale:
+    """From the least to the greatest value of any panel, linear or logarithmic, in steps of colour."""
+
+    def __init__(self, chart: Chart) -> None:
+        values = [spot.value.value for spot in chart.spots if spot.value]
+        self._log = chart.figure.log
+        values = [value for value in values if value > 0 or not self._log]
+        self._low, self._high = min(values, default=0.0), max(values, default=0.0)
+        self._speak = METRICS[chart.figure.metric].speak
+
+    def step(self, value: float) -> int:
+        """The colour of a value, that of the nearest end beyond the scale."""
+        low, high, here = (self._place(one) for one in (self._low, self._high, max(value, self._low)))
+        return round((HEAT_STEPS - 1) * ((here - low) / (high - low) if high > low else 0.5))
+
+    def _place(self, value: float) -> float:
+        return math.log(value) if self._log else value
+
+    def legend(self) -> tuple[str, str, str]:
+        """What the first, the middle and the last colour stand for."""
+        middle = math.sqrt(self._low * self._high) if self._log else (self._low + self._high) / 2
+        return self._speak(self._low), self._speak(middle), self._speak(self._high)
+
+
+def surface(chart: Chart, of: ChartPanel, scale: Scale) -> HeatPanel:
+    figure = chart.figure
+    along, across = _values(chart, figure.along), _values(chart, figure.across)
+    ringed = {_nearest(one, figure, along, across): one for one in of.published}
+    by_place = {(spot.at[figure.along], spot.at[figure.across]): spot for spot in of.spots}
+    rows = [
+        HeatRow(
+            _short(figure.across, y),
+            tuple(_cell(chart, scale, by_place.get((x, y)), ringed.get((x, y)), x, y) for x in along),
+        )
+        for y in across
+    ]
+    numeric = all(isinstance(value, int | float) for value in across)
+    return HeatPanel(
+        title=of.title,
+        columns=tuple(_short(figure.along, x) for x in along),
+        rows=tuple(reversed(rows) if numeric else rows),
+        along=FACTOR_AXES.get(figure.along, figure.along),
+        across=FACTOR_AXES.get(figure.across, figure.across),
+        published=tuple(_told(one, figure, _nearest(one, figure, along, across)) for one in of.published),
+    )
+
+
+def _values(chart: Chart, name: str) -> list[type_level]:
+    values = chart.along if name == chart.figure.along else chart.across
+    return [value for value in values if value is not None]
+
+
+def _short(name: str, value: type_level) -> str:
+    """A value beside the name of its axis."""
+    return str(value) if isinstance(value, int | float) else name_of(name, value)
+
+
+def _cell(
+    chart: Chart, scale: Scale, spot: Spot | None, published: Published | None, x: type_level, y: type_level
+) -> HeatCell:
+    figure, speak = chart.figure, METRICS[chart.figure.metric].speak
+    place = f"{name_of(figure.along, x)}, {name_of(figure.across, y)}"
+    theirs = speak(published.value).removesuffix("/s") if published else ""
+    if spot is None or spot.value is None:
+        why = spot.missing if spot else "not run"
+        return HeatCell("", None, f"{place}: {why}", published=theirs)
+    told = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
+    if spot.lost is not None:
+        told.append(f"{quantities.share(spot.lost)} lost")
+    if spot.set_aside:
+        told.append(f"{spot.set_aside} set aside")
+    return HeatCell(
+        text=speak(spot.value.value).removesuffix("/s"),
+        step=scale.step(spot.value.value),
+        tip=f"{place}: {', '.join(told)}",
+        mark=loss.MARK if spot.above else "",
+        struck=spot.set_aside > 0,
+        published=theirs,
+    )
+
+
+def _nearest(
+    one: Published, figure: Figure, along: Sequence[type_level], across: Sequence[type_level]
+) -> tuple[type_level, type_level] | None:
+    """The measured cell that a published figure is drawn in; None where it is beyond the grid."""
+    x, y = _level(one.at[figure.along], along), _level(one.at[figure.across], across)
+    return None if x is None or y is None else (x, y)
+
+
+def _level(value: type_level, levels: Sequence[type_level]) -> type_level | None:
+    if value in levels:
+        return value
+    numbers = [level for level in levels if not isinstance(level, str)]
+    if isinstance(value, str) or not numbers or not min(numbers) <= value <= max(numbers):
+        return None
+    return min(numbers, key=lambda level: abs(level - value))
+
+
+def _told(one: Published, figure: Figure, drawn: tuple[type_level, type_level] | None) -> str:
+    """A published figure, and where it is drawn if that is not its own place."""
+    own = (one.at[figure.along], one.at[figure.across])
+    place = " and ".join(name_of(name, value) for name, value in zip((figure.along, figure.across), own, strict=True))
+    text = f"{METRICS[figure.metric].speak(one.value)} at {place}"
+    if drawn is None:
+        return f"{text} (beyond what was run here)"
+    return text if drawn == own else f"{text} (ringed: the nearest that was run here)"

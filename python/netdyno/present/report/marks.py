@@ -1,0 +1,164 @@
+"""What the figures that an experiment asks for have in common: their scale, their colours, and how they read aloud.
+
+All panels of a figure have the same scale. A colour is a contestant's, as everywhere in the report; what else is told
+apart has a shade or a marker. What the source published is a hollow diamond."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.ticker import FuncFormatter
+
+from netdyno.analysis.figures.fill import name_of
+from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.base import quantities
+from netdyno.model.claim import CONTESTANT
+from netdyno.model.figure import Figure
+from netdyno.model.metrics import METRICS, Metric
+from netdyno.present.prose import loss
+from netdyno.present.report import theme
+from netdyno.present.report.drawing import linear_ticks, log_ticks, short_duration, short_memory, short_number
+from netdyno.present.report.panels import Looks
+from netdyno.present.report.theme import Look
+
+SHADES = (0.92, 0.42, 0.14)
+"""Opacity of the first bars of a group; beyond them the range is divided evenly. Outlines are always whole."""
+MOST_SPOKEN = 12
+"""Values that the text of a panel tells one by one; all stand in the table under the figure."""
+_TICKS: Mapping[Callable[[float], str], tuple[Callable[[float], str], tuple[float, ...]]] = {
+    quantities.duration: (short_duration, ()),
+    quantities.rate: (short_number, ()),
+    quantities.memory: (short_memory, (2.0**10, 2.0**20, 2.0**30)),
+    quantities.share: (quantities.share, ()),
+}
+"""How ticks are written for what speaks so, and the scales in which they are round."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """From the least to the greatest figure of a metric in any panel; a logarithmic axis has values above 0 only."""
+
+    low: float
+    high: float
+
+    @staticmethod
+    def of(chart: Chart, number: int) -> Extent:
+        values = list(_all_values(chart, number))
+        positive = [value for value in values if value > 0]
+        return Extent(min(positive, default=1.0), max(values, default=1.0) or 1.0)
+
+    def limits(self, *, log: bool, room: float = 0.05) -> tuple[float, float]:
+        """Of the axis: `room` is the share of it that stays free above the greatest figure."""
+        if not log:
+            return 0.0, self.high / (1 - room)
+        span = max(math.log(self.high / self.low), math.log(2))
+        return self.low * math.exp(-0.06 * span), self.high * math.exp(span * (0.02 + room / (1 - room)))
+
+
+def _all_values(chart: Chart, number: int) -> Iterator[float]:
+    for spot in chart.spots:
+        one = spot.estimates[number]
+        if one is not None:
+            yield one.value
+            yield from one.points
+            if one.interval:
+                yield from (one.interval.low, one.interval.high)
+    if number == 0:
+        yield from (one.value for of in chart.panels for one in of.published)
+
+
+def metric_axis(axis: Axis, metric: Metric, limits: tuple[float, float], *, log: bool) -> None:
+    """Ticks in the metric's unit."""
+    write, scales = _TICKS.get(metric.speak, (quantities.three_digits, ()))
+    if log:
+        log_ticks(axis, *limits)
+    else:
+        linear_ticks(axis, limits[1], scales)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: write(value) if value else "0"))
+
+
+def title_of(metric: Metric, *, log: bool = False) -> str:
+    unit = ", messages per second" if metric.speak is quantities.rate else ""
+    return f"{metric.title}{unit}{' (log scale)' if log else ''}"
+
+
+def drawable(one: Estimate | None, *, log: bool) -> bool:
+    return one is not None and (one.value > 0 or not log)
+
+
+def look_of(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
+    """The colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels shades."""
+    own = looks[spot.contestant]
+    if not chart.figure.across or chart.figure.across == CONTESTANT:
+        return own, 0
+    number = chart.across.index(spot.at[chart.figure.across])
+    return Look(own.colour, number % len(theme.SHAPES)), number
+
+
+def shade(number: int, of: int) -> float:
+    if of <= len(SHADES):
+        return SHADES[number]
+    return SHADES[0] + (SHADES[-1] - SHADES[0]) * number / (of - 1)
+
+
+def axis_across(axes: Axes, chart: Chart, room: float) -> None:
+    """The metric on x."""
+    metric, log = METRICS[chart.figure.metric], chart.figure.log
+    limits = Extent.of(chart, 0).limits(log=log, room=room)
+    if log:
+        axes.set_xscale("log")
+    axes.set_xlim(*limits)
+    metric_axis(axes.xaxis, metric, limits, log=log)
+    axes.set_xlabel(title_of(metric, log=log))
+    axes.grid(axis="x")
+
+
+def hollow(axes: Axes, xs: Sequence[float], ys: Sequence[float], edge: str = theme.INK, line: str = "") -> None:
+    """What was published."""
+    axes.plot(
+        xs,
+        ys,
+        line,
+        color=edge,
+        linewidth=0.8,
+        marker="D",
+        markersize=5,
+        markerfacecolor=theme.PAPER,
+        markeredgecolor=edge,
+        markeredgewidth=1.1,
+        zorder=5,
+    )
+
+
+# --- in words ----------------------------------------------------------------------------------------------------
+
+
+def loss_text(figure: Figure, spot: Spot) -> str:
+    """The share lost, where anything was, to stand beside a figure; the mark alone where that is what is drawn."""
+    mark = f" {loss.MARK}" if spot.above else ""
+    if not spot.lost or figure.metric == "lost":
+        return mark
+    return f", {quantities.share(spot.lost)} lost{mark}"
+
+
+def spoken(chart: Chart, of: ChartPanel) -> str:
+    """A panel for who does not see it."""
+    figure, metric = chart.figure, METRICS[chart.figure.metric]
+    title = f"{figure.title}{f', {of.title}' if of.title else ''}. {metric.title[0].upper()}{metric.title[1:]}"
+    told = [(spot, spot.value.value) for spot in of.spots if spot.value]
+    if not told:
+        return f"{title}: no figure."
+    if len(told) > MOST_SPOKEN:
+        told = [min(told, key=lambda one: one[1]), max(told, key=lambda one: one[1])]
+        title = f"{title}, least and greatest"
+    text = "; ".join(_say(figure, spot, value) for spot, value in told)
+    return f"{title}: {text}. All values stand in the table under the figure."
+
+
+def _say(figure: Figure, spot: Spot, value: float) -> str:
+    place = ", ".join(name_of(name, spot.at[name]) for name in (figure.along, figure.across) if name)
+    return f"{METRICS[figure.metric].speak(value)} ({place}{loss_text(figure, spot)})"

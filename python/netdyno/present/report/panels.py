@@ -1,0 +1,343 @@
+"""The statistical figures of one scenario. Every panel shows the blocks' own values faintly behind its estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from matplotlib.axes import Axes
+
+from netdyno.analysis.findings import CellFigures, Cost, Estimate, LevelInfo, ScenarioFindings
+from netdyno.base import quantities
+from netdyno.model.levels import level_words
+from netdyno.present.prose import loss as loss_words
+from netdyno.present.report import theme
+from netdyno.present.report.drawing import (
+    Panel,
+    dots,
+    duration_axis,
+    finish,
+    level_axis,
+    nines,
+    nines_axis,
+    panel,
+    rate_axis,
+    ring,
+    share_axis,
+)
+from netdyno.present.report.theme import Look
+
+MOST_CURVES = 3
+"""Percentile panels are drawn for this many levels; the others stand in the table."""
+MOST_SWEEPS = 6
+"""Levels of the factors beside the axis that have panels of their own, from the first to the last; the others stand in
+the table, for a page of a hundred panels is read by nobody and is too large."""
+FACTOR_AXES = {
+    "connections": "connections",
+    "rate": "offered rate, messages per second",
+    "rate-per-connection": "offered rate on each connection, messages per second",
+    "size": "message size, bytes",
+    "depth": "in flight per connection",
+    "threads": "server threads",
+}
+Looks = Mapping[str, Look]
+Figure = Callable[[CellFigures], Estimate]
+Ready = Callable[[Axes], None]
+Speak = Callable[[float], str]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The levels that one panel draws: along `factor` (None: they cannot be put on an axis), all else being equal."""
+
+    factor: str | None
+    fixed: str
+    levels: tuple[LevelInfo, ...]
+
+
+def sweeps(findings: ScenarioFindings) -> list[Sweep]:
+    """One sweep per combination of the other factors; connections are the axis wherever they vary."""
+    numeric = [
+        name
+        for name, values in findings.scenario.factors.items()
+        if len(values) > 1 and all(isinstance(value, int | float) for value in values)
+    ]
+    factor = "connections" if "connections" in numeric else next(iter(numeric), None)
+    if factor is None:
+        alone = len(findings.levels) == 1
+        return [Sweep(None, "" if alone else level.label, (level,)) for level in findings.levels]
+    groups: dict[str, list[LevelInfo]] = {}
+    for level in findings.levels:
+        rest = ", ".join(level_words(name, value) for name, value in level.values.items() if name != factor)
+        groups.setdefault(rest, []).append(level)
+    return [
+        Sweep(factor, rest, tuple(sorted(levels, key=lambda level: float(level.values[factor]))))
+        for rest, levels in groups.items()
+    ]
+
+
+def measured_sweeps(findings: ScenarioFindings) -> list[Sweep]:
+    """Those with anything to draw."""
+    measured = {cell.level for cell in findings.cells}
+    return [sweep for sweep in sweeps(findings) if any(level.key in measured for level in sweep.levels)]
+
+
+def _spread(found: Sequence[Sweep], most: int) -> list[Sweep]:
+    """At most so many, from the first to the last."""
+    if len(found) <= most:
+        return list(found)
+    return [found[round(number * (len(found) - 1) / (most - 1))] for number in range(most)]
+
+
+def performance(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+    """Throughput, median and 99th percentile over the levels; the mean where it is what is ranked, and the loss where
+    messages may be lost."""
+    lag = send_lag(findings)
+
+    def latency(axes: Axes) -> None:
+        if lag is not None:
+            _mark_send_lag(axes, lag)
+        duration_axis(axes, "response time")
+
+    def loss(axes: Axes) -> None:
+        share_axis(axes, "share of messages lost")
+        axes.axhline(findings.loss_bound, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
+        axes.annotate(
+            "bound", (0, findings.loss_bound), xycoords=("axes fraction", "data"), va="bottom", color=theme.MUTED
+        )
+
+    wanted: list[tuple[str, Figure, Ready, Speak]] = [
+        ("Throughput", lambda cell: cell.throughput, rate_axis, quantities.rate),
+        ("Median response time", lambda cell: cell.response_ns.p50, latency, quantities.duration),
+        ("99th-percentile response time", lambda cell: cell.response_ns.p99, latency, quantities.duration),
+    ]
+    if findings.scenario.metric == "mean":
+        wanted.insert(1, ("Mean response time", lambda cell: cell.mean_ns, latency, quantities.duration))
+    if findings.may_lose:
+        wanted.append(("Messages lost", _lost, loss, quantities.share))
+    panels = []
+    for number, sweep in enumerate(_spread(measured_sweeps(findings), MOST_SWEEPS)):
+        for kind, (title, figure, ready, speak) in enumerate(wanted):
+            full_title = f"{title}, {sweep.fixed}" if sweep.fixed else title
+            alt = _spoken(full_title, findings, sweep.levels[-1], figure, speak)
+            draw = _lines if sweep.factor else _dots
+            with panel() as axes:
+                draw(axes, findings, sweep, figure, looks, ready)
+                panels.append(finish(axes, full_title, alt, f"{name}-perf{number}{kind}"))
+    return panels
+
+
+def _lost(cell: CellFigures) -> Estimate:
+    return cell.loss.lost if cell.loss else Estimate(0.0, None, ())
+
+
+def send_lag(findings: ScenarioFindings) -> float | None:
+    """The worst p99 of the send lag in ns; None where no message has a time to be sent at."""
+    if not findings.scenario.scheduled or not findings.cells:
+        return None
+    return max(cell.send_lag.p99_ns for cell in findings.cells)
+
+
+def _mark_send_lag(axes: Axes, lag: float) -> None:
+    axes.axhline(lag, color=theme.MUTED, linestyle=(0, (1, 2)), linewidth=1)
+    axes.annotate(
+        "send lag p99", (1, lag), xycoords=("axes fraction", "data"), ha="right", va="bottom", color=theme.MUTED
+    )
+
+
+def _spoken(title: str, findings: ScenarioFindings, level: LevelInfo, figure: Figure, speak: Speak) -> str:
+    cells = [cell for cell in findings.cells if cell.level == level.key]
+    told = "; ".join(f"{cell.contestant} {speak(figure(cell).value)}{_loss_beside(findings, cell)}" for cell in cells)
+    return f"{title}. At {level.label}: {told}. All values stand in the table of this section."
+
+
+def _loss_beside(findings: ScenarioFindings, cell: CellFigures) -> str:
+    if not findings.may_lose:
+        return ""
+    return f" ({quantities.share(cell.lost)} lost{f' {loss_words.MARK}' if cell.marked else ''})"
+
+
+def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
+    assert sweep.factor is not None
+    values = [float(level.values[sweep.factor]) for level in sweep.levels]
+    level_axis(axes, values, FACTOR_AXES.get(sweep.factor, sweep.factor))
+    for number, (name, look) in enumerate(looks.items()):
+        found = [findings.cell(name, level.key) for level in sweep.levels]
+        cells = [(x, cell) for x, cell in zip(values, found, strict=True) if cell]
+        if not cells:
+            continue
+        # Beside one another, not over one another: intervals of neighbours stay readable.
+        shift = number - (len(looks) - 1) / 2
+        logarithmic = axes.get_xscale() == "log"
+        span = max(values) - min(values)
+        xs = [x * 1.035**shift if logarithmic else x + shift * 0.012 * span for x, _ in cells]
+        drawn = [figure(cell) for _, cell in cells]
+        estimates(axes, xs, [one.value for one in drawn], drawn, look, line="-")
+        for x, (_, cell) in zip(xs, cells, strict=True):
+            _mark_loss(axes, x, figure(cell), cell)
+    ready(axes)
+
+
+def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, looks: Looks, ready: Ready) -> None:
+    """One level: the contestants side by side, named below by their markers' legend."""
+    for number, (name, look) in enumerate(looks.items()):
+        if cell := findings.cell(name, sweep.levels[0].key):
+            estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
+            _mark_loss(axes, number, figure(cell), cell)
+    axes.set_xlim(-0.6, len(looks) - 0.4)
+    axes.set_xticks([])
+    axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
+    ready(axes)
+
+
+def estimates(
+    axes: Axes,
+    xs: Sequence[float],
+    ys: Sequence[float],
+    found: Sequence[Estimate],
+    look: Look,
+    *,
+    line: object = "",
+    along: Literal["x", "y"] = "y",
+) -> None:
+    """Estimates with their intervals, and behind them what each block measured. `along` is the axis of their values."""
+    colour, marker = look.stand_in, theme.SHAPES[look.shape].matplotlib
+    places = list(zip(ys if along == "x" else xs, found, strict=True))
+    points = [(place, point) for place, one in places for point in one.points]
+    spans = [(place, one.interval) for place, one in places if one.interval]
+    ends = [(place, end) for place, span in spans for end in (span.low, span.high, None)]
+    dots(axes, *_columns(points, turned=along == "x"), colour, 0.3, 2.4)
+    axes.plot(*_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
+    axes.plot(xs, ys, linestyle=line, marker=marker, color=colour, zorder=3)
+
+
+def _columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> tuple[list[float], list[float]]:
+    """x and y of points; what is None ends a line."""
+    first, second = [one for one, _ in points], [math.nan if one is None else one for _, one in points]
+    return (second, first) if turned else (first, second)
+
+
+def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures) -> None:
+    """A ring around each trial that lost more than the bound, and around the estimate that it is part of."""
+    if cell.loss is None or not cell.marked:
+        return
+    ring(axes, x, estimate.value)
+    for trial, point in zip(cell.loss.trials, estimate.points, strict=True):
+        if trial.above:
+            ring(axes, x, point, small=True)
+
+
+def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+    """Response time by percentile, a panel per level: the first, the middle and the last where there are many."""
+    measured = {cell.level for cell in findings.cells}
+    chosen = [level for level in findings.levels if level.key in measured]
+    if len(chosen) > MOST_CURVES:
+        chosen = [chosen[0], chosen[len(chosen) // 2], chosen[-1]]
+    return [_curve(findings, level, looks, f"{name}-curve{number}") for number, level in enumerate(chosen)]
+
+
+def _curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str) -> Panel:
+    title = f"At {level.label}"
+    lag = send_lag(findings)
+    with panel() as axes:
+        for contestant, look in looks.items():
+            cell = findings.cell(contestant, level.key)
+            if cell is None or not cell.curve:
+                continue
+            xs, ys = [nines(percent) for percent, _ in cell.curve], [ns for _, ns in cell.curve]
+            marker = theme.SHAPES[look.shape].matplotlib
+            axes.plot(xs, ys, color=look.stand_in, marker=marker, markevery=(4 * look.shape, 30))
+            if cell.marked:
+                for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
+                    ring(axes, x, y)
+        if lag is not None:
+            _mark_send_lag(axes, lag)
+        nines_axis(axes)
+        duration_axis(axes, "response time")
+        alt = _spoken(f"Response time by percentile at {level.label}", findings, level, _p999, quantities.duration)
+        return finish(axes, title, alt.replace(f"At {level.label}:", "At percentile 99.9:"), name)
+
+
+def _p999(cell: CellFigures) -> Estimate:
+    return cell.response_ns.p999
+
+
+# --- cost --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Bars:
+    """A horizontal bar per contestant, stacked from parts: the first solid, the second lighter."""
+
+    title: str
+    axis: str
+    parts: Callable[[Cost], tuple[Estimate, ...]]
+    label: Callable[[Cost], str]
+    room: float = 1.28
+    """How much longer than its longest bar the axis is, for the labels."""
+
+
+COSTS = (
+    Bars(
+        "Server CPU per message",
+        "µs of CPU per message",
+        lambda cost: (cost.cpu_user_us, cost.cpu_system_us),
+        lambda cost: f"{quantities.three_digits(cost.cpu_us.value)} µs",
+    ),
+    Bars(
+        "Context switches per message",
+        "switches per message",
+        lambda cost: (cost.voluntary_switches, cost.involuntary_switches),
+        lambda cost: quantities.three_digits(cost.voluntary_switches.value + cost.involuntary_switches.value),
+    ),
+    Bars(
+        "Peak memory of the server",
+        "MiB resident at the peak",
+        lambda cost: (_mebibytes(cost.rss_peak_bytes),),
+        lambda cost: f"{quantities.memory(cost.rss_peak_bytes.value)}, {quantities.plural(cost.threads, 'thread')}",
+        room=1.95,
+    ),
+)
+
+
+def _mebibytes(estimate: Estimate) -> Estimate:
+    return Estimate(estimate.value / 2**20, None, tuple(point / 2**20 for point in estimate.points))
+
+
+def costs(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
+    """CPU, context switches and memory at the heaviest level."""
+    if not any(cell.cost for cell in findings.cells if cell.level == findings.heaviest.key):
+        return []
+    return [_bars(findings, bars, looks, f"{name}-cost{number}") for number, bars in enumerate(COSTS)]
+
+
+def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Panel:
+    level = findings.heaviest
+    order = [one.contestant for one in findings.standings]
+    rows = [(who, cell.cost) for who in order if (cell := findings.cell(who, level.key)) and cell.cost]
+    told = "; ".join(f"{who} {bars.label(cost)}" for who, cost in rows)
+    marked = {cell.contestant for cell in findings.cells if cell.level == level.key and cell.marked}
+    with panel(height=0.85 + 0.36 * len(rows)) as axes:
+        for row, (who, cost) in enumerate(rows):
+            _bar(axes, row, bars, cost, looks[who], marked=who in marked)
+        axes.set_yticks(range(len(rows)), [who for who, _ in rows])
+        axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlim(0, axes.get_xlim()[1] * bars.room)
+        axes.spines["left"].set_visible(False)
+        axes.set_xlabel(bars.axis)
+        axes.grid(axis="x")
+        return finish(axes, bars.title, f"{bars.title}, at {level.label}: {told}.", name)
+
+
+def _bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bool) -> None:
+    left = 0.0
+    for number, part in enumerate(bars.parts(cost)):
+        axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
+        left += part.value
+    if marked:
+        ring(axes, left, row)
+    gap = 9 if marked else 4
+    axes.annotate(bars.label(cost), (left, row), xytext=(gap, 0), textcoords="offset points", va="center")

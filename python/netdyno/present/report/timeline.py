@@ -1,0 +1,67 @@
+"""Throughput over time, as the data that the page's script draws with uPlot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from netdyno.analysis.findings import Analysis, CellFigures, ScenarioFindings
+
+MOST_POINTS = 40_000
+"""Of a whole page, about a third of a megabyte; beyond it neighbours are averaged, and the step says so."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One trial: which contestant (by number), which block, completions per second per step. `lost` is its share of
+    lost messages and `above` whether that is more than the bound; None where none can be lost."""
+
+    who: int
+    block: int
+    per_second: tuple[int, ...]
+    lost: float | None
+    above: bool
+
+
+@dataclass(frozen=True)
+class LevelTraces:
+    label: str
+    step_s: float
+    traces: tuple[Trace, ...]
+
+
+def traces(analysis: Analysis) -> dict[str, list[LevelTraces]]:
+    """Traces by scenario and level, thinned so that the page stays small."""
+    points = sum(len(one.per_second) for each in analysis.scenarios for cell in each.cells for one in cell.series)
+    factor = -(-points // MOST_POINTS) or 1
+    return {each.scenario.name: _of_scenario(each, analysis.contestants, factor) for each in analysis.scenarios}
+
+
+def _of_scenario(findings: ScenarioFindings, contestants: Sequence[str], factor: int) -> list[LevelTraces]:
+    result = []
+    for level in findings.levels:
+        cells = [cell for cell in findings.cells if cell.level == level.key]
+        if not cells:
+            continue
+        step_s = cells[0].series[0].interval_ns / 1e9 * factor
+        found = tuple(
+            Trace(contestants.index(cell.contestant), one.block, thinned(one.per_second, factor), *_loss(cell, number))
+            for cell in cells
+            for number, one in enumerate(cell.series)
+        )
+        result.append(LevelTraces(level.label, step_s, found))
+    return result
+
+
+def _loss(cell: CellFigures, number: int) -> tuple[float | None, bool]:
+    """Of one trial of a cell."""
+    if cell.loss is None:
+        return None, False
+    trial = cell.loss.trials[number]
+    return trial.lost, trial.above
+
+
+def thinned(values: Sequence[float], factor: int) -> tuple[int, ...]:
+    """Means over `factor` neighbours; a last group that is not full is left out, for its mean would jump."""
+    whole = len(values) - len(values) % factor
+    return tuple(round(sum(values[start : start + factor]) / factor) for start in range(0, whole, factor))

@@ -1,0 +1,216 @@
+"""What a person sees while a run goes on: a live block on a terminal, one clean line per trial on a pipe.
+
+Drawing happens only when the runner calls, at most twice a second inside a window, so no thread of its own runs and the
+machine stays quiet (DESIGN, rule 9)."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import IO, TYPE_CHECKING, Protocol
+
+from netdyno.base import quantities
+from netdyno.base.units import format_clock
+from netdyno.experiment.plan import Cell, seconds_of
+from netdyno.model import outcomes, transports
+from netdyno.model.trial import Trial
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_REDRAW_S = 0.45
+LONGEST_LINE = 120
+"""Of a trial on the terminal; the report has all of it."""
+
+
+class Progress:
+    """How far a run is, and how long the rest will take. Of a run that goes on until it is precise enough, `total` and
+    `blocks` are the most that it may have, and only `planned` trials are sure to come."""
+
+    def __init__(self, cells: tuple[Cell, ...], trial_s: float, time_budget_s: float | None = None) -> None:
+        self.total = self.planned = len(cells)
+        self._goes_on = False
+        self.blocks = max((cell.block for cell in cells), default=0)
+        self._time_budget_s = time_budget_s
+        self.counts: Counter[str] = Counter()
+        self.made_again = 0
+        self._planned_trial_s = trial_s
+        self._spent_s = 0.0
+
+    def add(self, trial: Trial) -> None:
+        self.counts[trial.status] += 1
+        self._spent_s += seconds_of(trial)
+
+    def again(self, disturbed: Trial) -> None:
+        """A trial that is made again is not done."""
+        self.counts[disturbed.status] -= 1
+        self.made_again += 1
+
+    def revise(self, was: Trial, now: Trial) -> None:
+        """A trial that was judged after it had been added: it counts as what it is now."""
+        self.counts[was.status] -= 1
+        self.counts[now.status] += 1
+
+    @property
+    def done(self) -> int:
+        return self.counts.total()
+
+    def expect(self, planned: int, total: int, blocks: int, *, goes_on: bool = False) -> None:
+        """From now on so many trials are planned, and there may be so many trials and blocks in all. `goes_on`: others
+        come until the budget of time is used."""
+        self.planned, self.total, self.blocks, self._goes_on = planned, total, blocks, goes_on
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is planned will not be done within the budget of time, as trials are made again."""
+        budget_s = self._time_budget_s
+        return bool(self.made_again) and budget_s is not None and self._spent_s + self._planned_s > budget_s
+
+    @property
+    def _per_trial_s(self) -> float:
+        return self._spent_s / self.done if self.done else self._planned_trial_s
+
+    @property
+    def _planned_s(self) -> float:
+        return (self.planned - self.done) * self._per_trial_s
+
+    def left_s(self) -> float:
+        """Seconds left, at most: what the trials took so far, skips included, else the plan's figure."""
+        most_s = (self.total - self.done) * self._per_trial_s
+        if self._time_budget_s is not None:
+            left_s = self._time_budget_s - self._spent_s
+            most_s = left_s if self._goes_on else min(most_s, left_s)
+        return max(self._planned_s, most_s)
+
+    def left_words(self) -> str:
+        """ "4:05 left", or "at most 4:05 left"."""
+        at_most = "at most " if self.total > self.planned else ""
+        return f"{at_most}{format_clock(self.left_s())} left"
+
+
+class Display(Protocol):
+    """What the runner tells whoever watches."""
+
+    def begin(self, text: str) -> None: ...
+    def trial_started(self, cell: Cell, progress: Progress) -> None: ...
+    def throughput(self, completed: int, seconds: float) -> None: ...
+    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+    def note(self, text: str) -> None: ...
+    def close(self) -> None: ...
+
+
+def describe_cell(cell: Cell | Trial) -> str:
+    """A cell in a few words: "echo connections=10 asio-callbacks"."""
+    levels = "".join(f" {name}={level}" for name, level in cell.levels.items())
+    return f"{cell.scenario}{levels} {cell.contestant}{quantities.TWIN if cell.twin else ''}"
+
+
+def describe_result(trial: Trial) -> str:
+    """What came of a trial, with the reason where it does not count."""
+    if outcomes.is_disturbed(trial):
+        causes = quantities.listed([audit.name for audit in outcomes.disturbances(trial)])
+        return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
+    if trial.status != "valid" or trial.load is None:
+        return f"{trial.status.replace('_', ' ')}: {trial.reason}"
+    p99_us = trial.load.latency.response_ns.p99 / 1000
+    lost = transports.share_lost(trial.load)
+    beside = f", {quantities.share(lost)} lost" if lost is not None else ""
+    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us{beside}"
+
+
+class PlainDisplay:
+    """For pipes and logs: one line per trial, no control codes."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def begin(self, text: str) -> None:
+        self._line(text)
+
+    def trial_started(self, cell: Cell, progress: Progress) -> None:
+        """Nothing: the line comes with the result."""
+
+    def throughput(self, completed: int, seconds: float) -> None:
+        """Nothing: a pipe gets whole lines only."""
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
+        text = f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}"
+        self._line(quantities.shortened(text, LONGEST_LINE))
+
+    def note(self, text: str) -> None:
+        self._line(text)
+
+    def close(self) -> None:
+        self._stream.flush()
+
+    def _line(self, text: str) -> None:
+        print(" ".join(text.split()), file=self._stream, flush=True)
+
+
+class LiveDisplay:
+    """For terminals: a few lines that are drawn anew in place; what does not count scrolls by above them."""
+
+    def __init__(self, console: Console) -> None:
+        from rich.live import Live
+
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._cell: Cell | None = None
+        self._progress: Progress | None = None
+        self._per_second = 0.0
+        self._drawn_at = 0.0
+
+    def begin(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+        self._live.start()
+
+    def trial_started(self, cell: Cell, progress: Progress) -> None:
+        self._cell, self._progress, self._per_second = cell, progress, 0.0
+        self._draw()
+
+    def throughput(self, completed: int, seconds: float) -> None:
+        self._per_second = completed / seconds if seconds > 0 else 0.0
+        if time.monotonic() - self._drawn_at >= _REDRAW_S:
+            self._draw()
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        from rich.text import Text
+
+        if trial.status in ("struck_out", "failed"):
+            text = quantities.shortened(f"{describe_cell(trial)}: {describe_result(trial)}", LONGEST_LINE)
+            self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
+
+    def note(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def _draw(self) -> None:
+        from rich.text import Text
+
+        if self._cell is None or self._progress is None:
+            return
+        self._drawn_at = time.monotonic()
+        lines = render(self._cell, self._progress, self._per_second, self._console.width)
+        self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+
+def render(cell: Cell, progress: Progress, per_second: float, width: int) -> list[str]:
+    """The live block: how far, how long, what runs now, and how fast. Pure."""
+    share = progress.done / progress.total if progress.total else 1.0
+    bar_width = max(10, min(40, width - 50))
+    filled = round(share * bar_width)
+    bar = "━" * filled + "─" * (bar_width - filled)
+    counts = ", ".join(
+        f"{count} {status.replace('_', ' ')}"
+        for status, count in [*sorted(progress.counts.items()), ("made again", progress.made_again)]
+        if count
+    )
+    speed = f"{per_second:,.0f} messages/s" if per_second else "starting"
+    return [
+        f"{bar} {share:4.0%}  {progress.left_words()}",
+        f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
+        f"{speed}{f'   ({counts})' if counts else ''}",
+    ]

@@ -1,0 +1,285 @@
+"""The answer in a terminal: the same findings as the report, in short. Readable at 80 columns and on a pipe."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from netdyno.analysis import answers, canary, excluded, stopping
+from netdyno.analysis.findings import Analysis, Axis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
+from netdyno.base import quantities
+from netdyno.model.metrics import METRICS
+from netdyno.model.verdicts import ClaimVerdict, Judged
+from netdyno.present.prose import aa, loss, made_again, verdicts
+
+STYLES: dict[Verdict, str] = {
+    "winner": "bold green",
+    "tie": "bold cyan",
+    "not_enough_blocks": "bold yellow",
+    "unopposed": "bold",
+    "no_data": "bold red",
+}
+CLAIM_STYLES: dict[ClaimVerdict, str] = {
+    "confirmed": "bold green",
+    "refuted": "bold red",
+    "undecided": "bold yellow",
+    "not_testable": "bold",
+}
+CAUSES_SHOWN = 5
+PUBLISHED_SHOWN = 4
+"""Of the published figures of a claim; the report has all of them."""
+PAIRS_NAMED = 3
+"""More pairs than this that share a cause are counted; the table of pairs names them all."""
+LONGEST_REASON = 60
+AXES_BESIDE_LOSS = 4
+"""That 80 columns have room for; the report has all."""
+
+
+def render(analysis: Analysis) -> RenderableType:
+    """All answers of a run, its set-aside trials in one line each, and how sure all of it is."""
+    parts: list[RenderableType] = [Text(analysis.question, style="bold")]
+    if analysis.control.is_the_question:
+        parts += [Text(), _control(analysis)]
+    if analysis.claims:
+        parts += [Text(), Text(verdicts.summary(analysis.claims), style="bold"), _claims(analysis.claims)]
+    for one in analysis.scenarios:
+        parts += [Text(), *_scenario(one)]
+    parts += [Text(), *_set_aside(analysis)]
+    parts += [
+        Text(text, style="dim") for text in dict.fromkeys(text for one in analysis.scenarios for text in one.ground)
+    ]
+    if analysis.made_again.tries:
+        parts.append(Text(made_again.sentence(analysis.made_again)))
+    if drifted := canary.drift_line(analysis.canary):
+        parts.append(Text(drifted, style="yellow"))
+    if not analysis.control.is_the_question:
+        parts.append(_control(analysis))
+    return Group(*parts, _sureness(analysis))
+
+
+def _claims(claims: Sequence[Judged]) -> Table:
+    """Each claim with its verdict; below the sentence, what is found here, what was published, and why."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True, show_header=False)
+    table.add_column("claim", no_wrap=True, style="bold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("text", overflow="fold")
+    for one in claims:
+        lines = [Text(one.claim.text), Text(f"here: {verdicts.here(one)}", style="dim")]
+        if one.claim.published:
+            lines.append(Text(f"published: {verdicts.published(one.claim, PUBLISHED_SHOWN)}", style="dim"))
+        lines += [Text(text, style="dim") for text in (one.why, *one.notes) if text]
+        verdict = Text(verdicts.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
+        table.add_row(one.claim.id, verdict, Text("\n").join(lines))
+    return table
+
+
+def _scenario(one: ScenarioFindings) -> list[RenderableType]:
+    style = STYLES[one.verdict]
+    title = Text.assemble((f"{one.scenario.name}  ", "bold"), (one.headline, style))
+    parts: list[RenderableType] = [title, Text(one.sentence)]
+    if one.axes and one.standings:
+        parts.append(_scores(one))
+        if notes := _scores_explained(one):
+            parts.append(Text(notes, style="dim"))
+    elif one.standings:
+        parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
+    if one.ending:
+        parts.append(Text(stopping.sentence(one.ending), style="dim"))
+    parts += [Text(f"goes along: {why.short}", style="dim") for why in one.whys[:1]]
+    parts += [Text(text, style="yellow") for text in one.timers]
+    if one.pairs:
+        parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
+    if one.unsafe:
+        parts += [Text(), *(Text(text, style="bold red") for text in excluded.caveats(one.unsafe))]
+        parts += [_unsafe(one), Text(excluded.explained(one.unsafe), style="dim")]
+    return parts
+
+
+def _pairs(one: ScenarioFindings) -> Table:
+    """Servers down, clients across. A client's name breaks at its hyphens, so that five fit into 80 columns."""
+    table = _plain_table()
+    table.add_column("server", overflow="fold", min_width=12)
+    clients = list(dict.fromkeys(pair.client for pair in one.pairs))
+    for client in clients:
+        table.add_column(client.replace("-", "-\n"), justify="right", overflow="fold")
+    for server in dict.fromkeys(pair.contestant for pair in one.pairs):
+        row = [answers.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
+        table.add_row(server, *row)
+    return table
+
+
+def _unsafe(one: ScenarioFindings) -> Table:
+    """What was lost or corrupt; the report has the rest as well."""
+    table = _plain_table()
+    table.add_column("contestant", overflow="fold", min_width=12)
+    table.add_column("load", overflow="fold", min_width=12)
+    for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
+        table.add_column(heading, justify="right", overflow="fold")
+    for found in one.unsafe:
+        wrong = f"{found.wrong} of {found.trials}"
+        told = (excluded.lost(found), f"{found.corrupt:,}", f"{found.streams:,}")
+        table.add_row(found.contestant, found.level, wrong, *told)
+    return table
+
+
+def _pairs_explained(one: ScenarioFindings) -> str:
+    complete = sum(pair.valid == pair.trials > 0 for pair in one.pairs)
+    text = f"{quantities.plural(len(one.pairs), 'pair')} of server and client, {complete} with valid trials only"
+    return f"{text}; {one.scenario.metric}, geometric mean over {quantities.plural(one.pairs[0].trials, 'trial')}"
+
+
+def _columns_explained(one: ScenarioFindings) -> str:
+    return f"p99: response time, CPU: of the server per message, both at {one.heaviest.label}"
+
+
+def _loss_explained(one: ScenarioFindings) -> str:
+    text = "lost: messages, at the load where it was most"
+    apart = [standing.lossy for standing in one.standings]
+    if any(apart):
+        text += f"; {loss.MARK} above {quantities.share(one.loss_bound)} in some trial"
+    if any(apart) and not all(apart):
+        text += ": ranked apart, against the first of its kind"
+    return text
+
+
+def _scores(one: ScenarioFindings) -> Table:
+    """Every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
+    before anything that it flatters."""
+    table = _plain_table()
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("contestant", overflow="fold", min_width=12)
+    axes = one.axes[:AXES_BESIDE_LOSS] if one.may_lose else one.axes
+    for axis in axes:
+        if one.may_lose and axis is one.axes[1]:
+            table.add_column("lost", justify="right", no_wrap=True)
+        table.add_column(answers.AXIS_WORDS[axis.metric], justify="right", no_wrap=True)
+    for standing in one.standings:
+        cells = [score(axis, standing.contestant) for axis in axes]
+        if one.may_lose:
+            cells.insert(1, loss.largest(standing))
+        table.add_row(rank(one, standing), standing.contestant, *cells)
+    return table
+
+
+def score(axis: Axis, contestant: str) -> str:
+    """A figure with its rank behind it in small digits: "44.1k/s ¹"."""
+    found = axis.score(contestant)
+    if found is None or found.value is None:
+        return quantities.DASH
+    figure = f"{answers.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
+    decidable = any(comparison.decidable for comparison in axis.comparisons)
+    return f"{figure} {quantities.superscript(found.rank)}" if decidable and found.rank is not None else figure
+
+
+def _scores_explained(one: ScenarioFindings) -> str:
+    """What holds for this scenario alone; what the columns are stands below all of them."""
+    notes = [f"figures at {one.heaviest.label}, ranks over all loads"] if len(one.levels) > 1 else []
+    if one.may_lose:
+        notes.append(_loss_explained(one))
+    if lags := answers.lags(one.scenario, one.cells):
+        notes.append(lags)
+    return "; ".join(notes)
+
+
+COLUMNS_EXPLAINED = (
+    "Figures are each contestant's own: p50 and p99 of the response times of all its valid trials together, CPU of the "
+    "server per message, peak memory. The small digit is its rank on that axis; equal ones could not all be told apart."
+)
+
+
+def _plain_table() -> Table:
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
+
+
+def _ranking(one: ScenarioFindings) -> Table:
+    """Of a capacity, which has no other axis."""
+    level = one.heaviest
+    table = _plain_table()
+    table.add_column("#", justify="right", no_wrap=True)
+    table.add_column("contestant", overflow="fold", min_width=12)
+    for heading in (one.scenario.metric, "to first", "95% interval", "p99", "CPU"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for standing in one.standings:
+        cell = one.cell(standing.contestant, level.key)
+        value = f"{standing.bound}{answers.value(one.scenario, standing.value)}"
+        told = (value, to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
+        table.add_row(rank(one, standing), standing.contestant, *told)
+    return table
+
+
+def _interval(standing: Standing) -> str:
+    interval = standing.relative.interval if standing.relative else None
+    return quantities.change_interval(interval).replace(" to ", "..") if interval else ""
+
+
+def _p99(cell: CellFigures | None) -> str:
+    return quantities.duration(cell.response_ns.p99.value) if cell else quantities.DASH
+
+
+def _cpu(cell: CellFigures | None) -> str:
+    return quantities.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else quantities.DASH
+
+
+def rank(one: ScenarioFindings, standing: Standing) -> str:
+    """ "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
+    if standing.rank is None or not any(comparison.decidable for comparison in one.comparisons):
+        return quantities.DASH
+    return f"{standing.rank}=" if standing.shared else str(standing.rank)
+
+
+def to_first(standing: Standing) -> str:
+    """The change against the leader, with a star where the two were told apart: a shared rank may hide that."""
+    one = standing.against_leader
+    return f"{quantities.percent_change(one.ratio)}{'*' if one.different else ' '}" if one else ""
+
+
+def _set_aside(analysis: Analysis) -> list[RenderableType]:
+    """Each cause in a line, with how many trials it took from whom; the details stand in the report."""
+    groups: dict[tuple[str, str], list[TrialNote]] = {}
+    for note in analysis.set_aside:
+        groups.setdefault((note.status, note.kind), []).append(note)
+    # which pair does not work, and why, is the answer itself where pairs are asked for
+    shown = len(groups) if any(one.pairs for one in analysis.scenarios) else CAUSES_SHOWN
+    parts: list[RenderableType] = []
+    if groups:
+        table = _plain_table()
+        for heading in ("set aside", "trials", "cause", "of"):
+            table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
+        for (status, kind), notes in list(groups.items())[:shown]:
+            cause = quantities.shortened(notes[0].reason if status in ("failed", "skipped") else kind, LONGEST_REASON)
+            table.add_row(answers.STATUS_WORDS[status], str(len(notes)), Text(cause), Text(_whose(notes)))
+        parts.append(table)
+    if len(groups) > shown:
+        parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
+    return parts
+
+
+def _whose(notes: Sequence[TrialNote]) -> str:
+    took = Counter(f"{note.contestant} with {note.client}" if note.client else note.contestant for note in notes)
+    if notes[0].client and len(took) > PAIRS_NAMED:
+        return quantities.plural(len(took), "pair")
+    if len(took) == 1:
+        return next(iter(took))
+    return quantities.listed([f"{name} ({count})" for name, count in sorted(took.items())])
+
+
+def _control(analysis: Analysis) -> Text:
+    one = analysis.control
+    style = "bold red" if one.fails else "bold" if one.is_the_question else "dim"
+    return Text(aa.sentence(one), style=style)
+
+
+def _sureness(analysis: Analysis) -> Text:
+    counts = analysis.counts
+    return Text(
+        f"{quantities.plural(counts.valid, 'valid trial')} over {quantities.listed(analysis.links)} in "
+        f"{quantities.plural(analysis.blocks_measured, 'block')}, "
+        f"{counts.struck_out} struck out, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
+        f"{COLUMNS_EXPLAINED if any(one.axes for one in analysis.scenarios) else ''} {answers.WHAT_HOLDS}",
+        style="dim",
+    )

@@ -1,0 +1,1 @@
+"""The bytes between load and server."""

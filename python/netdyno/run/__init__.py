@@ -1,0 +1,1 @@
+"""A run: its trials in their order, each stored before the next starts."""

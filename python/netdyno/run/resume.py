@@ -1,0 +1,109 @@
+"""`netdyno resume`: go on with a run that was interrupted, where it was, in the same file.
+
+The cells, their order and their seeds are those that were planned. What could make the rest differ from the beginning,
+the machine, the compiler, the programs, is compared first; where it differs, nothing is run unless the user says so,
+and then the run says so too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast, get_args
+
+import msgspec
+
+from netdyno.analysis import differences
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.base.paths import canary_path
+from netdyno.contestants import contestants
+from netdyno.experiment import experiment
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace
+from netdyno.present.terminal.display import Display
+from netdyno.run import runner
+from netdyno.store import store
+from netdyno.store.store import Environment, Store
+from netdyno.trial import traced
+from netdyno.trial.canary import Canary
+
+RESUMED = "resumed"
+"""The key of the environment that has a line for each time a run was gone on with."""
+
+
+def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner.Outcome:
+    """Go on with the stored run. Raises UserError where there is nothing to go on with, where it is still being made,
+    or where something decisive differs and the user did not say `anyway`."""
+    with Store.reopen(path) as stored:
+        run = store.load(path)
+        if run.finished_at is not None:
+            raise UserError(f"the run {run.run_id} came to its end at {run.finished_at}; nothing of it is left to do")
+        asked = run.experiment
+        if asked.capacity:
+            raise UserError(
+                f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
+            )
+        servers, clients = _servers(asked, build), _clients(asked, build)
+        runner.check(asked, servers, build)
+        bench, found = runner.set_up(
+            asked,
+            servers,
+            clients=clients,
+            build=build,
+            folder=path.parent,
+            progress=display.throughput,
+            foreign_load=_foreign_load(run),
+        )
+        differ = differences.decisive(run.environment, found)
+        if differ and not anyway:
+            raise UserError(
+                f"the run {run.run_id} cannot be gone on with as if nothing had changed: {'; '.join(differ)} "
+                "(--anyway goes on, and records it with the run)"
+            )
+        run = msgspec.structs.replace(run, environment=_with_line(run, differ))
+        stored.record(run.environment)
+        runner.write_environment(path.parent, run.environment)
+        cells = store.load_cells(path)
+        done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} that are planned"
+        display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
+        named = {server.name: server for server in servers}
+        beside = Canary(canary_path(build), bench.pinning, path.parent)
+        to_trace = traced.missing(traced.tasks(asked, named, bench.clients, _trace(run)), run.traced)
+        interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace)
+    return runner.Outcome(run.run_id, path.parent, interrupted)
+
+
+def _with_line(run: Run, differ: Sequence[str]) -> Environment:
+    before = run.environment.get(RESUMED, [])
+    line = f"{store.utc_now()} after {quantities.plural(len(run.all_trials), 'trial')}"
+    line += f", though {'; '.join(differ)}" if differ else ""
+    return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
+
+
+def _servers(asked: Experiment, build: Path) -> list[Contestant]:
+    everyone = contestants.discover(build=build)
+    names = sorted({name for scenario in asked.scenarios for name in scenario.contestants})
+    return [contestants.prepare(contestants.by_name(everyone, name), build=build) for name in names]
+
+
+def _clients(asked: Experiment, build: Path) -> list[Contestant]:
+    everyone = contestants.discover(build=build, kind="client")
+    return [
+        contestants.prepare(contestants.by_name(everyone, name, "client"), build=build, kind="client")
+        for name in experiment.clients(asked)
+    ]
+
+
+def _foreign_load(run: Run) -> ForeignLoad:
+    """What the run began with; one that was stored before it was recorded struck such trials out."""
+    recorded = run.environment.get("foreign_load")
+    return cast(ForeignLoad, recorded) if recorded in get_args(ForeignLoad) else "strike-out"
+
+
+def _trace(run: Run) -> Trace:
+    """What the run began with; of one that was stored before it was recorded nobody knows, and it takes the default."""
+    recorded = run.environment.get("trace")
+    return cast(Trace, recorded) if recorded in get_args(Trace) else "auto"

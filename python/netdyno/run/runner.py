@@ -1,0 +1,369 @@
+"""Execute an experiment: plan it, run every trial, store each before the next, and say what came of it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import FrameType, MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno.audits import canary as canary_audit
+from netdyno.base import quantities
+from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.paths import canary_path, generator_path
+from netdyno.base.units import format_clock
+from netdyno.contestants import codesize
+from netdyno.experiment import blocks, plan
+from netdyno.machine import digests, environment, pinning
+from netdyno.machine.links import link_check
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace, Trial
+from netdyno.present.terminal.display import Display, Progress
+from netdyno.run.schedule import Schedule
+from netdyno.store import store
+from netdyno.trial import traced
+from netdyno.trial.canary import Canary
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import run_trial
+
+SPARE_DESCRIPTORS = 64
+"""What a server or a generator opens beside its connections: listener, loops, timers, files, libraries."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user (SIGINT) or the system (SIGTERM) ends the run; the exit code is 128 + the signal."""
+
+    def __init__(self, signal_number: int) -> None:
+        super().__init__()
+        self.exit_code = 128 + signal_number
+
+
+class Outcome(NamedTuple):
+    """What is left of a run: its folder, and the signal's exit code where it was interrupted."""
+
+    run_id: str
+    folder: Path
+    interrupted: int
+
+
+def execute(
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    *,
+    clients: Sequence[Contestant] = (),
+    results: Path,
+    build: Path,
+    argv: Sequence[str],
+    display: Display,
+    foreign_load: ForeignLoad = "strike-out",
+    trace: Trace = "auto",
+) -> Outcome:
+    """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
+    trial that had not the machine for itself, `trace` whether system calls are traced afterwards. Raises UserError
+    before the first trial where something cannot work."""
+    check(experiment, servers, build)
+    run_id, folder = create_folder(results, experiment.name)
+    named = {server.name: server for server in servers}
+    cells = plan.plan(experiment, plan.twice(experiment, named, {client.name: client for client in clients}))
+    bench, found = set_up(
+        experiment,
+        servers,
+        clients=clients,
+        build=build,
+        folder=folder,
+        progress=display.throughput,
+        foreign_load=foreign_load,
+    )
+    run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
+    with store.Store.create(folder, run, argv, cells) as stored:
+        to_trace = traced.tasks(experiment, named, bench.clients, trace)
+        display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
+        beside = Canary(canary_path(build), bench.pinning, folder)
+        interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace)
+    return Outcome(run_id, folder, interrupted)
+
+
+def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) -> None:
+    """What would go wrong in the middle of a run, and can be known before. Raises UserError."""
+    for what, program in (("load generator", generator_path(build)), ("canary", canary_path(build))):
+        if not program.is_file():
+            raise UserError(f"the {what} is not built: {program} is missing (run ./netdyno, which builds it)")
+    check_workloads(experiment, servers)
+    named = {server.name: server for server in servers}
+    ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
+
+
+def set_up(
+    experiment: Experiment,
+    servers: Sequence[Contestant],
+    *,
+    clients: Sequence[Contestant],
+    build: Path,
+    folder: Path,
+    progress: Callable[[int, float], None],
+    foreign_load: ForeignLoad,
+) -> tuple[Bench, store.Environment]:
+    """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
+    here."""
+    generator = generator_path(build)
+    cores = pinning.choose()
+    links = link_check.check(experiment, cores, folder)
+    found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
+    found |= {"programs": digests.digests(generator, [*servers, *clients])}
+    bench = Bench(
+        seed=experiment.seed,
+        generator=(str(generator),),
+        pinning=cores,
+        folder=folder,
+        clients={client.name: client for client in clients},
+        bad_links=links.bad,
+        progress=progress,
+        foreign_load=foreign_load,
+    )
+    return bench, found
+
+
+def begun(
+    run_id: str,
+    folder: Path,
+    experiment: Experiment,
+    found: store.Environment,
+    servers: Sequence[Contestant],
+    clients: Sequence[Contestant] = (),
+) -> Run:
+    """A run before its first trial; its environment stands in its folder."""
+    write_environment(folder, found)
+    return Run(
+        run_id=run_id,
+        experiment=experiment,
+        started_at=store.utc_now(),
+        finished_at=None,
+        environment=found,
+        trials=(),
+        about=codesize.describe(servers, clients),
+    )
+
+
+def write_environment(folder: Path, found: store.Environment) -> None:
+    """The environment beside the run, for whoever has no SQLite at hand."""
+    (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def carry_out(
+    run: Run,
+    cells: Sequence[plan.Cell],
+    servers: plan.Named,
+    bench: Bench,
+    canary: Canary,
+    stored: store.Store,
+    display: Display,
+    to_trace: Sequence[traced.Task],
+) -> int:
+    """Every cell that has no trial yet, to the end of the run, and what is traced after them. `run` holds the trials
+    that there are, `cells` are the planned ones. Returns 0, or the exit code of the signal that cut it short."""
+    experiment = run.experiment
+    trial_s = plan.estimate_seconds(experiment, servers, bench.clients) / max(len(cells), 1)
+    progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
+    schedule = Schedule(run, cells, progress)
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    interrupted = _run_cells(
+        schedule, scenarios, servers, bench, canary, stored, display, progress, experiment.time_limit_s
+    )
+    interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
+    if not interrupted:
+        stored.finish(store.utc_now())
+    return interrupted
+
+
+def _run_cells(
+    schedule: Schedule,
+    scenarios: Mapping[str, Scenario],
+    servers: plan.Named,
+    bench: Bench,
+    canary: Canary,
+    stored: store.Store,
+    display: Display,
+    progress: Progress,
+    limit_s: float | None,
+) -> int:
+    """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
+    dropped, because half a window is no result. At the end of a block its trials are judged by the canary."""
+
+    def revise(judged: Sequence[Trial]) -> None:
+        stored.revise(judged)
+        for struck_out in schedule.revise(judged):
+            display.trial_done(struck_out, progress)
+
+    judge = canary_audit.Judge(bench.foreign_load, revise)
+    for trial in schedule.trials:
+        if schedule.is_over(trial.block) and canary_audit.is_judged(trial):
+            judge.know(trial)
+        else:
+            judge.add(trial)
+    told = False
+    try:
+        with signals_raise():
+            for cell in schedule.cells(stored.extend):
+                display.trial_started(cell, progress)
+                run = partial(run_trial, cell, scenarios[cell.scenario], servers[cell.contestant], bench)
+                trial = canary.beside(run)
+                stored.add(trial)
+                schedule.add(trial)
+                judge.add(trial)
+                display.trial_done(trial, progress)
+                if progress.is_late and not told:
+                    told = True
+                    display.note(late_words(progress, limit_s))
+                if schedule.is_over(cell.block):
+                    judge.block_ended()
+            judge.run_ended()
+    except Interrupted as signalled:
+        judge.run_ended()  # of the block that was cut short, what there is
+        return signalled.exit_code
+    finally:
+        display.close()
+    return 0
+
+
+def _trace(
+    some: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: store.Store, display: Display
+) -> int:
+    """What is traced beside the trials, once they are all stored. Returns 0, or the exit code of the signal that cut it
+    short."""
+    if text := traced.announcement(some):
+        display.note(text)
+    try:
+        with signals_raise():
+            for one in traced.trace(some, servers, bench):
+                stored.add_traced(one)
+    except Interrupted as signalled:
+        return signalled.exit_code
+    return 0
+
+
+def announcement(
+    experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({}), beside_s: float = 0.0
+) -> str:
+    """What is about to happen and how long it will take, with what is done beside the trials."""
+    cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
+    budget_s = experiment.time_budget_s
+    least = blocks.at_least(experiment) if budget_s is None else experiment
+    most = blocks.at_most(experiment)
+    seconds, most_seconds = (plan.estimate_seconds(one, servers, clients) + beside_s for one in (least, most))
+    if budget_s is not None:
+        most_seconds = max(seconds, min(most_seconds, budget_s))
+    twins = len(plan.twice(experiment, servers, clients))
+    twice = f", {twins} of them twice for the A/A control" if twins else ""
+    size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
+    number, takes = quantities.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
+    if budget_s is not None and all(scenario.precision is None for scenario in experiment.scenarios):
+        number = f"{quantities.plural(experiment.blocks, 'block')} and more"
+        takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
+        if experiment.time_limit_s is not None:
+            takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
+    elif most.blocks > least.blocks:
+        number = f"{least.blocks} to {quantities.plural(most.blocks, 'block')}"
+        takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
+    return (
+        f"{experiment.name}{size}: {experiment.question} {number} of {cells} trials "
+        f"({quantities.plural(len(servers), 'contestant')}){twice} over {quantities.listed(plan.links(experiment))}, "
+        f"{takes} (minutes:seconds)"
+    )
+
+
+def late_words(progress: Progress, limit_s: float | None) -> str:
+    """That the machine makes the run longer than it was announced."""
+    most = "" if limit_s is None else f", {format_clock(limit_s)} in all at the most"
+    return (
+        f"The machine is disturbed: {quantities.plural(progress.made_again, 'trial')} made again so far. What is "
+        f"planned "
+        f"takes about {format_clock(progress.left_s())} more{most}."
+    )
+
+
+def check_workloads(experiment: Experiment, servers: Sequence[Contestant]) -> None:
+    """A workload that nobody speaks is a slip of the pen, not a result."""
+    known = {workload for server in servers for workload in server.manifest.workloads}
+    for scenario in experiment.scenarios:
+        if scenario.workload not in known:
+            where = f"experiment {experiment.name!r}, scenario {scenario.name!r}"
+            raise UserError(f"{where}: unknown workload {scenario.workload!r}{did_you_mean(scenario.workload, known)}")
+
+
+def ensure_descriptors(needed: int, experiment: str) -> None:
+    """Raise the soft limit on open files for the programs to inherit. Raises UserError when the hard limit forbids."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise UserError(
+            f"too few file descriptors: experiment {experiment!r} needs {needed} per program and the limit is {hard}; "
+            f"raise it with: ulimit -n {needed} (as root, or by LimitNOFILE or limits.conf, where that is refused)"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def create_folder(results: Path, name: str) -> tuple[str, Path]:
+    """A fresh results/<run-id>; ids sort by time. Raises UserError when it cannot be written."""
+    stem = f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{name}"
+    for run_id in (stem, *(f"{stem}-{number}" for number in range(2, 100))):
+        try:
+            (results / run_id / "logs").mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UserError(f"the results folder {results} cannot be written: {error.strerror}") from error
+        return run_id, results / run_id
+    raise UserError(f"the results folder {results} has 99 runs of this very second")
+
+
+@contextmanager
+def signals_raise() -> Iterator[None]:
+    """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back."""
+
+    def interrupt(number: int, _: FrameType | None) -> None:
+        raise Interrupted(number)
+
+    before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        before[number] = signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def with_overrides(
+    experiment: Experiment,
+    number: int | None,
+    duration_s: float | None,
+    seed: int | None,
+    precision: float | None = None,
+) -> Experiment:
+    """The experiment with the command line's wishes in place; None leaves what the file says. `number` is that of the
+    blocks."""
+    wishes = {"duration_s": duration_s, "precision": precision}
+    changed = experiment.with_each(**{key: value for key, value in wishes.items() if value is not None})
+    if number is not None:
+        changed = blocks.with_fixed(changed, number)
+    return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
+
+
+def counts(trials: Sequence[Trial]) -> dict[str, int]:
+    """How many trials came out how; of what was made again, the last try."""
+    last = {(trial.block, trial.position): trial for trial in trials}
+    found = Counter(trial.status for trial in last.values())
+    return store.count_trials(found | Counter(made_again=len(trials) - len(last)))

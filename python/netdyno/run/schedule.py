@@ -1,0 +1,202 @@
+"""Which cells a run has, and in which order: what is planned, then further blocks while some scenario wants them.
+
+What is in a further block depends on the seed alone: it is the block of that number in the plan of a larger fixed
+number. How many there may be is said in blocks.py."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from netdyno.experiment import plan
+from netdyno.experiment.blocks import most
+from netdyno.experiment.plan import Cell, Kind
+from netdyno.model import outcomes
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.terminal.display import Progress
+
+MOST_TRIES = 40
+"""Of one cell in one block."""
+MADE_AGAIN_PER_CELL = 6
+"""Of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a trial of 0.7 s
+alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long at the most."""
+
+
+def next_block(
+    experiment: Experiment, still_open: Sequence[Scenario], number: int, twice: Sequence[Kind] = ()
+) -> tuple[Cell, ...]:
+    """The cells of these scenarios in the block of this number, with the twins of what is run twice; the same seed
+    gives the same order. Pure."""
+    scenarios = tuple(msgspec.structs.replace(scenario, blocks=number) for scenario in still_open)
+    if not scenarios:
+        return ()
+    planned = plan.plan(msgspec.structs.replace(experiment, scenarios=scenarios), twice)
+    return tuple(cell for cell in planned if cell.block == number)
+
+
+class Schedule:
+    """The cells of a run in their order: what is planned, then further blocks while some scenario wants them. At the
+    end of a block, the trials of it that the machine disturbed are made again, and once more where it does so again."""
+
+    def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress) -> None:
+        """`run` holds the trials that there are already; they are counted as done."""
+        self._run = run
+        self._spent_s = 0.0
+        self._trials: dict[tuple[int, int, int], Trial] = {}
+        self._last: dict[tuple[int, int], Trial] = {}
+        """Of each place, the last try."""
+        self._cells: dict[int, list[Cell]] = {}
+        """By block."""
+        self._left: Counter[int] = Counter()
+        """Of each block, how many of its cells are still to be tried in this round."""
+        self._made_again: Counter[int] = Counter()
+        """Of each block, how many tries were more than the first."""
+        self._progress = progress
+        self._plan(planned)
+        for trial in run.all_trials:
+            if trial.attempt > 1:
+                self._again(self._last[_place(trial)])
+            self.add(trial)
+        self._expect(self._below_budget())
+
+    def cells(self, keep: Callable[[Sequence[Cell]], None]) -> Iterator[Cell]:
+        """Every cell that has no trial yet, then those that are to be made again. `keep` is given the cells of a
+        further block before the first of them is run, so that they are planned when they begin. A block's trials are
+        judged (`revise`) when its round is over, before the next is asked for."""
+        blocks = list(self._cells)
+        while blocks:
+            for block in blocks:
+                yield from self._of_block(block)
+            further = self._further()
+            if further:
+                keep(further)
+            blocks = [further[0].block] if further else []
+
+    def _of_block(self, block: int) -> Iterator[Cell]:
+        cells = self._cells[block]
+        for cell in cells:
+            if _place(cell) not in self._last:
+                if self._is_past_limit():
+                    return
+                yield cell
+        while again := [cell for cell in cells if self._is_to_be_made_again(cell)]:
+            room = MADE_AGAIN_PER_CELL * len(cells) - self._made_again[block]
+            if self._is_past_limit() or room <= 0:
+                return
+            again = again[:room]
+            for cell in again:
+                self._again(self._last[_place(cell)])
+            for cell in again:
+                yield msgspec.structs.replace(cell, attempt=self._last[_place(cell)].attempt + 1)
+
+    def _is_to_be_made_again(self, cell: Cell) -> bool:
+        last = self._last[_place(cell)]
+        return outcomes.is_disturbed(last) and last.attempt < MOST_TRIES
+
+    def _again(self, disturbed: Trial) -> None:
+        self._left[disturbed.block] += 1
+        self._made_again[disturbed.block] += 1
+        self._progress.again(disturbed)
+
+    def add(self, trial: Trial) -> None:
+        """What came of a try."""
+        self._trials[*_place(trial), trial.attempt] = self._last[_place(trial)] = trial
+        self._left[trial.block] -= 1
+        self._spent_s += plan.seconds_of(trial)
+        self._progress.add(trial)
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """Those that there are."""
+        return tuple(self._trials.values())
+
+    def revise(self, judged: Sequence[Trial]) -> tuple[Trial, ...]:
+        """Trials that were judged later, each in the place of itself: of a block that was cut short and gone on with,
+        for the second time. Returns those that were valid until now and are not any more."""
+        changes = [(self._trials[*_place(trial), trial.attempt], trial) for trial in judged]
+        for was, now in changes:
+            self._trials[*_place(now), now.attempt] = now
+            if self._last[_place(now)].attempt == now.attempt:
+                self._last[_place(now)] = now
+                self._progress.revise(was, now)
+        return tuple(now for was, now in changes if was.status == "valid" and now.status != "valid")
+
+    def is_over(self, block: int) -> bool:
+        """Whether every cell of a block has its trial, of those that are made again the new one."""
+        return self._left[block] == 0
+
+    def _is_past_limit(self) -> bool:
+        limit_s = self._run.experiment.time_limit_s
+        return limit_s is not None and self._spent_s >= limit_s
+
+    def _plan(self, cells: Sequence[Cell]) -> None:
+        for cell in cells:
+            self._cells.setdefault(cell.block, []).append(cell)
+            self._left[cell.block] += 1
+
+    def _further(self) -> tuple[Cell, ...]:
+        """The next block; empty where the run has come to its end."""
+        number = 1 + max(self._cells, default=0)
+        twice = plan.with_twins(self._all_cells())
+        for still_open in self._open():
+            further = next_block(self._run.experiment, still_open, number, twice)
+            if further and self._is_in_time(further):
+                self._plan(further)
+                self._expect(still_open)
+                return further
+        self._expect([])
+        return ()
+
+    def _open(self) -> list[list[Scenario]]:
+        """What the next block may consist of, the best first: all scenarios that want another for their precision; or
+        where the time that is left is to be used, one of them, first that which has most to gain."""
+        asked = self._below_budget()
+        if not asked or self._is_past_limit():
+            return []
+        from netdyno.analysis import (
+            stopping,  # it needs the heavy libraries, and a run with a fixed number of blocks does not
+        )
+
+        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
+        run = outcomes.judged(run)
+        precise = [one for one in asked if one.precision is not None and stopping.wants_more(run, one)]
+        timed = [one for one in asked if one.precision is None]
+        return ([precise] if precise else []) + [[one] for one in stopping.widest_first(run, timed)]
+
+    def _below_budget(self) -> list[Scenario]:
+        return [one for one in self._run.experiment.scenarios if self._blocks(one) < most(one)]
+
+    def _blocks(self, scenario: Scenario) -> int:
+        """How many blocks of a scenario are planned."""
+        return sum(any(cell.scenario == scenario.name for cell in cells) for cells in self._cells.values())
+
+    def _all_cells(self) -> list[Cell]:
+        return [cell for cells in self._cells.values() for cell in cells]
+
+    def _is_in_time(self, cells: Sequence[Cell]) -> bool:
+        """Whether a block would end within the budget of time, if its trials take as long as those so far."""
+        budget_s = self._run.experiment.time_budget_s
+        if budget_s is None or not self._last:
+            return True
+        return self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
+
+    def _expect(self, still_open: Sequence[Scenario]) -> None:
+        """Tell the progress how far the run may go on."""
+        planned, further, last = self._all_cells(), 0, max(self._cells, default=0)
+        precise = [scenario for scenario in still_open if scenario.precision is not None]
+        for scenario in precise:
+            blocks = self._blocks(scenario)
+            mine = sum(cell.scenario == scenario.name for cell in planned)
+            further += mine // max(blocks, 1) * (most(scenario) - blocks)
+        more = max((most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
+        goes_on = len(precise) < len(still_open)
+        self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
+
+
+def _place(one: Cell | Trial) -> tuple[int, int]:
+    """Where in a run it stands."""
+    return one.block, one.position

@@ -1,0 +1,137 @@
+"""HDR V2 histograms as they travel in results: decode, merge, read percentiles.
+
+Format: HdrHistogram's "V2 compressed" encoding in base64 (its Java sources, encodeIntoCompressedByteBuffer):
+an outer cookie and a zlib stream; inside, a 40-byte header and ZigZag LEB128 counts, where a negative number is a run
+of zeros.
+Percentiles follow the reference definition, so that the PyPI package `hdrhistogram` reads the same values.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE
+
+COOKIE_BASE_MASK = 0xFFFFFF0F
+
+
+class HistogramError(ValueError):
+    """The text is not an HDR V2 histogram of the shape this project writes."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of values: `highest[i]` is the highest value (ns) of bucket i, `counts[i]` how many fell there."""
+
+    highest: NDArray[np.int64]
+    counts: NDArray[np.float64]
+
+    @property
+    def count(self) -> int:
+        return int(self.counts.sum())
+
+
+def decode(text: str) -> Histogram:
+    """The non-empty buckets of an encoded histogram, in rising order. Raises HistogramError."""
+    try:
+        outer = base64.b64decode(text, validate=True)
+        cookie, length = struct.unpack_from(">Ii", outer)
+        if cookie & COOKIE_BASE_MASK != COMPRESSED_COOKIE & COOKIE_BASE_MASK:
+            raise HistogramError(f"cookie {cookie:#x} is not that of HDR V2 compressed")
+        plain = zlib.decompress(outer[8 : 8 + length])
+        inner, payload, offset, digits, lowest, _, _ = HEADER.unpack_from(plain)
+    except (binascii.Error, struct.error, zlib.error) as error:
+        raise HistogramError(f"not an HDR V2 histogram: {error}") from error
+    if inner & COOKIE_BASE_MASK != PLAIN_COOKIE & COOKIE_BASE_MASK or offset != 0 or not 1 <= digits <= 5:
+        raise HistogramError(f"unsupported HDR header: cookie {inner:#x}, offset {offset}, {digits} digits")
+    index, counts = _counts(plain[HEADER.size : HEADER.size + payload])
+    return Histogram(_highest_equivalent(index, digits, max(lowest, 1)), counts)
+
+
+def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Indices and counts of the non-empty buckets."""
+    indices: list[int] = []
+    counts: list[int] = []
+    position = value = shift = 0
+    for byte in payload:
+        # The ninth byte of a number carries eight bits, so that 64 fit (HdrHistogram's ZigZagEncoding).
+        value |= (byte if shift == 56 else byte & 0x7F) << shift
+        if byte & 0x80 and shift < 56:
+            shift += 7
+            continue
+        number = (value >> 1) ^ -(value & 1)
+        value = shift = 0
+        if number < 0:
+            position -= number
+            continue
+        if number:
+            indices.append(position)
+            counts.append(number)
+        position += 1
+    if shift:
+        raise HistogramError("the counts end inside a number")
+    return np.array(indices, dtype=np.int64), np.array(counts, dtype=np.float64)
+
+
+def _highest_equivalent(index: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
+    """The highest value of each bucket, by HdrHistogram's log-linear layout."""
+    unit_magnitude = lowest.bit_length() - 1
+    half_magnitude = (2 * 10**digits - 1).bit_length() - 1
+    half = 1 << half_magnitude
+    bucket = (index >> half_magnitude) - 1
+    sub = (index & (half - 1)) + half
+    first = bucket < 0
+    sub, bucket = np.where(first, sub - half, sub), np.where(first, 0, bucket)
+    shift = bucket + unit_magnitude
+    return np.asarray(((sub + 1) << shift) - 1, dtype=np.int64)
+
+
+def align(histograms: Sequence[Histogram]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """All buckets that any of them fills, and one row of counts per histogram: row sums are merges."""
+    highest = np.unique(np.concatenate([h.highest for h in histograms])) if histograms else np.array([], dtype=np.int64)
+    rows = np.zeros((len(histograms), len(highest)))
+    for row, histogram in zip(rows, histograms, strict=True):
+        row[np.searchsorted(highest, histogram.highest)] = histogram.counts
+    return highest, rows
+
+
+def merge(histograms: Sequence[Histogram]) -> Histogram:
+    """One histogram of everything that was counted in any."""
+    highest, rows = align(histograms)
+    return Histogram(highest, np.asarray(rows.sum(axis=0)))
+
+
+def percentiles(
+    highest: NDArray[np.int64], rows: NDArray[np.float64], percent: float, times: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """The value at a percentile of several merges of `rows` (as from `align`); NaN for an empty one.
+
+    Each row of `times` is one merge: how often each histogram enters it; without it, each histogram stands alone. The
+    merged cumulative counts are linear in the histograms', so a binary search needs a few of them and not all.
+    """
+    if times is None:
+        times = np.eye(len(rows))
+    if not len(highest):
+        return np.full(len(times), np.nan)
+    cumulative = np.cumsum(rows, axis=1)
+    totals = times @ cumulative[:, -1]
+    rank = np.maximum(np.floor(percent / 100 * totals + 0.5), 1)
+    low, high = np.zeros(len(times), dtype=np.int64), np.full(len(times), len(highest) - 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = np.einsum("ij,ji->i", times, cumulative[:, middle]) >= rank
+        low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
+    return np.where(totals > 0, highest[low].astype(np.float64), np.nan)
+
+
+def percentile(histogram: Histogram, percent: float) -> float:
+    """The value (ns) that this many percent of the counts do not exceed; NaN when empty."""
+    return float(percentiles(histogram.highest, histogram.counts[None, :], percent)[0])

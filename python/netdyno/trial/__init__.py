@@ -1,0 +1,1 @@
+"""One trial: programs started, loaded, watched and ended."""

@@ -1,0 +1,113 @@
+"""The command lines of one trial. Pure: a cell in, argument lists out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netdyno.base.units import format_duration, parse_duration
+from netdyno.model import transports
+from netdyno.model.base import type_level
+from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.options import Settings, check_connections
+from netdyno.model.server_options import added_options, all_options
+from netdyno.model.trial import Trial
+
+CHECK_DURATION_S = 0.02
+"""Window of the closing check: it only asks whether a fresh connection still gets true answers."""
+
+
+def server_command(
+    contestant: Contestant, settings: Settings, address: str = transports.LOOPBACK_ADDRESS, *, cores: int
+) -> list[str]:
+    """The server on a free port of an address, over the contestant's transport, with the options of the cell. It has so
+    many cores."""
+    listen = transports.of(contestant).at(address)
+    return _server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
+
+
+def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
+    """The same server and load as a user would start them: through the one entry."""
+    if settings.client == GENERATOR:
+        load = load_command(("./netdyno", "load"), endpoint, settings, seed)
+    else:
+        load = client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
+    return _server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
+
+
+def load_command(generator: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
+    """The generator with the load of the cell; the files it writes to are the caller's to add."""
+    return [
+        *_common(generator, endpoint, settings),
+        *_audience(settings),
+        *("--arrivals", settings.arrivals, *_pace(settings)),
+        *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
+        *_load(endpoint, settings, seed),
+    ]
+
+
+def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
+    """A client contestant with the load of the cell: of the generator's options those that a closed loop with one
+    request in flight has (protocol/client.md)."""
+    return [*_common(client, endpoint, settings), *_load(endpoint, settings, seed)]
+
+
+def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+    """The closing check: as few fresh connections as the workload allows, one verified message after the other."""
+    return [
+        *_common(generator, endpoint, settings),
+        *_audience(settings),
+        *("-c", str(check_connections(settings.workload)), "--arrivals", "closed"),
+        *("--warmup", "0ms", "--duration", format_duration(CHECK_DURATION_S)),
+    ]
+
+
+def _server(program: Sequence[str], endpoint: str, settings: Settings, added: Mapping[str, type_level]) -> list[str]:
+    options = all_options(settings.server, added)
+    arguments = (argument for name, value in options.items() for argument in (f"--{name}", str(value)))
+    return [*program, "--listen", endpoint, "--workload", settings.workload, *arguments]
+
+
+def _common(program: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
+    return [
+        *program,
+        endpoint,
+        *("--workload", settings.workload, "--size", str(settings.size)),
+        *("--timeout", format_duration(settings.timeout_s)),
+    ]
+
+
+def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
+    """What the generator and a client contestant are both told about the load. Only what says something there: a
+    service time is known for one workload alone, and transports that carry messages know nothing of a stream."""
+    transport = transports.of_url(endpoint)
+    of_messages = transport is not None and transport.messages
+    stream = () if of_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
+    service = ("--service-time", settings.service_time) if parse_duration(settings.service_time) > 0 else ()
+    return [
+        *("-c", str(settings.connections)),
+        *(*stream, *service),
+        *("--connect-timeout", settings.connect_timeout),
+        *("--warmup", format_duration(settings.warmup_s), "--duration", format_duration(settings.duration_s)),
+        *("--seed", str(seed)),
+    ]
+
+
+def _pace(settings: Settings) -> tuple[str, ...]:
+    """How fast the generator sends: at a rate, or as often as it is answered."""
+    if settings.rate is not None:
+        return "--rate", _number(settings.rate)
+    if settings.rate_per_connection is not None:
+        return "--rate", f"{_number(settings.rate_per_connection)}/conn"
+    rounds = ("--round", settings.round) if parse_duration(settings.round) > 0 else ()
+    looks = ("--look-every", settings.look_every) if parse_duration(settings.look_every) > 0 else ()
+    return "--depth", str(settings.depth), *rounds, *looks
+
+
+def _audience(settings: Settings) -> tuple[str, ...]:
+    audience = settings.server.get("audience")
+    return ("--audience", str(audience)) if audience is not None else ()
+
+
+def _number(value: float | str) -> str:
+    """A rate without a needless fraction: 20000, not 20000.0."""
+    return value if isinstance(value, str) else f"{value:.12g}"

@@ -1,0 +1,35 @@
+"""What a trial has at the most, so that `plausible` can hold its figures against it."""
+
+from __future__ import annotations
+
+import os
+
+from netdyno.audits.plausible import Limits
+from netdyno.base.units import parse_duration
+from netdyno.machine import memory_speed
+from netdyno.machine.links.network import rate_hz
+from netdyno.machine.pinning import server_cores
+from netdyno.model.observation import Pinning
+from netdyno.model.options import Settings
+
+
+def limits(wanted: Settings, pinning: Pinning) -> Limits:
+    """Of a cell, with these cores on this machine."""
+    all_cores = len(os.sched_getaffinity(0))
+    return Limits(
+        server_cores=server_cores(pinning),
+        generator_cores=len(pinning.generator) or all_cores,
+        all_cores=all_cores,
+        copies_hz=memory_speed.bytes_hz(),
+        rate_hz=None if wanted.link == "loopback" else rate_hz(wanted),
+        delay_s=parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0,
+        service_s=service_s(wanted),
+    )
+
+
+def service_s(wanted: Settings) -> float:
+    """What a request takes in the server at least: the server's own part and that which the request asks for
+    (protocol/WIRE.md). Only `rpc` has it."""
+    if wanted.workload != "rpc":
+        return 0.0
+    return parse_duration(wanted.service_time) + parse_duration(str(wanted.server.get("service-time", "0s")))

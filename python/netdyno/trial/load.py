@@ -1,0 +1,155 @@
+"""Run netdyno-load or a client contestant against a server: the measured load, and the closing check."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from netdyno.base.units import parse_duration
+from netdyno.machine.pinning import punctual
+from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.load_result import LoadResult
+from netdyno.model.options import Settings
+from netdyno.trial.setup import Bench
+
+CHECK_CONNECTS_S = 10.0
+"""How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """A line of --events-fd (protocol/load-result.md); `completed` counts from the start of the window."""
+
+    event: str
+    completed: int = 0
+    seconds: float = 0.0
+
+
+class Watch(Protocol):
+    """Who is told as the load announces its window: watch.Watch, but where a trial is not measured."""
+
+    def connected(self) -> None: ...
+    def window_start(self) -> None: ...
+    def window_end(self) -> None: ...
+    def generator_ended(self) -> None: ...
+    def maybe_take(self) -> None: ...
+    def next_wait(self, deadline: float) -> float: ...
+
+
+def measure(
+    program: str, command: Sequence[str], wanted: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
+) -> LoadResult:
+    """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
+    or "client NAME". Raises TrialError when either side fails."""
+    connects_s = parse_duration(wanted.connect_timeout)
+    if wanted.connect_rate != "burst":
+        connects_s += wanted.connections / float(wanted.connect_rate)
+    limit_s = connects_s + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section(program, command) as output:
+        full = [*command, "--json", str(result), "--events-fd", str(writing)]
+        try:
+            generator = Process(
+                full,
+                bench.pinning.generator,
+                output,
+                name=program,
+                realtime=bench.pinning.realtime,
+                pass_fds=[writing],
+            )
+        finally:
+            os.close(writing)
+        with generator:
+            with punctual(bench.pinning):
+                serving = _follow(generator, server, LineReader(reading), watch, bench, limit_s)
+            if not serving:
+                how = describe_exit(server.exit_code())
+                raise ServerError(f"the server ended with {how} under load{server.last_words()}")
+            load = _read_result(generator, result)
+        watch.generator_ended()
+        return load
+
+
+def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
+    """Ask the server once more, over fresh connections: the result, or why there is none."""
+    limit_s = CHECK_CONNECTS_S + wanted.timeout_s + bench.slack_s
+    try:
+        with (
+            _result_file(bench) as result,
+            log.section("check", command) as output,
+            Process([*command, "--json", str(result)], bench.pinning.generator, output, name="generator") as generator,
+        ):
+            if not generator.wait(time.monotonic() + limit_s):
+                return None, f"no answer within {limit_s:g} s"
+            return _read_result(generator, result), ""
+    except TrialError as failure:
+        return None, str(failure)
+
+
+@contextmanager
+def _result_file(bench: Bench) -> Iterator[Path]:
+    path = bench.folder / "logs" / "result.json"
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _follow(
+    generator: Process, server: Process, events: LineReader, watch: Watch, bench: Bench, limit_s: float
+) -> bool:
+    """Attend to events until the load has ended; False when the server ends before. Raises TrialError when time is up.
+    Reaps neither (pinning.punctual)."""
+    deadline = time.monotonic() + limit_s
+    poll = select.poll()  # lighter than a selector, as this runs within the window
+    for watched in (generator.pidfd, server.pidfd, events.fd):
+        poll.register(watched, select.POLLIN)
+    following = True
+    while following:
+        if time.monotonic() > deadline:
+            raise TrialError(f"the {generator.name} did not finish within {limit_s:g} s")
+        ready = {fd for fd, _ in poll.poll(math.ceil(watch.next_wait(deadline) * 1000))}
+        if server.pidfd in ready:
+            return False
+        following = generator.pidfd not in ready
+        if events.fd in ready:
+            _attend(generator, events, watch, bench)
+            if events.at_end:
+                poll.unregister(events.fd)
+        watch.maybe_take()
+    _attend(generator, events, watch, bench)
+    return True
+
+
+def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
+    for line in events.read_lines():
+        try:
+            event = msgspec.json.decode(line, type=Event)
+        except msgspec.DecodeError as error:
+            raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
+        if event.event == "connected":
+            watch.connected()
+        elif event.event == "window_start":
+            watch.window_start()
+        elif event.event == "window_end":
+            watch.window_end()
+        elif event.event == "progress":
+            bench.progress(event.completed, event.seconds)
+
+
+def _read_result(generator: Process, path: Path) -> LoadResult:
+    generator.expect_success()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=LoadResult)
+    except FileNotFoundError as error:
+        raise TrialError(f"the {generator.name} ended without a result") from error
+    except msgspec.DecodeError as error:
+        raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error

@@ -1,0 +1,249 @@
+"""One trial: a fresh server, a generator against it, what the kernel saw meanwhile, and a verdict.
+
+Whatever goes wrong is a result with its reason and its log; only an interruption by the user gets out of here."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from netdyno.audits import of_trial as audits
+from netdyno.base.units import parse_duration
+from netdyno.experiment.plan import Cell, why_skip
+from netdyno.machine import server_proc
+from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
+from netdyno.machine.pinning import server_cores
+from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model import outcomes, transports
+from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
+from netdyno.model.options import Settings, settings
+from netdyno.model.server_options import added_options
+from netdyno.model.trial import Trial
+from netdyno.store.store import utc_now
+from netdyno.trial import load as generate
+from netdyno.trial.command import check_command, client_command, load_command, server_command
+from netdyno.trial.setup import Bench
+from netdyno.trial.window import Watch, WindowLostError
+
+LINGER = "50ms"
+"""How long the load keeps its connections after the last answer: a server with a thread for each is then read
+while they are all there."""
+
+
+CLOSING_S = 0.2
+"""How long a server may close none of the connections that the load has left, before it is asked for the last time."""
+
+
+class _Measured(NamedTuple):
+    load: LoadResult
+    server: ServerObservation
+    machine: MachineObservation | None
+    kernel: dict[str, int]
+    relay: RelayTotals | None
+    audits: tuple[Audit, ...]
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The ready line; a server may say more than the contract asks."""
+
+    ready: bool
+    endpoint: str
+    pid: int
+
+
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
+    started = time.monotonic()
+    base = Trial(
+        block=cell.block,
+        position=cell.position,
+        scenario=cell.scenario,
+        contestant=cell.contestant,
+        levels=cell.levels,
+        status="skipped",
+        reason=why_skip(contestant, scenario, cell.levels, bench.clients),
+        started_at=utc_now(),
+        seconds=0.0,
+        twin=cell.twin,
+        attempt=cell.attempt,
+    )
+    if base.reason:
+        return base
+    path = log_path(cell)
+    wanted = settings(scenario, cell.levels)
+    added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
+    base = msgspec.structs.replace(base, added=added, pinning=bench.pinning, log=str(path))
+    log = TrialLog(bench.folder / path)
+    try:
+        if reason := bench.bad_links.get(wanted.link_words):
+            raise NoNetworkError(reason)
+        place = Place(bench.pinning, log, _seed(cell, bench))
+        with network_for(transports.of(contestant), wanted, place) as network:
+            measured = _measure(cell, wanted, contestant, bench, log, network)
+    except NoNetworkError as missing:
+        log.note(f"skipped: {missing}")
+        return msgspec.structs.replace(base, reason=str(missing))
+    except WindowLostError as lost:
+        judged = audits.foreign_load(lost.machine, bench.foreign_load)
+        status, reason = outcomes.verdict(judged)
+        log.note(f"ended early: {reason}")
+        seconds = time.monotonic() - started
+        return msgspec.structs.replace(
+            base, status=status, reason=reason, seconds=seconds, machine=lost.machine, audits=judged
+        )
+    except TrialError as failure:
+        log.note(f"failed: {failure}")
+        seconds = time.monotonic() - started
+        died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
+        return msgspec.structs.replace(base, status="failed", reason=str(failure), seconds=seconds, audits=died)
+    status, reason = outcomes.verdict(measured.audits)
+    if reason:
+        log.note(f"struck out: {reason}")
+    return msgspec.structs.replace(
+        base, status=status, reason=reason, seconds=time.monotonic() - started, **measured._asdict()
+    )
+
+
+def log_path(cell: Cell) -> Path:
+    """The log of a trial, relative to the folder of its run."""
+    levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
+    again = f"-{cell.attempt}" if cell.attempt > 1 else ""
+    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}{again}.log"
+    return Path("logs") / name.replace("/", "_").replace(" ", "_")
+
+
+def _measure(
+    cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
+) -> _Measured:
+    command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
+    with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
+        lines = server.lines()
+        ready = wait_ready(server, lines, bench)
+        descriptors = server_proc.count_descriptors(ready.pid)
+        datagrams = transports.of(contestant).datagrams
+        watch = Watch(
+            ready.pid,
+            wanted,
+            network.counters,
+            datagrams=datagrams,
+            is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
+        )
+        program, command = load_program(cell, wanted, ready, bench)
+        load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
+        await_closes(ready.pid, descriptors, _closing_s(wanted))
+        closing = check_command(bench.generator, ready.endpoint, wanted)
+        check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
+        ended = describe_exit(server.exit_code()) if server.has_ended() else ""
+        totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
+    relay = network.relay.end() if network.relay else None
+    observed, machine = watch.observation(totals), watch.machine()
+    judged = [
+        *_of_load(wanted, load),
+        audits.completed(load),
+        audits.died(ended),
+        *([] if ended else [audits.server_alive(check, check_error)]),
+        audits.harness_quiet(observed),
+        audits.observation(observed, wanted.duration_s),
+        *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
+    ]
+    if not ended:
+        loads = [load, *([check] if check else [])]
+        counted = wanted.failed_connects == "count"
+        judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
+    judged += _of_figures(load, observed, wanted, bench)
+    if relay:
+        judged.append(audits.link(relay, parse_duration(wanted.link_delay)))
+    return _Measured(
+        load=load, server=observed, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged)
+    )
+
+
+def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
+    """The program that makes the load, as it is called in a sentence, and its command line."""
+    seed = _seed(cell, bench)
+    if wanted.client == GENERATOR:
+        program, command = "generator", load_command(bench.generator, ready.endpoint, wanted, seed)
+    else:
+        client = bench.clients[wanted.client]
+        program, command = f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
+    return program, [*command, "--linger", LINGER]
+
+
+def _seed(cell: Cell, bench: Bench) -> int:
+    """It varies from block to block but not between contestants: within a block all get the same arrivals."""
+    return (bench.seed * 1_000_003 + cell.block) % 2**63
+
+
+def _closing_s(wanted: Settings) -> float:
+    """CLOSING_S over a link: a goodbye that is lost comes again after a second, and each comes after the delay."""
+    if wanted.link != "wan":
+        return CLOSING_S
+    asked = terms(wanted)
+    return CLOSING_S + 2 * asked.delay_s + (1.0 if asked.loss else 0.0)
+
+
+def await_closes(pid: int, descriptors: int, patience_s: float = CLOSING_S) -> None:
+    """Until the server has closed what the load has left, so that the closing check does not speak to its ghosts too.
+    Gives up when that makes no progress for so long."""
+    seen, patience = server_proc.count_descriptors(pid), time.monotonic() + patience_s
+    while seen > descriptors and time.monotonic() < patience:
+        time.sleep(0.005)
+        now = server_proc.count_descriptors(pid)
+        if now < seen:
+            seen, patience = now, time.monotonic() + patience_s
+
+
+def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
+    """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
+    own = load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
+    return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
+
+
+def _of_figures(load: LoadResult, observed: ServerObservation, wanted: Settings, bench: Bench) -> tuple[Audit, ...]:
+    """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
+    from netdyno.audits.plausible import plausible
+    from netdyno.audits.stationary import stalled, stationary
+    from netdyno.trial.limits import limits
+
+    return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, bench.pinning))
+
+
+def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
+    line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
+    if line is None:
+        if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
+            how = describe_exit(server.exit_code())
+            raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
+        raise ServerError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
+    try:
+        return msgspec.json.decode(line, type=Ready)
+    except msgspec.DecodeError as error:
+        raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+
+
+def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[dict[str, int], str]:
+    """SIGTERM: the totals the server prints, and how it ended where that was not exit code 0."""
+    deadline = time.monotonic() + bench.shutdown_timeout_s
+    server.terminate()
+    line = lines.wait_line(deadline)
+    if not server.wait(deadline):
+        return {}, f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM"
+    code = server.exit_code()
+    return read_totals(line or ""), describe_exit(code) if code != 0 else ""
+
+
+def read_totals(line: str) -> dict[str, int]:
+    """The whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
+    try:
+        said = msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {}
+    return {name: value for name, value in said.items() if isinstance(value, int) and not isinstance(value, bool)}

@@ -1,0 +1,220 @@
+"""What became of the requests of all instances: numbered, stamped, verified and counted (protocol/client.md).
+
+Everything here belongs to the thread that carries the requests out."""
+
+from __future__ import annotations
+
+import enum
+import errno
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+from netdyno.protocol import wire
+from netdyno.statistics.histogram import Histogram
+from netdyno_client.plan import ClientPlan
+from netdyno_client.recorder import NEVER, Recorder, Window
+
+RESPONSE_OVERHEAD = 64
+"""Room for the fields of a response beside the stamp; a longer body is no response of ours."""
+
+
+class Failure(enum.StrEnum):
+    """Where an attempt of an instance can fail, in the order of its stages; the values are keys of the result."""
+
+    RESOLVE_FAILED = "resolve_failed"
+    CONNECT_REFUSED = "connect_refused"
+    CONNECT_TIMED_OUT = "connect_timed_out"
+    CONNECT_OTHER = "connect_other"
+    RESPONSE_TIMEOUT = "response_timeout"
+    CLOSED = "closed"
+    RESET = "reset"
+    PROTOCOL = "protocol"
+
+
+def connect_failure(error: OSError) -> Failure:
+    """What a failed connect means."""
+    if error.errno == errno.ECONNREFUSED:
+        return Failure.CONNECT_REFUSED
+    return Failure.CONNECT_TIMED_OUT if error.errno == errno.ETIMEDOUT else Failure.CONNECT_OTHER
+
+
+class FailedError(Exception):
+    """An attempt of an instance has come to its end; what for is counted when it is given to Caller.failed."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
+@dataclass
+class Messages:
+    """Over the whole life, as in the result."""
+
+    sent: int = 0
+    received: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    corrupt: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    bytes_expected: int = 0
+
+    @property
+    def lost(self) -> int:
+        return self.sent - (self.received - self.duplicated)
+
+
+class Journal:
+    """The figures, and the times that all instances keep to."""
+
+    def __init__(self, plan: ClientPlan) -> None:
+        self.recorder = Recorder()
+        self.connect = Histogram()
+        self.messages = Messages()
+        self.failures: Counter[Failure] = Counter()
+        self.first_attempts: Counter[Failure | None] = Counter()  # None: established
+        self.recovered = 0
+        self.start = self.end = NEVER
+        self.size = plan.size
+        self.service_us = plan.service_us
+        self._plan = plan
+
+    def settled(self) -> bool:
+        """The first attempt of every instance has come to its end."""
+        return self.first_attempts.total() == self._plan.connections
+
+    def begin(self) -> Window:
+        """The load starts now: warm-up, then the window."""
+        self.start = time.monotonic_ns()
+        window_start = self.start + self._plan.warmup_ns
+        self.end = window_start + self._plan.duration_ns
+        self.recorder.set_window(Window(window_start, self.end))
+        return self.recorder.window
+
+    def begun(self) -> bool:
+        return self.start != NEVER
+
+    def stop(self) -> None:
+        """Nobody sends any more: the window is over, or the program was told to end."""
+        if not self.begun():  # the series needs a window
+            self.begin()
+        self.end = min(self.end, time.monotonic_ns())
+
+    def reached_the_end(self) -> bool:
+        return self.end >= self.recorder.window.end
+
+    def may_send(self) -> bool:
+        """The load has begun and is not over."""
+        return self.start <= time.monotonic_ns() < self.end
+
+
+class Caller:
+    """One instance as the journal sees it: its requests, one at a time, and the verification of their answers."""
+
+    def __init__(self, journal: Journal, identity: int) -> None:
+        self.waiting = False
+        self._journal = journal
+        self._identity = identity
+        self._next = 0  # sequence number, over all connections of the instance
+        self._expected = 0  # one past the highest that was answered
+        self._skipped: set[int] = set()  # below it, and never answered
+        self._connect_began = self._intended = self._sent = 0
+        self._first_attempt = True
+
+    def connecting(self) -> None:
+        """The name is resolved, and a connection is being made."""
+        self._connect_began = time.monotonic_ns()
+
+    def connected(self) -> None:
+        """The connection stands."""
+        now = self._intended = time.monotonic_ns()
+        if self._first_attempt:
+            self._journal.connect.record(now - self._connect_began)
+            self._settle(None)
+        else:  # there is a second one only where the first has failed
+            self._journal.recovered += 1
+
+    def failed(self, failure: Failure) -> None:
+        """The attempt has failed, and its connection is dropped; a request under way gets no answer."""
+        now = time.monotonic_ns()
+        self._journal.failures[failure] += 1
+        if self._first_attempt:
+            self._settle(failure)
+        if self.waiting:
+            self._journal.recorder.abandoned(now)
+        self.waiting = False
+        self._journal.recorder.error(now)
+
+    def next(self) -> tuple[bytes, bytes]:
+        """The next request: length and body. It counts as sent from here on."""
+        journal = self._journal
+        sequence = self._next
+        self._next += 1
+        job_id = sequence & 0xFFFF_FFFF
+        body = wire.request(job_id, wire.stamp(self._identity, sequence, journal.size), journal.service_us)
+        header = wire.header(len(body))
+        self._sent = time.monotonic_ns()
+        self._intended = max(self._intended, journal.start)
+        self.waiting = True
+        journal.recorder.sent(self._intended, self._sent)
+        journal.messages.sent += 1
+        journal.messages.bytes_sent += len(header) + len(body)
+        journal.messages.bytes_expected += wire.FRAME_HEADER + wire.response_size(job_id, journal.size)
+        return header, body
+
+    def body_size(self, header: bytes) -> int:
+        """How long the body is that follows. Raises FailedError where this is no frame of ours."""
+        self._journal.messages.bytes_received += len(header)
+        size = int.from_bytes(header, "big")
+        if not 0 < size <= self._journal.size + RESPONSE_OVERHEAD:
+            raise FailedError(Failure.PROTOCOL)
+        return size
+
+    def receive(self, body: bytes) -> bool:
+        """Verify what has come; whether it answers the request that waits. Raises FailedError where it cannot be a
+        response of this instance."""
+        now = time.monotonic_ns()
+        messages = self._journal.messages
+        messages.bytes_received += len(body)
+        try:
+            sequence = self._verified(body)
+        except wire.MalformedError as error:
+            messages.corrupt += 1
+            raise FailedError(Failure.PROTOCOL) from error
+        messages.received += 1
+        if sequence < self._expected:
+            self._count_stray(sequence, now)
+            return False
+        self._skipped.update(range(self._expected, sequence))
+        self._expected = sequence + 1
+        if not self.waiting or sequence + 1 != self._next:  # of a request that was given up; the right one may follow
+            return False
+        self.waiting = False
+        self._journal.recorder.answered(self._intended, self._sent, now)
+        self._intended = now
+        return True
+
+    def cut_off(self, partial: bytes) -> None:
+        """The stream has ended with these bytes."""
+        self._journal.messages.bytes_received += len(partial)
+
+    def _verified(self, body: bytes) -> int:
+        response = wire.parse_response(body)
+        client, sequence = wire.read_stamp(response.stamp)
+        ours = client == self._identity and sequence < self._next and len(response.stamp) == self._journal.size
+        if not ours or response.job_id != sequence & 0xFFFF_FFFF or not response.is_complete:
+            raise wire.MalformedError("a response of somebody else, or to another request")
+        return sequence
+
+    def _count_stray(self, sequence: int, now: int) -> None:
+        if sequence in self._skipped:
+            self._skipped.remove(sequence)
+            self._journal.messages.reordered += 1
+        else:
+            self._journal.messages.duplicated += 1
+        self._journal.recorder.error(now)
+
+    def _settle(self, failure: Failure | None) -> None:
+        self._first_attempt = False
+        self._journal.first_attempts[failure] += 1

@@ -1,0 +1,133 @@
+"""Moments into figures, as the generator's recorder does it (loadgen/recorder.hpp, loadgen/timeline.hpp)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from netdyno.model.load_result import TimeSeries
+from netdyno.statistics.histogram import Histogram
+
+LONGEST_SLOT_NS = 100_000_000
+SLOT_STEP_NS = 5_000_000
+LEAST_SLOTS = 20
+NEVER = 2**63 - 1
+
+
+def slot_ns(window_ns: int) -> int:
+    """100 ms; in a window of less than 2 s the longest multiple of 5 ms of which it has 20, but not less than that."""
+    return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
+
+
+@dataclass(frozen=True)
+class Window:
+    """The part of a run that counts: from `start` to one before `end`, on the monotonic clock in nanoseconds."""
+
+    start: int = NEVER
+    end: int = NEVER
+
+    def holds(self, moment: int) -> bool:
+        return self.start <= moment < self.end
+
+
+class Slots:
+    """What was completed in each interval of the window."""
+
+    def __init__(self) -> None:
+        self.interval_ns = LONGEST_SLOT_NS
+        self.completed: list[int] = []
+        self.p50_ns: list[int] = []
+        self.p99_ns: list[int] = []
+        self.errors: list[int] = []
+
+    def add(self, responses: Histogram, errors: int) -> None:
+        """The next slot is over."""
+        p50, p99 = responses.percentiles(50, 99)
+        self.completed.append(responses.count)
+        self.p50_ns.append(p50)
+        self.p99_ns.append(p99)
+        self.errors.append(errors)
+
+    def timeseries(self) -> TimeSeries:
+        """As it stands in a result."""
+        return TimeSeries(
+            interval_ns=self.interval_ns,
+            completed=tuple(self.completed),
+            p50_ns=tuple(self.p50_ns),
+            p99_ns=tuple(self.p99_ns),
+            errors=tuple(self.errors),
+        )
+
+
+class Recorder:
+    """The figures of all requests of one thread."""
+
+    def __init__(self) -> None:
+        self.window = Window()
+        self.response = Histogram()
+        self.service = Histogram()
+        self.send_lag = Histogram()
+        self.slots = Slots()
+        self.sent_in_window = 0
+        self.completed_in_window = 0
+        self.completed_service_ns = 0
+        self.in_flight_ns = 0  # sent and unanswered requests, integrated over the window
+        self._slot_responses = Histogram()
+        self._slot_errors = 0
+        self._slot_end = NEVER
+        self._last_change = 0
+        self._in_flight = 0
+
+    def set_window(self, window: Window) -> None:
+        """Once, when it is known."""
+        self.window = window
+        self.slots.interval_ns = slot_ns(window.end - window.start)
+        self._slot_end = min(window.start + self.slots.interval_ns, window.end)
+
+    def sent(self, intended: int, at: int) -> None:
+        """A request goes out."""
+        self._count_in_flight(at, 1)
+        if self.window.holds(intended):
+            self.sent_in_window += 1
+            self.send_lag.record(at - intended)
+
+    def answered(self, intended: int, sent: int, at: int) -> None:
+        """Its response has come."""
+        self._count_in_flight(at, -1)
+        if self.window.holds(intended):
+            self.response.record(at - intended)
+            self.service.record(at - sent)
+        if self.window.holds(at):
+            self._roll(at)
+            self.completed_in_window += 1
+            self.completed_service_ns += at - sent
+            self._slot_responses.record(at - intended)
+
+    def abandoned(self, at: int) -> None:
+        """A request that nobody will answer any more."""
+        self._count_in_flight(at, -1)
+
+    def error(self, at: int) -> None:
+        """One error of any kind, for the time series."""
+        if self.window.holds(at):
+            self._roll(at)
+            self._slot_errors += 1
+
+    def finish(self) -> None:
+        """Complete the time series and the integral. Once, at the end."""
+        self._roll(self.window.end)
+        self._count_in_flight(self.window.end, 0)
+
+    def _roll(self, now: int) -> None:
+        while now >= self._slot_end:
+            self.slots.add(self._slot_responses, self._slot_errors)
+            self._slot_responses, self._slot_errors = Histogram(), 0
+            last = self._slot_end == self.window.end
+            self._slot_end = NEVER if last else min(self._slot_end + self.slots.interval_ns, self.window.end)
+
+    def _count_in_flight(self, at: int, change: int) -> None:
+        start, end = self.window.start, self.window.end
+        begin, until = min(max(self._last_change, start), end), min(max(at, start), end)
+        if until > begin:
+            self.in_flight_ns += (until - begin) * self._in_flight
+        self._last_change = max(at, self._last_change)
+        self._in_flight += change

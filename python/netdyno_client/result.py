@@ -1,0 +1,257 @@
+"""The result of a client contestant (protocol/load-result.md and protocol/client.md), and the same for people."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from netdyno.model.load_result import (
+    Audit,
+    Bytes,
+    ClientReport,
+    Connections,
+    Distribution,
+    Generator,
+    GeneratorThread,
+    Latency,
+    LoadResult,
+    Messages,
+    Plan,
+    Requests,
+)
+from netdyno.statistics.histogram import Histogram
+from netdyno_client.journal import Failure, Journal
+from netdyno_client.plan import ClientPlan
+
+LITTLE_TOLERANCE = 0.05
+ENOUGH_MESSAGES = 100
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """CPU time of a process, in seconds."""
+
+    user_s: float = 0.0
+    system_s: float = 0.0
+
+    def __sub__(self, before: Cpu) -> Cpu:
+        return Cpu(self.user_s - before.user_s, self.system_s - before.system_s)
+
+
+def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogram) -> LoadResult:
+    """Everything that a complete journal says. `cpu` is that of the window."""
+    recorder, messages, failures = journal.recorder, journal.messages, journal.failures
+    window_s = plan.duration_ns / 1e9
+    generator = Generator(
+        cpu_user_s=cpu.user_s,
+        cpu_system_s=cpu.system_s,
+        spun_s=0.0,  # a closed loop looks out for no moment
+        cores_used=(cpu.user_s + cpu.system_s) / window_s,
+        max_rss_bytes=peak_rss_bytes(),
+        threads=(GeneratorThread(cpu_user_s=cpu.user_s, cpu_system_s=cpu.system_s, spun_s=0.0),),
+        cores=len(os.sched_getaffinity(0)),
+        busiest=(cpu.user_s + cpu.system_s) / window_s,
+    )
+    return LoadResult(
+        version=1,
+        plan=_plan(plan),
+        requests=Requests(
+            sent=recorder.sent_in_window,
+            completed=recorder.completed_in_window,
+            per_second=recorder.completed_in_window / window_s,
+        ),
+        latency=Latency(response_ns=recorder.response.distribution(), service_ns=recorder.service.distribution()),
+        send_lag_ns=recorder.send_lag.distribution(),
+        connections=_connections(journal),
+        connect_ns=journal.connect.distribution(),
+        messages=Messages(
+            sent=messages.sent,
+            expected=messages.sent,
+            received=messages.received,
+            lost=messages.lost,
+            duplicated=messages.duplicated,
+            reordered=messages.reordered,
+            corrupt=messages.corrupt,
+            late=0,  # who waited longer than the timeout was disconnected
+        ),
+        bytes=Bytes(sent=messages.bytes_sent, received=messages.bytes_received, expected=messages.bytes_expected),
+        generator=generator,
+        errors={
+            "timeout": failures[Failure.RESPONSE_TIMEOUT],
+            "closed_by_server": failures[Failure.CLOSED],
+            "reset": failures[Failure.RESET],
+            "protocol": failures[Failure.PROTOCOL],
+        },
+        timeseries=recorder.slots.timeseries(),
+        audits=audits(plan, journal, generator),
+        client=ClientReport(
+            **{failure.value: failures[failure] for failure in Failure},
+            recovered=journal.recovered,
+            tick_lag_ns=tick_lag.distribution(),
+        ),
+        receive_lag_ns=Histogram().distribution(),  # nobody asks the kernel here
+    )
+
+
+def _plan(plan: ClientPlan) -> Plan:
+    return Plan(
+        url=str(plan.url),
+        workload="rpc",
+        arrivals="closed",
+        depth=1,
+        rate_hz=None,
+        connections=plan.connections,
+        size=plan.size,
+        threads=1,
+        audience="others",
+        seed=plan.seed,
+        warmup_s=plan.warmup_ns / 1e9,
+        duration_s=plan.duration_ns / 1e9,
+        timeout_s=plan.timeout_ns / 1e9,
+    )
+
+
+def _connections(journal: Journal) -> Connections:
+    """The first attempts; whatever is neither refused nor too slow is `other`, a name that does not resolve too."""
+    first = journal.first_attempts
+    established, refused = first[None], first[Failure.CONNECT_REFUSED]
+    timed_out = first[Failure.CONNECT_TIMED_OUT]
+    other = first.total() - established - refused - timed_out
+    return Connections(
+        attempted=first.total(), established=established, refused=refused, timed_out=timed_out, reset=0, other=other
+    )
+
+
+def peak_rss_bytes() -> int:
+    """VmHWM. (getrusage's ru_maxrss keeps the size of the process that called exec: getrusage(2).)"""
+    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:"))
+
+
+# --- audits (loadgen/audits.cpp) ----------------------------------------------------------------------------------
+
+
+def audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Audit, ...]:
+    """The generator's checks under the same names, and `window`."""
+    return (
+        _verification(journal),
+        _bytes(journal),
+        _established(plan, journal),
+        Audit(name="achieved_rate", passed=True, detail="closed loop: no rate was asked for"),
+        _little(journal),
+        # A generator must not be what limits, but a client is what is measured.
+        Audit(
+            name="generator",
+            passed=True,
+            detail=f"the client is what is measured: {generator.cores_used:.2f} cores used",
+        ),
+        _window(plan, journal),
+    )
+
+
+def _verification(journal: Journal) -> Audit:
+    m, broken = journal.messages, journal.failures[Failure.PROTOCOL]
+    clean = not (m.lost or m.duplicated or m.reordered or m.corrupt or broken)
+    return Audit(
+        name="verification",
+        passed=clean and m.received > 0,
+        detail=f"{m.received} replies verified; lost {m.lost}, duplicated {m.duplicated}, reordered {m.reordered}, "
+        f"corrupt {m.corrupt}; streams broken {broken}",
+    )
+
+
+def _bytes(journal: Journal) -> Audit:
+    received, expected = journal.messages.bytes_received, journal.messages.bytes_expected
+    return Audit(name="bytes", passed=received == expected, detail=f"received {received}, expected {expected}")
+
+
+def _established(plan: ClientPlan, journal: Journal) -> Audit:
+    c = _connections(journal)
+    ended = journal.failures[Failure.CLOSED] + journal.failures[Failure.RESET]
+    return Audit(
+        name="connections",
+        passed=c.established == plan.connections and ended == 0,
+        detail=f"established {c.established} of {plan.connections} (refused {c.refused}, timed out {c.timed_out}, "
+        f"reset {c.reset}, other {c.other}); ended early {ended}",
+    )
+
+
+def _little(journal: Journal) -> Audit:
+    """Little's law, N = X * R, with figures that come about in different ways: N is integrated over time from the count
+    of requests alone, and in a closed loop known beforehand; X counts completions; R comes from each one's stamps.
+    Over the part of the window that there was, where a signal cut it short."""
+    recorder = journal.recorder
+    completed = recorder.completed_in_window
+    if completed < ENOUGH_MESSAGES:
+        return Audit(name="little", passed=True, detail=f"{completed} messages are too few to tell")
+    window_s = (journal.end - recorder.window.start) / 1e9
+    rate = completed / window_s
+    service_s, response_s = recorder.completed_service_ns / completed / 1e9, recorder.response.mean() / 1e9
+    in_flight = recorder.in_flight_ns / 1e9 / window_s
+    asked = float(journal.first_attempts[None])
+    # Requests under way at either end of the window stand in one figure and not in the other; the slowest weigh most.
+    tolerance = LITTLE_TOLERANCE + min(0.5, recorder.service.at(99.9) / 1e9 / window_s)
+
+    def agree(n: float, xr: float) -> bool:
+        return abs(n - xr) <= tolerance * max(n, xr)
+
+    return Audit(
+        name="little",
+        passed=agree(in_flight, rate * service_s) and agree(asked, rate * response_s),
+        detail=f"N {in_flight:.4f} in flight, X*R {rate * service_s:.4f} ({rate:.1f}/s * {service_s * 1e6:.1f} us); "
+        f"N {asked:g} kept in flight, X*R {rate * response_s:.4f} (response); tolerance {tolerance * 100:.1f}%",
+    )
+
+
+def _window(plan: ClientPlan, journal: Journal) -> Audit:
+    whole = journal.reached_the_end()
+    detail = (
+        f"{plan.duration_ns / 1e9:g} s, as asked" if whole else "a signal ended the run before the end of the window"
+    )
+    return Audit(name="window", passed=whole, detail=detail)
+
+
+# --- for people ---------------------------------------------------------------------------------------------------
+
+
+def failures_text(journal: Journal) -> str:
+    """ "response_timeout 3, recovered 2"; "none"."""
+    counts = [(failure.value, journal.failures[failure]) for failure in Failure] + [("recovered", journal.recovered)]
+    return ", ".join(f"{name} {count}" for name, count in counts if count) or "none"
+
+
+def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distribution) -> str:
+    """A screen of figures, without the newline at its end."""
+    c, m, requests, used = result.connections, result.messages, result.requests, result.generator
+    lines = [
+        f"{result.plan.url}: rpc of {plan.size} B over {plan.connections} connections, closed loop, 1 in flight each",
+        "",
+        f"{requests.per_second:.1f} messages/s: {requests.sent} sent, {requests.completed} answered in the window",
+        "",
+        f"{'':<14}{'p50':>11}{'p90':>11}{'p99':>11}{'p99.9':>11}{'max':>11}{'mean':>11}",
+        _row("response*", result.latency.response_ns),
+        _row("service", result.latency.service_ns),
+        _row("connect", result.connect_ns),
+        _row("tick lag", tick_lag),
+        "* closed loop: a stalled server is asked less, so stalls hardly show here",
+        "",
+        f"connections   {c.established} of {plan.connections} established at once",
+        f"messages      lost {m.lost}, duplicated {m.duplicated}, reordered {m.reordered}, corrupt {m.corrupt}",
+        f"failures      {failures}",
+        f"client        {used.cores_used:.2f} cores, peak memory {used.max_rss_bytes / (1 << 20):.1f} MiB",
+    ]
+    lines += [f"NOT BELIEVED  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed]
+    return "\n".join(lines)
+
+
+def _row(name: str, times: Distribution) -> str:
+    figures = (times.p50, times.p90, times.p99, times.p999, times.max, times.mean)
+    return f"{name:<14}" + "".join(f"{_time(figure):>11}" for figure in figures)
+
+
+def _time(ns: float) -> str:
+    for size, unit, digits in ((1e9, "s", 2), (1e6, "ms", 2), (1e3, "us", 1)):
+        if ns >= size:
+            return f"{ns / size:.{digits}f} {unit}"
+    return f"{ns:.0f} ns"
