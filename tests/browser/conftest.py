@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_run import made_run
 from playwright.sync_api import Browser, sync_playwright
 
 from netdyno.present import report
+from tests.support.builders.made_run import made_run
 
 ARGUMENTS = (
     "--no-sandbox",

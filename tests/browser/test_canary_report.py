@@ -6,11 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_canary import drifting_run
 from playwright.sync_api import Browser
-from watched import LEAST_CONTRAST_OF_SHAPES, PHONE, WIDE, Watched, colour_of, contrast, open_all_details, opened
 
 from netdyno.present import report
+from tests.support.builders.made_canary import drifting_run
+from tests.support.watched import (
+    LEAST_CONTRAST_OF_SHAPES,
+    PHONE,
+    WIDE,
+    Watched,
+    colour_of,
+    contrast,
+    open_all_details,
+    opened,
+)
 
 
 @pytest.fixture(scope="module")

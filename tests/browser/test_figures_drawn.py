@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_charts import (
+from playwright.sync_api import Browser, Locator
+
+from netdyno.analysis.figures.fill import charts
+from netdyno.model import outcomes
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.report import charts as views
+from netdyno.present.report import theme
+from tests.support.builders.made_charts import (
     ASIO,
     BARS,
     FOLLY,
@@ -25,17 +34,17 @@ from made_charts import (
     charts_run,
     made,
 )
-from made_run import made_run
-from playwright.sync_api import Browser, Locator
-from watched import LEAST_CONTRAST_OF_TEXT, PHONE, WIDE, Watched, colour_of, contrast, open_all_details, opened
-
-from netdyno.analysis.figures.fill import charts
-from netdyno.model import outcomes
-from netdyno.model.metrics import METRICS
-from netdyno.model.run import Run
-from netdyno.present import report
-from netdyno.present.report import charts as views
-from netdyno.present.report import theme
+from tests.support.builders.made_run import made_run
+from tests.support.watched import (
+    LEAST_CONTRAST_OF_TEXT,
+    PHONE,
+    WIDE,
+    Watched,
+    colour_of,
+    contrast,
+    open_all_details,
+    opened,
+)
 
 TITLES = tuple(figure.title for figure in charts_run().experiment.figures)
 BARS_TITLE, SPEED_TITLE, CONNECTED_TITLE, LADDER_TITLE, CURVES_TITLE = TITLES

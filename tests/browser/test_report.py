@@ -9,8 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from made_claims import claims_run
-from made_run import (
+from msgspec.structs import replace
+from playwright.sync_api import Browser
+
+from netdyno.analysis import answers
+from netdyno.analysis.analysis import analyse
+from netdyno.base import quantities as words
+from netdyno.present import report
+from tests.support.builders.made_claims import claims_run
+from tests.support.builders.made_run import (
     EPOLL,
     FOLLY,
     MEASURED,
@@ -22,9 +29,7 @@ from made_run import (
     troubled_run,
     unsafe_run,
 )
-from msgspec.structs import replace
-from playwright.sync_api import Browser
-from watched import (
+from tests.support.watched import (
     LEAST_CONTRAST_OF_SHAPES,
     LEAST_CONTRAST_OF_TEXT,
     PHONE,
@@ -35,11 +40,6 @@ from watched import (
     open_all_details,
     opened,
 )
-
-from netdyno.analysis import answers
-from netdyno.analysis.analysis import analyse
-from netdyno.base import quantities as words
-from netdyno.present import report
 
 
 @pytest.fixture(params=["light", "dark"])

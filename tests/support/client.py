@@ -10,7 +10,7 @@ import struct
 from contextlib import suppress
 from types import TracebackType
 
-from tests.golden import wire
+from tests.contract.golden import wire
 from tests.support.patience import PATIENCE_S
 
 _ids = itertools.count(1)

@@ -1,6 +1,6 @@
 """An rpc server inside the test that does what the test tells it: the right thing, or one that is wrong.
 
-It speaks with tests/golden/wire.py and shares no code with any contestant.
+It speaks with tests/contract/golden/wire.py and shares no code with any contestant.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
-from tests.golden import wire
+from tests.contract.golden import wire
 from tests.support.patience import PATIENCE_S
 
 

@@ -1,5 +1,5 @@
 // Records what it reads, and says how the result is encoded and what it reads from it itself. A line of numbers in
-// (nanoseconds, separated by spaces), a line of JSON out; tests/python/test_histogram_interop.py compares.
+// (nanoseconds, separated by spaces), a line of JSON out; tests/programs/test_histogram_interop.py compares.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>

@@ -1,0 +1,352 @@
+"""Every stage of a client is made to fail for real, for each of its instances. It must count that at its stage, go on
+once the cause is gone, and never block the loop of the application meanwhile."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from netdyno.machine.links.namespace import Namespace
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.support import proc
+from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
+from tests.support.patience import PATIENCE_S, eventually
+from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
+from tests.support.server import Server, launched, serving
+
+INSTANCES = 3
+TIMEOUT_S = 4.0
+OPTIONS = ("-c", str(INSTANCES), "--timeout", "4s", "--connect-timeout", "4s", "--retry-delay", "20ms", *ENDLESS)
+HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
+
+
+def expect_never_blocked(done: Outcome) -> None:
+    """Whatever was waited for, the application's loop had its ticks meanwhile; unless it had no core to run on."""
+    assert done.client.tick_lag_ns.count > 0
+    latest_s = done.client.tick_lag_ns.max / 1e9
+    blocked_s = latest_s - done.starved_s
+    assert blocked_s < TIMEOUT_S / 2, f"a tick came {latest_s:g} s late; without a core for {done.starved_s:g} s"
+
+
+def expect_recovered(done: Outcome) -> None:
+    """All instances came back, and were served."""
+    assert (done.code, done.stderr) == (0, "")
+    assert done.client.recovered == INSTANCES
+    expect_never_blocked(done)
+    assert done.failed_audits, "a run in which something failed is not to be believed"
+
+
+# --- while a request is under way --------------------------------------------------------------------------------
+
+
+def once(misbehave: Behaviour) -> Behaviour:
+    """Serve honestly, but for the third request of the first connection of each instance."""
+
+    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+        return misbehave(peer, request) if (peer.attempt, peer.requests) == (1, 3) else honest(peer, request)
+
+    return serve
+
+
+def until_all_are_back(client: Contestant, misbehave: Behaviour) -> Outcome:
+    """Run against a server that misbehaves once to each instance, until each was answered on its second connection."""
+    with fake_server(once(misbehave)) as fake, running(client.command, fake.url, *OPTIONS) as runs:
+        all_are_back(fake)
+        done = runs.stop()
+        assert dict(fake.attempts) == dict.fromkeys(range(INSTANCES), 2)
+        assert done.result.messages.sent == fake.requests.total()
+    expect_recovered(done)
+    assert done.result.messages.lost == INSTANCES
+    return done
+
+
+def all_are_back(fake: FakeServer) -> None:
+    eventually(
+        lambda: len(fake.requests) == INSTANCES and min(fake.requests.values()) >= 6,
+        lambda: f"attempts {fake.attempts}, requests {fake.requests}",
+    )
+
+
+def never_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.wait_gone()
+    return False
+
+
+def close(peer: Peer, request: wire.WorkRequest) -> bool:
+    return False
+
+
+def die_in_mid_reply(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.socket.sendall(response(request)[:10])
+    return False
+
+
+def die_in_mid_header(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.socket.sendall(response(request)[:2])
+    return False
+
+
+def reset(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.reset()
+    return False
+
+
+def wrong_checksum(peer: Peer, request: wire.WorkRequest) -> bool:
+    stamp = bytearray(request.stamp)
+    stamp[-1] ^= 1
+    peer.socket.sendall(wire.frame(wire.response(request.job_id, bytes(stamp))))
+    return True
+
+
+def anothers_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+    client, sequence = wire.read_stamp(request.stamp)
+    stamp = wire.stamp(client + 1, sequence, len(request.stamp))
+    peer.socket.sendall(wire.frame(wire.response(request.job_id, stamp)))
+    return True
+
+
+def answer_of_the_future(peer: Peer, request: wire.WorkRequest) -> bool:
+    client, sequence = wire.read_stamp(request.stamp)
+    stamp = wire.stamp(client, sequence + 1, len(request.stamp))
+    peer.socket.sendall(wire.frame(wire.response(sequence + 1, stamp)))
+    return True
+
+
+def not_an_answer(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.socket.sendall(wire.frame(b"\xff\xff\xff"))
+    return True
+
+
+def empty_frame(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.socket.sendall(wire.header(0))
+    return True
+
+
+def endless_frame(peer: Peer, request: wire.WorkRequest) -> bool:
+    peer.socket.sendall(wire.header(0xFFFF_FFFF))
+    return True
+
+
+def test_a_server_that_never_answers(client: Contestant) -> None:
+    begin = time.monotonic()
+    done = until_all_are_back(client, never_answer)
+    assert time.monotonic() - begin >= TIMEOUT_S
+    assert done.failures == {"response_timeout": INSTANCES}
+    assert done.result.errors["timeout"] == INSTANCES
+
+
+@pytest.mark.parametrize("how", [close, die_in_mid_reply, die_in_mid_header])
+def test_a_server_that_ends_the_stream(client: Contestant, how: Behaviour) -> None:
+    done = until_all_are_back(client, how)
+    assert done.failures == {"closed": INSTANCES}
+    assert done.result.errors["closed_by_server"] == INSTANCES
+
+
+def test_a_server_that_resets_the_connection(client: Contestant) -> None:
+    """Not every framework tells that from an end."""
+    done = until_all_are_back(client, reset)
+    assert done.failures in ({"reset": INSTANCES}, {"closed": INSTANCES})
+
+
+@pytest.mark.parametrize("how", [wrong_checksum, anothers_answer, answer_of_the_future, not_an_answer])
+def test_an_answer_that_is_wrong(client: Contestant, how: Behaviour) -> None:
+    done = until_all_are_back(client, how)
+    assert done.failures == {"protocol": INSTANCES}
+    assert done.result.errors["protocol"] == done.result.messages.corrupt == INSTANCES
+
+
+@pytest.mark.parametrize("how", [empty_frame, endless_frame])
+def test_a_stream_that_cannot_be_read(client: Contestant, how: Behaviour) -> None:
+    done = until_all_are_back(client, how)
+    assert done.failures == {"protocol": INSTANCES}
+    assert (done.result.errors["protocol"], done.result.messages.corrupt) == (INSTANCES, 0)
+
+
+def test_an_answer_that_comes_twice(client: Contestant) -> None:
+    """It is noticed, and the request that is under way gets its own answer."""
+
+    def twice(peer: Peer, request: wire.WorkRequest) -> bool:
+        peer.socket.sendall(response(request) * 2)
+        return True
+
+    with fake_server(once(twice)) as fake, running(client.command, fake.url, *OPTIONS) as runs:
+        all_are_back(fake)
+        done = runs.stop()
+        assert dict(fake.attempts) == dict.fromkeys(range(INSTANCES), 1)
+    assert (done.failures, done.result.messages.duplicated, done.result.messages.lost) == ({}, INSTANCES, 0)
+    assert "verification" in done.failed_audits
+
+
+def test_an_answer_in_pieces_is_put_together(client: Contestant) -> None:
+    def drip(peer: Peer, request: wire.WorkRequest) -> bool:
+        for byte in response(request):
+            peer.socket.sendall(bytes([byte]))
+        return True
+
+    with fake_server(drip) as fake, running(client.command, fake.url, *OPTIONS) as runs:
+        all_are_back(fake)
+        done = runs.stop()
+    assert (done.failures, done.result.messages.lost, done.result.messages.corrupt) == ({}, 0, 0)
+
+
+def test_what_is_under_way_at_the_end_is_waited_for(client: Contestant) -> None:
+    """Up to the timeout, and no longer."""
+
+    def hold(peer: Peer, request: wire.WorkRequest) -> bool:
+        if peer.client == 0:
+            time.sleep(0.7)
+            return honest(peer, request)
+        return never_answer(peer, request)
+
+    options = ("-c", "2", "--warmup", "0", "--duration", "300ms", "--timeout", "1500ms")
+    with fake_server(hold) as fake, running(client.command, fake.url, *options) as runs:
+        done = runs.wait()
+    assert done.code == 0
+    assert done.failures == {"response_timeout": 1}
+    assert (done.result.messages.sent, done.result.messages.received, done.result.messages.lost) == (2, 1, 1)
+    assert done.client.recovered == 0
+
+
+def test_a_server_that_closes_after_the_last_answer_is_no_failure(client: Contestant) -> None:
+    """While the connections linger."""
+    over = threading.Event()
+
+    def hold(peer: Peer, request: wire.WorkRequest) -> bool:
+        assert over.wait(PATIENCE_S), "the window never ends"
+        honest(peer, request)
+        return False
+
+    options = ("-c", str(INSTANCES), "--warmup", "0", "--duration", "200ms", "--timeout", "1m", "--linger", "300ms")
+    with fake_server(hold) as fake, running(client.command, fake.url, *options) as runs:
+        runs.wait_event("window_end")
+        over.set()
+        done = runs.wait()
+    assert (done.code, done.stderr, done.failures, done.client.recovered) == (0, "", {}, 0)
+    assert (done.result.messages.received, done.result.messages.lost) == (INSTANCES, 0)
+    assert done.result.errors == dict.fromkeys(done.result.errors, 0)
+
+
+# --- before the connection stands ---------------------------------------------------------------------------------
+
+
+def test_a_port_where_nobody_listens(client: Contestant) -> None:
+    with bound() as late, running(client.command, late.url, *OPTIONS) as runs:
+        assert runs.wait_event("connected")["established"] == 0
+        late.serve()
+        all_are_back(late)
+        done = runs.stop()
+    expect_recovered(done)
+    assert set(done.failures) == {"connect_refused"}
+    assert done.failures["connect_refused"] >= INSTANCES
+    assert done.result.connections.refused == done.result.connections.attempted == INSTANCES
+    assert done.result.messages.lost == 0
+
+
+def in_state(state: int, runs: RunningClient, port: int) -> int:
+    """How many of its sockets are in that state of TCP."""
+    return sum(row.state == state for row in proc.tcp_sockets(runs.pid, port).values())
+
+
+def all_are_served(runs: RunningClient, server: Server) -> None:
+    """Wait until every instance has its connection, and then for messages: the first one back does a hundred before a
+    SYN of another, which nobody answered, is sent again after a second."""
+
+    def established() -> int:
+        return in_state(proc.ESTABLISHED, runs, server.address[1])
+
+    eventually(lambda: established() == INSTANCES, lambda: f"{established()} connections")
+    runs.wait_completed(100)
+
+
+def test_a_retry_keeps_its_distance(client: Contestant) -> None:
+    """At least the delay: a lower bound, which no busy machine can break."""
+    moments: list[float] = []
+
+    def note(peer: Peer, request: wire.WorkRequest) -> bool:
+        moments.append(time.monotonic())
+        return False
+
+    with fake_server(note) as fake, running(client.command, fake.url, "--retry-delay", "150ms", *ENDLESS) as runs:
+        eventually(lambda: len(moments) >= 4, "no further attempts")
+        runs.stop()
+    assert min(later - earlier for earlier, later in itertools.pairwise(moments)) >= 0.149
+
+
+def test_a_server_that_is_killed_and_comes_back(client: Contestant, server: Contestant) -> None:
+    with serving(server.command, "--workload", "rpc") as first:
+        url = f"tcp://127.0.0.1:{first.address[1]}"
+        with running(client.command, url, *OPTIONS) as runs:
+            runs.wait_completed(100)
+            first.signal(signal.SIGKILL)
+            first.process.wait()
+            runs.wait_event("progress")
+            with launched(server.command, "--workload", "rpc", "--listen", url) as second:
+                second.wait_ready()
+                all_are_served(runs, second)
+                done = runs.stop()
+    expect_recovered(done)
+    assert set(done.failures) <= {"closed", "reset", "connect_refused"}
+    assert done.failures.get("closed", 0) + done.failures.get("reset", 0) == INSTANCES
+    assert done.failures["connect_refused"] >= INSTANCES
+    assert done.result.connections.established == INSTANCES
+
+
+def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, private: Namespace, hosts: Path) -> None:
+    """In a namespace whose resolver has nobody to ask and whose hosts file is the test's."""
+    with launched([*private.enter, *server.command], "--workload", "rpc") as serves:
+        serves.wait_ready()
+        url = f"tcp://late.netdyno.test:{serves.address[1]}"
+        with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+            assert runs.wait_event("connected")["established"] == 0
+            hosts.write_text("127.0.0.1 late.netdyno.test\n")
+            all_are_served(runs, serves)
+            done = runs.stop()
+    expect_recovered(done)
+    assert set(done.failures) == {"resolve_failed"}
+    assert done.failures["resolve_failed"] >= INSTANCES
+    assert done.result.connections.other == done.result.connections.attempted == INSTANCES
+
+
+def test_an_address_that_swallows_everything(client: Contestant, server: Contestant, private: Namespace) -> None:
+    """A route to an address that nobody has: packets go out and nothing ever comes back."""
+    private.run("ip", "route", "add", f"{HIDDEN}/32", "dev", "lo")
+    with launched([*private.enter, *server.command], "--workload", "rpc", "--listen", "tcp://0.0.0.0:0") as serves:
+        serves.wait_ready()
+        url = f"tcp://{HIDDEN}:{serves.address[1]}"
+        with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+            assert runs.wait_event("connected")["established"] == 0
+            private.run("ip", "address", "add", f"{HIDDEN}/32", "dev", "lo")
+            all_are_served(runs, serves)
+            done = runs.stop()
+    expect_recovered(done)
+    assert set(done.failures) == {"connect_timed_out"}
+    assert done.failures["connect_timed_out"] >= INSTANCES
+    assert done.result.connections.timed_out == done.result.connections.attempted == INSTANCES
+
+
+def test_a_network_that_cannot_be_reached(client: Contestant, private: Namespace) -> None:
+    with running([*private.enter, *client.command], f"tcp://{HIDDEN}:9", *OPTIONS) as runs:
+        runs.wait_event("progress")
+        done = runs.stop()
+    assert done.code == 1
+    assert set(done.failures) == {"connect_other"}
+    assert done.failures["connect_other"] > INSTANCES
+    assert done.result.connections.other == INSTANCES
+    expect_never_blocked(done)
+
+
+def test_a_signal_ends_it_also_while_it_connects(client: Contestant, private: Namespace) -> None:
+    private.run("ip", "route", "add", f"{HIDDEN}/32", "dev", "lo")
+    options = ("--connect-timeout", "10m", *ENDLESS)
+    with running([*private.enter, *client.command], f"tcp://{HIDDEN}:9", *options) as runs:
+        eventually(lambda: in_state(proc.SYN_SENT, runs, 9) > 0, "it never begins to connect")
+        done = runs.stop()
+    assert done.code == 1
+    assert (done.failures, done.result.messages.sent) == ({}, 0)
+    assert "window" in done.failed_audits

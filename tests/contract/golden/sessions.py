@@ -1,0 +1,233 @@
+"""What a server does with the bytes of one connection, by protocol/WIRE.md: the reference that golden.json comes from.
+
+It works on the whole stream at once, unlike a server, which is why it can be short: slicing must not matter, and the
+tests that compare a server with it slice the stream in many ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tests.contract.golden import wire
+
+# {"write": hex}, {"broadcast": [hex, ...]} (one string per write), {"wait": ns}, {"burn": ns} or {"close": true}
+Effect: TypeAlias = dict[str, object]
+
+MAX_WORKLOAD_US = 10_000_000
+MAX_HEAD = 16 << 10
+DURATIONS_NS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
+
+
+@dataclass
+class Outcome:
+    """The effects in order, and what was counted. `requests` is None where it depends on the slicing."""
+
+    effects: list[Effect] = field(default_factory=list)
+    protocol_errors: int = 0
+    requests: int | None = 0
+    split: bool = False
+
+    def reply(self, *parts: bytes) -> None:
+        """One write per part that is not empty; joined with each other and the write before in mode gathered."""
+        for part in filter(None, parts):
+            last = self.effects[-1] if self.effects else {}
+            if not self.split and "write" in last:
+                last["write"] = str(last["write"]) + part.hex()
+            else:
+                self.effects.append({"write": part.hex()})
+
+    def count_request(self) -> None:
+        """One more request that was understood."""
+        self.requests = (self.requests or 0) + 1
+
+    def close(self) -> None:
+        """The connection ends here; what the client sent after this is not looked at."""
+        self.effects.append({"close": True})
+
+    def protocol_error(self) -> None:
+        """Count and close."""
+        self.protocol_errors += 1
+        self.close()
+
+
+@dataclass(frozen=True)
+class Options:
+    """The server options that a session depends on, from their command-line text."""
+
+    max_frame: int
+    split: bool
+    service_ns: int
+    service_effect: str
+
+    @staticmethod
+    def parse(text: Mapping[str, str]) -> Options:
+        """From {"max-frame": "16", ...}; raises ValueError or KeyError on what it does not know."""
+        unknown = set(text) - {"max-frame", "write-mode", "service-time", "service-kind", "audience"}
+        if unknown:
+            raise KeyError(f"options that change nothing for a session: {unknown}")
+        service = re.fullmatch(r"(\d+)(ns|us|ms|s)", text.get("service-time", "0ns"))
+        if service is None:
+            raise ValueError(text["service-time"])
+        return Options(
+            max_frame=int(text.get("max-frame", 1 << 20)),
+            split=text.get("write-mode") == "split",
+            service_ns=int(service[1]) * DURATIONS_NS[service[2]],
+            service_effect={"wait": "wait", "cpu": "burn"}[text.get("service-kind", "wait")],
+        )
+
+
+def serve(workload: str, options: Options, stream: bytes, ends: bool) -> Outcome:
+    """What becomes of a connection on which `stream` arrives and, where `ends`, the client then shuts its side down."""
+    outcome = Outcome(split=options.split)
+    served = SESSIONS[workload](options, stream, outcome)
+    closed = {"close": True} in outcome.effects
+    if ends and not closed:
+        leftover = stream[served:]
+        if leftover and workload == "lines":
+            outcome.count_request()
+            outcome.reply(leftover)
+        if leftover and workload in ("rpc", "chat", "http"):
+            outcome.protocol_errors += 1
+        outcome.close()
+    return outcome
+
+
+def _echo(_: Options, stream: bytes, outcome: Outcome) -> int:
+    outcome.requests = None
+    outcome.reply(stream)
+    return len(stream)
+
+
+def _lines(options: Options, stream: bytes, outcome: Outcome) -> int:
+    served = 0
+    for line in re.findall(rb"[^\n]*\n|[^\n]+", stream):
+        if len(line) > options.max_frame:
+            outcome.protocol_error()
+            break
+        if not line.endswith(b"\n"):
+            break
+        outcome.count_request()
+        outcome.reply(line)
+        served += len(line)
+    return served
+
+
+def _framed(on_body: Callable[[Options, bytes, Outcome], bool]) -> Callable[[Options, bytes, Outcome], int]:
+    def session(options: Options, stream: bytes, outcome: Outcome) -> int:
+        served = 0
+        while len(stream) - served >= wire.FRAME_HEADER:
+            body_at = served + wire.FRAME_HEADER
+            size = int.from_bytes(stream[served:body_at], "big")
+            if not 0 < size <= options.max_frame:
+                outcome.protocol_error()
+                break
+            if len(stream) < body_at + size:
+                break
+            served = body_at + size
+            if not on_body(options, stream[body_at:served], outcome):
+                break
+        return served
+
+    return session
+
+
+def _rpc_body(options: Options, body: bytes, outcome: Outcome) -> bool:
+    try:
+        request = wire.parse_request(body)
+    except wire.MalformedError:
+        outcome.protocol_error()
+        return False
+    if not 0 <= request.workload <= MAX_WORKLOAD_US:
+        outcome.protocol_error()
+        return False
+    outcome.count_request()
+    duration = options.service_ns + request.workload * 1000
+    if duration:
+        outcome.effects.append({options.service_effect: duration})
+    reply = wire.response(request.job_id, request.stamp)
+    outcome.reply(wire.header(len(reply)), reply)
+    return True
+
+
+def _chat_body(options: Options, body: bytes, outcome: Outcome) -> bool:
+    outcome.count_request()
+    parts = [wire.header(len(body)), body] if options.split else [wire.frame(body)]
+    outcome.effects.append({"broadcast": [part.hex() for part in parts]})
+    return True
+
+
+TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) (HTTP/1\.[01])")
+HEADER_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*(.*?)[ \t]*", re.DOTALL)
+REASONS = {
+    200: b"OK",
+    400: b"Bad Request",
+    405: b"Method Not Allowed",
+    413: b"Content Too Large",
+    431: b"Request Header Fields Too Large",
+}
+
+
+def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
+    served = 0
+    limit = min(MAX_HEAD, options.max_frame)
+    while True:
+        end = stream.find(b"\r\n\r\n", served)
+        # A head whose end is not there yet may still be followed by up to three bytes of that end.
+        if (end - served if end >= 0 else len(stream) - served - 3) > limit:
+            _respond(431, REASONS[431], False, outcome)
+            outcome.protocol_error()
+            return served
+        if end < 0:
+            return served
+        status, target, keep_alive = _judge(stream[served:end])
+        if status != 200:
+            _respond(status, REASONS[status], False, outcome)
+            outcome.protocol_error()
+            return served
+        outcome.count_request()
+        _respond(200, target, keep_alive, outcome)
+        served = end + 4
+        if not keep_alive:
+            outcome.close()
+            return served
+
+
+def _judge(head: bytes) -> tuple[int, bytes, bool]:
+    """(status, target, keep-alive) of a request's head without its last CRLF CRLF."""
+    first, *lines = head.split(b"\r\n")
+    request = REQUEST_LINE.fullmatch(first)
+    headers = [HEADER_LINE.fullmatch(line) for line in lines]
+    if request is None or None in headers:
+        return 400, b"", False
+    method, target, version = request.groups()
+    pairs = [(match[1].lower(), match[2]) for match in headers if match is not None]
+    if method != b"GET":
+        return 405, b"", False
+    if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in pairs):
+        return 413, b"", False
+    tokens = [token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")]
+    return 200, target, version == b"HTTP/1.1" and b"close" not in tokens
+
+
+def _respond(status: int, body: bytes, keep_alive: bool, outcome: Outcome) -> None:
+    lines = [
+        b"HTTP/1.1 %d %s" % (status, REASONS[status]),
+        b"Content-Type: text/plain",
+        b"Content-Length: %d" % len(body),
+    ]
+    if not keep_alive:
+        lines.append(b"Connection: close")
+    outcome.reply(b"\r\n".join(lines) + b"\r\n\r\n", body)
+
+
+SESSIONS: dict[str, Callable[[Options, bytes, Outcome], int]] = {
+    "echo": _echo,
+    "lines": _lines,
+    "rpc": _framed(_rpc_body),
+    "chat": _framed(_chat_body),
+    "http": _http,
+}

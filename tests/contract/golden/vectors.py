@@ -1,0 +1,260 @@
+"""The cases behind protocol/golden.json: for each rule of WIRE.md the bytes that test it.
+
+`python -m tests.contract.golden` writes the file anew; a test compares what is committed with what this makes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from netdyno.base.paths import ROOT
+from tests.contract.golden import wire
+from tests.contract.golden.sessions import Options, serve
+
+GOLDEN = ROOT / "protocol" / "golden.json"
+
+ABOUT = (
+    "Byte vectors for the rules of WIRE.md, made by tests/contract/golden (python -m tests.contract.golden). "
+    "Feed the chunks (hex) to a "
+    "session with the given options, then end the stream where 'ends' is true: the effects come in this order, however "
+    "the chunks are sliced. In mode gathered adjacent writes are joined before comparing, and in echo always. A "
+    "broadcast lists one string per write. 'requests' is null where it depends on the slicing."
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One stream that a client sends."""
+
+    name: str
+    workload: str
+    chunks: tuple[bytes, ...]
+    ends: bool = False
+    options: dict[str, str] = field(default_factory=dict)
+
+
+def document() -> str:
+    """The whole of golden.json."""
+    vectors = [_vector(case) for case in cases()]
+    names = [vector["name"] for vector in vectors]
+    assert len(set(names)) == len(names), "two vectors have one name"
+    return json.dumps({"about": ABOUT, "vectors": vectors, "stamps": list(_stamps())}, indent=1) + "\n"
+
+
+def cases() -> Iterator[Case]:
+    """Every case, by workload."""
+    yield from _echo()
+    yield from _lines()
+    for workload, body in (("rpc", wire.request(7, b"stamp")), ("chat", b"hello")):
+        yield from _framing(workload, body)
+    yield from _rpc()
+    yield from _chat()
+    yield from _http()
+
+
+def _vector(case: Case) -> dict[str, object]:
+    outcome = serve(case.workload, Options.parse(case.options), b"".join(case.chunks), case.ends)
+    return {
+        "name": f"{case.workload}: {case.name}",
+        "workload": case.workload,
+        "options": case.options,
+        "chunks": [chunk.hex() for chunk in case.chunks],
+        "ends": case.ends,
+        "effects": outcome.effects,
+        "requests": outcome.requests,
+        "protocol_errors": outcome.protocol_errors,
+    }
+
+
+def _stamps() -> Iterator[dict[str, object]]:
+    for client, sequence, size in (
+        (0, 0, 28),
+        (1, 1, 30),
+        (0xFFFF_FFFF, 999_999_999_999, 28),
+        (0xDEAD_BEEF, 42, 29),
+        (0x0000_00AB, 25, 64),
+        (3, 26, 300),
+    ):
+        yield {
+            "client": client,
+            "sequence": sequence,
+            "size": size,
+            "text": wire.stamp(client, sequence, size).decode(),
+        }
+
+
+SPLIT = {"write-mode": "split"}
+
+
+def _echo() -> Iterator[Case]:
+    yield Case("bytes as they come", "echo", (b"ab\n", b"\x00\xff"))
+    yield Case("nothing, then the end", "echo", (), ends=True)
+    yield Case("half-close after bytes", "echo", (b"last words",), ends=True)
+    yield Case("split changes nothing but the writes", "echo", (b"one", b"two"), options=SPLIT)
+
+
+def _lines() -> Iterator[Case]:
+    yield Case("one line", "lines", (b"hello\n",))
+    yield Case("several lines in one read, gathered", "lines", (b"a\nbb\n\nccc\n",))
+    yield Case("several lines in one read, split writes once per line", "lines", (b"a\nbb\n\nccc\n",), options=SPLIT)
+    yield Case("a line over several reads", "lines", (b"hel", b"lo", b"\nwor", b"ld\n"))
+    yield Case("an unterminated line waits", "lines", (b"done\nnot yet",))
+    yield Case("an unterminated last line is echoed at the end", "lines", (b"done\nnot yet",), ends=True)
+    yield Case("the end at a boundary", "lines", (b"done\n",), ends=True)
+    yield Case("only a newline ends a line", "lines", (b"a\rb\x0bc\x0cd\x00\r\n",))
+    limit = {"max-frame": "8"}
+    yield Case("a line as long as the limit, newline included", "lines", (b"1234567\n",), options=limit)
+    yield Case("a line longer than the limit", "lines", (b"ok\n12345678\n",), options=limit)
+    yield Case("an unterminated line longer than the limit", "lines", (b"ok\n123456789",), options=limit)
+    yield Case("nothing after a protocol error", "lines", (b"123456789", b"\nmore\n"), ends=True, options=limit)
+
+
+def _framing(workload: str, body: bytes) -> Iterator[Case]:
+    message = wire.frame(body)
+    limit = {"max-frame": str(len(body))}
+    for name, chunks, ends, options in (
+        ("one message", (message,), False, {}),
+        ("one message, split", (message,), False, SPLIT),
+        ("three messages in one segment", (message * 3,), False, {}),
+        ("three messages in one segment, split", (message * 3,), False, SPLIT),
+        ("a message in three pieces", (message[:2], message[2:5], message[5:]), False, {}),
+        ("an incomplete message waits", (message + message[:-1],), False, {}),
+        ("the end at a boundary", (message,), True, {}),
+        ("the end inside a header", (message + message[:3],), True, {}),
+        ("the end inside a body", (message + message[:-1],), True, {}),
+        ("nothing, then the end", (), True, {}),
+        ("a body as long as the limit", (message,), False, limit),
+        ("a length of limit + 1", (message + wire.header(len(body) + 1) + body,), False, limit),
+        ("a length of 1 MiB + 1, the default limit", (wire.header((1 << 20) + 1),), False, {}),
+        ("a length of 0", (message + wire.header(0) + message,), False, {}),
+        ("a length of 2^32-1", (message + wire.header(2**32 - 1) + message,), False, {}),
+        ("a length of 2^31", (wire.header(2**31) + message,), True, {}),
+        ("garbage", (b"GET / HTTP/1.1\r\n\r\n",), False, {}),
+        ("nothing after a protocol error", (wire.header(0), message), True, {}),
+    ):
+        yield Case(name, workload, chunks, ends, options)
+
+
+def _rpc() -> Iterator[Case]:
+    for name, options, workload_us in (
+        ("no service time", {}, 0),
+        ("service time of the server, waiting", {"service-time": "5ms"}, 0),
+        ("service time of the server, burning", {"service-time": "5ms", "service-kind": "cpu"}, 0),
+        ("service time of the request", {}, 250),
+        ("both service times add up", {"service-time": "1us", "service-kind": "cpu"}, 3),
+        ("the longest service time", {}, 10_000_000),
+        ("a longer service time", {}, 10_000_001),
+        ("a negative service time", {}, -1),
+    ):
+        two = wire.frame(wire.request(1, b"a", workload_us)) + wire.frame(wire.request(2, b"b"))
+        yield Case(name, "rpc", (two,), options=options)
+    yield Case("job_id 2^32-1", "rpc", (wire.frame(wire.request(2**32 - 1, b"x")),))
+    yield Case("an empty request has defaults", "rpc", (wire.frame(wire.request(0)),))
+    yield Case("a stamp of any bytes", "rpc", (wire.frame(wire.request(3, bytes(range(256)))),))
+    yield Case("a stamp of 1000 bytes", "rpc", (wire.frame(wire.request(4, b"s" * 1000)),))
+    for name, body in _odd_but_valid():
+        yield Case(name, "rpc", (wire.frame(body),))
+    good = wire.frame(wire.request(9, b"before"))
+    for name, body in _not_a_request():
+        yield Case(name, "rpc", (good + wire.frame(body) + good,))
+
+
+def _odd_but_valid() -> Iterator[tuple[str, bytes]]:
+    job = wire.number_field(1, 5)
+    unknown = wire.number_field(15, 1) + wire.bytes_field(16, b"?") + b"\x8d\x01" + bytes(4) + b"\x91\x01" + bytes(8)
+    yield "fields in another order", wire.bytes_field(1, wire.bytes_field(3, b"s") + job)
+    yield "the last of a repeated field counts", wire.bytes_field(1, wire.number_field(1, 4) + job)
+    yield "unknown fields are skipped", unknown + wire.bytes_field(1, unknown + job + unknown) + unknown
+    yield "an unknown group is skipped", wire.bytes_field(1, b"\x7b" + wire.number_field(1, 9) + b"\x7c" + job)
+    yield "a field of another wire type is unknown", wire.bytes_field(1, wire.bytes_field(1, b"x") + job)
+    yield "a repeated message is merged", wire.request(5) + wire.request(0, b"s")
+    yield "the last member of the oneof counts", wire.response(1, b"no") + wire.request(5, b"yes")
+    yield "an overlong varint", wire.bytes_field(1, b"\x08\x85\x80\x80\x00")
+    yield "a number of more than 32 bits loses the upper ones", wire.bytes_field(1, wire.number_field(1, 2**32 + 5))
+
+
+def _not_a_request() -> Iterator[tuple[str, bytes]]:
+    yield "a response instead of a request", wire.response(1, b"s")
+    yield "a request taken back by a response", wire.request(1) + wire.response(1)
+    yield "only unknown fields", wire.number_field(15, 1)
+    yield "bytes that are no Protobuf", b"\xff" * 12
+    yield "a varint that is cut off", b"\x08\x80"
+    yield "a field that is cut off", wire.request(1, b"stamp")[:-1]
+    yield "a nested message that lies about its length", b"\x0a\x02\x1a\x05ab"
+    yield "field number 0", wire.request(1) + b"\x00\x01"
+    yield "wire type 7", wire.request(1) + b"\x0f"
+    yield "a group without end", wire.request(1) + b"\x7b"
+    yield "an end without a group", wire.request(1) + b"\x7c"
+
+
+def _chat() -> Iterator[Case]:
+    yield Case("any bytes", "chat", (wire.frame(bytes(range(256))),))
+    yield Case("a body of 1000 bytes", "chat", (wire.frame(b"c" * 1000),))
+    yield Case("audience all is the same work", "chat", (wire.frame(b"me too"),), options={"audience": "all"})
+
+
+def _http() -> Iterator[Case]:
+    get = b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n"
+    yield Case("a request", "http", (get,))
+    yield Case("a request, split", "http", (get,), options=SPLIT)
+    yield Case("no headers at all", "http", (b"GET / HTTP/1.1\r\n\r\n",))
+    yield Case("pipelining", "http", (get + get.replace(b"one", b"two") + get[:-1],))
+    yield Case("pipelining, split", "http", (get * 2,), options=SPLIT)
+    yield Case("a request in three pieces", "http", (get[:5], get[5:-2], get[-2:]))
+    yield Case("the end at a boundary", "http", (get,), ends=True)
+    yield Case("the end inside a head", "http", (get + get[:-2],), ends=True)
+    for name, line in (
+        ("Connection: close", b"Connection: close"),
+        ("header names and tokens ignore case", b"cOnNeCtIoN: cLoSe"),
+        ("close in a list", b"Connection: keep-alive , close"),
+        ("space around a value", b"Connection:\t close \t"),
+        ("not every mention of close", b"X-Connection: close\r\nConnection: enclosed, closed"),
+        ("an empty header", b"X-Empty:"),
+        ("Content-Length: 0 is no body", b"Content-Length: 0"),
+    ):
+        yield Case(name, "http", (b"GET /a HTTP/1.1\r\n" + line + b"\r\n\r\n" + get,))
+    yield Case("HTTP/1.0 closes after the reply", "http", (b"GET /old HTTP/1.0\r\n\r\n" + get,))
+    yield Case(
+        "a target of every allowed character", "http", (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\n\r\n",)
+    )
+    yield from _http_refused(get)
+    yield from _http_limits()
+
+
+def _http_refused(get: bytes) -> Iterator[Case]:
+    for name, head in (
+        ("400: an empty head", b""),
+        ("400: no version", b"GET /"),
+        ("400: HTTP/2.0", b"GET / HTTP/2.0"),
+        ("400: lower-case version", b"GET / http/1.1"),
+        ("400: two spaces", b"GET  / HTTP/1.1"),
+        ("400: a space at the end", b"GET / HTTP/1.1 "),
+        ("400: a method that is no token", b"GE(T / HTTP/1.1"),
+        ("400: a control character in the target", b"GET /\x01 HTTP/1.1"),
+        ("400: a target that is not ASCII", b"GET /\xc3\xa9 HTTP/1.1"),
+        ("400: a header without colon", b"GET / HTTP/1.1\r\nnonsense"),
+        ("400: a space before the colon", b"GET / HTTP/1.1\r\nHost : x"),
+        ("400: a folded header", b"GET / HTTP/1.1\r\nA: b\r\n c"),
+        ("400: a header without name", b"GET / HTTP/1.1\r\n: x"),
+        ("400: garbage", bytes(range(1, 13))),
+        ("400 goes before 405", b"POST / HTTP/1.1\r\nnonsense"),
+        ("405: POST", b"POST / HTTP/1.1"),
+        ("405: HEAD", b"HEAD / HTTP/1.1"),
+        ("405: methods are case-sensitive", b"get / HTTP/1.1"),
+        ("405 goes before 413", b"POST / HTTP/1.1\r\nContent-Length: 5"),
+        ("413: Content-Length", b"GET / HTTP/1.1\r\ncontent-LENGTH: 5"),
+        ("413: Transfer-Encoding", b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked"),
+    ):
+        yield Case(name, "http", (get + head + b"\r\n\r\n" + get,), ends=True)
+
+
+def _http_limits() -> Iterator[Case]:
+    """A head is counted without the CRLF CRLF that ends it."""
+    for limit, options in ((16 << 10, {}), (64, {"max-frame": "64"})):
+        name = f"with --max-frame {options['max-frame']}" if options else "by default"
+        longest = b"GET / HTTP/1.1\r\nX: ".ljust(limit, b"x")
+        yield Case(f"a head of {limit} bytes {name}", "http", (longest + b"\r\n\r\n",), options=options)
+        yield Case(f"431: a head of {limit + 1} bytes {name}", "http", (longest + b"x\r\n\r\n",), options=options)
+        yield Case(f"431: {limit + 4} bytes without end {name}", "http", (longest + b"xxxx",), options=options)

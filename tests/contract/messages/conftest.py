@@ -1,0 +1,88 @@
+"""Every test here runs against every server of a transport that carries messages, found by its manifest.
+
+A test that takes `spoken` runs once for each server and transport; one that takes `workload` as well, once for each of
+its workloads too. Mark a test with `workloads(...)` when it concerns only those, and with `transports(...)` when it
+concerns only these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.messages.transport import Transport, find_transports
+from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.server import Finished, Server
+
+TRANSPORTS = find_transports()
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A server and the transport over which it is talked to."""
+
+    contestant: Contestant
+    transport: Transport
+
+    @contextmanager
+    def serving(self, workload: str, *arguments: str) -> Iterator[Server]:
+        """The server, with several threads where it can have them: that is where its data races are."""
+        threads = ("--threads", "3") if self.contestant.manifest.threads == "any" else ()
+        with self.transport.serving(self.contestant, "--workload", workload, *threads, *arguments) as server:
+            yield server
+
+    def run(self, *arguments: str) -> Finished:
+        """Run the server with arguments that end it."""
+        return self.transport.run(self.contestant, *arguments)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks of this suite; the first is also one of the conformance suite."""
+    config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
+    config.addinivalue_line("markers", "transports(*names): the test concerns only these transports")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Server by server, so that few run at a time."""
+    if "spoken" not in metafunc.fixturenames:
+        return
+    pairs = [
+        Spoken(one, TRANSPORTS[name])
+        for one in chosen(metafunc.config, "server")
+        for name in one.manifest.transports
+        if name in TRANSPORTS and _concerns(metafunc, "transports", name)
+    ]
+    names = [f"{pair.contestant.name}-{pair.transport.name}" for pair in pairs]
+    if "workload" not in metafunc.fixturenames:
+        metafunc.parametrize("spoken", pairs or NOBODY, ids=names or None, indirect=True)
+        return
+    triples = [
+        (pair, workload, f"{name}-{workload}")
+        for pair, name in zip(pairs, names, strict=True)
+        for workload in pair.contestant.manifest.workloads
+        if _concerns(metafunc, "workloads", workload)
+    ]
+    nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
+    metafunc.parametrize(
+        ("spoken", "workload"),
+        [triple[:2] for triple in triples] or nobody,
+        ids=[triple[2] for triple in triples] or None,
+        indirect=["spoken"],
+    )
+
+
+def _concerns(metafunc: pytest.Metafunc, mark: str, name: str) -> bool:
+    said = metafunc.definition.get_closest_marker(mark)
+    return said is None or name in said.args
+
+
+@pytest.fixture
+def spoken(request: pytest.FixtureRequest) -> Spoken:
+    """One server that can be started."""
+    one: Spoken = request.param
+    startable(one.contestant, "server")
+    return one

@@ -1,0 +1,113 @@
+"""What the clients of each workload say over a transport that carries messages, and how its replies are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.contract.golden import wire
+from tests.contract.messages.transport import Client, Transport
+from tests.support.server import Server
+
+STAMP = 40  # bytes; small messages are the rule here, large ones are a matter of single tests
+PATIENCE_WITH_LOSS_S = 1.0
+"""How long one message is waited for where some may be lost, before the next is said."""
+
+
+def message(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
+    """One stamped message; `size` is that of the stamp."""
+    stamp = wire.stamp(client, number, size)
+    match workload:
+        case "echo":
+            return stamp + b"\n"
+        case "rpc":
+            return wire.frame(wire.request(number, stamp))
+        case "chat":
+            return wire.frame(stamp)
+    raise ValueError(f"a workload that messages do not carry: {workload}")
+
+
+def reply(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
+    """What the message is answered with, or in chat what the others hear."""
+    if workload == "rpc":
+        return wire.frame(wire.response(number, wire.stamp(client, number, size)))
+    return message(workload, client, number, size)
+
+
+class Talk:
+    """Healthy clients that another's bad manners must not touch: one that speaks and, in chat, one that listens."""
+
+    def __init__(self, transport: Transport, server: Server, workload: str) -> None:
+        self.workload = workload
+        self.speaker = transport.client(server)
+        self.listener = transport.client(server) if workload == "chat" else self.speaker
+        for client in self.clients:
+            client.join()
+
+    @property
+    def clients(self) -> set[Client]:
+        """Those that it has."""
+        return {self.speaker, self.listener}
+
+    def check(self) -> None:
+        """Say something and have it answered once, right in every byte, before anything else."""
+        number = self.speaker.next_number()
+        self.speaker.send(message(self.workload, self.speaker.identity, number))
+        self.listener.expect(reply(self.workload, self.speaker.identity, number))
+
+    def check_despite_loss(self) -> None:
+        """Say something until it is answered, as where the server's buffers may be full."""
+        for _ in range(60):
+            number = self.speaker.next_number()
+            self.speaker.send(message(self.workload, self.speaker.identity, number))
+            wanted = reply(self.workload, self.speaker.identity, number)
+            while (heard := self.listener.poll(PATIENCE_WITH_LOSS_S)) not in (None, wanted):
+                pass
+            if heard is not None:
+                return
+        raise AssertionError("a known client is not answered any more")
+
+
+def expect_nothing(client: Client, witness: Client, workload: str) -> None:
+    """Nothing came of all that `client` has said so far, and nothing else was said to it: neither before now nor later.
+    Afterwards it is known, and has said one message more.
+
+    The proof is an answer that cannot overtake another: requests of one client are served in order, so the next thing
+    after the welcome is the answer to a new request. In chat nobody is answered; there the next thing that `witness`,
+    who is known too, hears is the new message, and what had come of the older ones is on its way before a welcome that
+    is only then asked for."""
+    client.expect_welcome()
+    number = client.next_number()
+    client.send(message(workload, client.identity, number))
+    (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
+    if workload == "chat":
+        client.expect_welcome()
+
+
+@contextmanager
+def talking(transport: Transport, server: Server, workload: str, *, alone: bool = True) -> Iterator[Talk]:
+    """A conversation that is answered before and after the block; what goes wrong in it is the block's fault. Unless it
+    is `alone`, in chat it may hear what others have said, too."""
+    talk = Talk(transport, server, workload)
+    check = talk.check if alone else talk.check_despite_loss
+    try:
+        check()
+        yield talk
+        check()
+    finally:
+        for client in talk.clients:
+            client.close()
+
+
+@contextmanager
+def joined(transport: Transport, server: Server, how_many: int = 1) -> Iterator[list[Client]]:
+    """So many clients that the server knows. They vanish when the block is done."""
+    clients: list[Client] = []
+    try:
+        for _ in range(how_many):
+            clients.append(transport.client(server))
+            clients[-1].join()
+        yield clients
+    finally:
+        for client in clients:
+            client.close()

@@ -1,0 +1,219 @@
+"""Who is known: HELO, WELC, FULL and BYE!, strangers, guesses, a table that is full, and clients that vanish."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from tests.contract.messages.conftest import Spoken
+from tests.contract.messages.talk import Talk, expect_nothing, joined, message, reply, talking
+from tests.contract.messages.transport import BYE, FULL, HELO, WELC, Client, control
+from tests.support import proc
+from tests.support.patience import PATIENCE_S, eventually
+
+MEMORY_BOUND = 8 << 20
+LAST_ONES = 20
+"""Clients after a crowd, so many that each of a server's few threads has one of them after all of the crowd."""
+
+
+def ask(client: Client, witness: Client, workload: str, number: int) -> None:
+    """A message, and its answer, which in chat another hears."""
+    client.send(message(workload, client.identity, number))
+    (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
+
+
+def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with spoken.transport.client(server) as client:
+            for token in (1, 1, 2**64 - 1, 0):
+                assert client.hello(token) == WELC
+        totals = server.stop()
+    assert totals["connections"] == 1
+
+
+def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with talking(spoken.transport, server, workload) as talk, spoken.transport.client(server) as stranger:
+            for said in (message(workload, 99, 0), b"garbage", control(BYE, 1), control(WELC, 1), bytes(4)):
+                stranger.send(said)
+            expect_nothing(stranger, talk.listener, workload)
+        totals = server.stop()
+    assert (totals["strangers"], totals["protocol_errors"]) == (5, 0)
+
+
+def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
+    """By every thread: some of these are known to another than those who talk on."""
+    with spoken.serving(workload) as server:
+        with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server, 8) as crowd:
+            for client in crowd:
+                client.bye()
+                client.send(message(workload, client.identity, 0))
+            eventually(lambda: not _hear(crowd, talk), "who has left still hears what the others say")
+            for client in crowd:
+                expect_nothing(client, talk.listener, workload)  # what it said itself is not answered
+        totals = server.stop()
+    assert totals["strangers"] == len(crowd)
+    assert totals["protocol_errors"] == 0
+
+
+@pytest.mark.workloads("chat")
+@pytest.mark.transports("udp", "zmq+tcp")  # a group is heard by all who are in it
+def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
+    with (
+        spoken.serving(workload, "--peer-timeout", "4s") as server,
+        joined(spoken.transport, server, 8) as crowd,
+        talking(spoken.transport, server, workload) as talk,
+    ):
+
+        def quiet() -> bool:
+            talk.listener.expect_welcome()
+            return not _hear(crowd, talk)
+
+        eventually(quiet, "who was forgotten still hears what the others say")
+
+
+def _hear(clients: list[Client], talk: Talk) -> bool:
+    """Whether one of them hears anything while others talk: what was under way when it left may reach it still."""
+    talk.check()
+    heard = [client.poll(0.1 if client is clients[0] else 0) for client in clients]  # all of them, also after a hit
+    return any(one is not None for one in heard)
+
+
+def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
+    with spoken.serving(workload) as server:
+        with joined(spoken.transport, server, 2) as (client, witness):
+            old = client.token
+            client.join()  # its token is another one now
+            for token in (0, old, client.token ^ 1):
+                client.send(control(BYE, token))
+            ask(client, witness, workload, 0)
+            expect_nothing(client, witness, workload)
+        totals = server.stop()
+    assert (totals["protocol_errors"], totals["strangers"]) == (3, 0)
+
+
+def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, workload: str) -> None:
+    """It may have read the token on the way: that is worth nothing from elsewhere."""
+    with spoken.serving(workload) as server:
+        with joined(spoken.transport, server, 2) as (client, witness), spoken.transport.client(server) as thief:
+            thief.send(control(BYE, client.token))
+            ask(client, witness, workload, 0)
+            assert thief.hello(client.token) == WELC
+            thief.bye()
+            ask(client, witness, workload, 1)
+        totals = server.stop()
+    assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 3, 0)
+
+
+def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload: str) -> None:
+    """Who is known stays known, what is refused costs nothing, and a place that is given up can be had again."""
+    own = 2 if workload == "chat" else 1
+    peers, flood = 8, 2000
+    with spoken.serving(workload, "--peers", str(peers)) as server:
+        with (
+            talking(spoken.transport, server, workload) as talk,
+            joined(spoken.transport, server, peers - own) as crowd,
+        ):
+            memory = proc.resident_bytes(server.pid)
+            for number in range(flood):
+                with spoken.transport.client(server) as one:
+                    if number % 100 == 0:
+                        assert one.hello() == FULL
+                        talk.check()
+                        _forget_what_was_said(crowd)
+                    else:
+                        one.send(control(HELO, one.token))  # and gone before the answer comes
+            for _ in range(LAST_ONES):  # else a HELO that still waits at some thread's socket gets the place given up
+                with spoken.transport.client(server) as one:
+                    assert one.hello() == FULL
+            _forget_what_was_said(crowd)
+            talk.check()
+            if not proc.sanitized(server.pid):
+                assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+            with spoken.transport.client(server) as late:
+                assert late.hello() == FULL
+                crowd[0].bye()
+                eventually(lambda: late.hello() == WELC, "a place that was given up is not given to another")
+                late.bye()
+        totals = server.stop()
+    assert totals["connections"] == peers + 1
+    assert totals["peers_refused"] >= flood // 100 + 1
+
+
+def _forget_what_was_said(crowd: list[Client]) -> None:
+    for client in crowd:
+        while client.poll(0) is not None:
+            pass
+
+
+def test_who_vanishes_is_told_so_and_forgotten_and_who_speaks_is_not(spoken: Spoken, workload: str) -> None:
+    """On a machine that lets the two who speak be silent for as long, once more."""
+    timeout_s, quiet_s = 2.0, 0.0
+    for _ in range(10):
+        with spoken.serving(workload, "--peer-timeout", f"{timeout_s:g}s") as server:
+            with joined(spoken.transport, server, 3) as (silent, talker, greeter):
+                quiet_s, spoke = _speak_until_told(workload, silent, talker, greeter)
+                silent.send(message(workload, silent.identity, 0))
+                if workload == "chat":
+                    _hear_the_rest(silent, talker)
+                expect_nothing(silent, talker, workload)
+            totals = server.stop()
+            quiet_s = max(quiet_s, time.monotonic() - spoke)
+        if quiet_s < timeout_s / 2:
+            assert (totals["peers_expired"], totals["strangers"]) == (1, 1)
+            return
+    raise AssertionError(f"never did the speakers speak often enough: once in {quiet_s:g} s")
+
+
+def _speak_until_told(workload: str, silent: Client, talker: Client, greeter: Client) -> tuple[float, float]:
+    """Until the silent one gets its farewell. The longest time in s in which the others said nothing, and when they did
+    last."""
+    quiet_s, spoke = 0.0, time.monotonic()
+    deadline = spoke + PATIENCE_S
+    while spoke < deadline:
+        talker.send(message(workload, talker.identity, talker.next_number()))
+        greeter.send(control(HELO, greeter.token))
+        _forget_what_was_said([talker])  # or its own words in a group leave no room for others'
+        heard = silent.listen(0.1)
+        quiet_s, spoke = max(quiet_s, time.monotonic() - spoke), time.monotonic()
+        if heard is not None and heard.startswith(bytes(4)):  # else it is what the talker says in chat
+            assert heard == control(BYE, silent.token)
+            return quiet_s, spoke
+    raise AssertionError(f"waited {PATIENCE_S:g} s and who is silent is not forgotten")
+
+
+def _hear_the_rest(silent: Client, talker: Client) -> None:
+    """One that was forgotten may still hear what was on its way, and in a group everything. It has heard all of that
+    when it hears what is said next, known again. Nothing else was said to it, such as a second farewell."""
+    silent.token ^= 1
+    silent.send(control(HELO, silent.token))
+    heard = _heard_before(silent, control(WELC, silent.token))
+    last = message("chat", talker.identity, talker.next_number())
+    talker.send(last)
+    heard += _heard_before(silent, last)
+    assert not [one for one in heard if one.startswith(bytes(4))]
+
+
+def _heard_before(client: Client, awaited: bytes) -> list[bytes]:
+    heard = []
+    while (got := client.receive()) != awaited:
+        heard.append(got)
+    return heard
+
+
+@pytest.mark.workloads("rpc")
+def test_who_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
+    spoken: Spoken, workload: str
+) -> None:
+    with spoken.serving(workload, "--service-time", "500ms", "--peers", "1") as server:
+        with joined(spoken.transport, server) as (client,):
+            for _ in range(3):
+                client.send(message(workload, client.identity, 0))
+                client.expect_welcome()  # so the message has been taken
+                client.bye()
+                eventually(lambda: client.hello() == WELC, "the place of one who left is never free")
+        totals = server.stop()
+    assert totals["connections"] == 4
+    assert totals["peers_refused"] > 0
+    assert totals["bytes_out"] == 0

@@ -1,0 +1,78 @@
+"""What bad company may cost a server in memory and descriptors, over many rounds, and whom a slow reader holds up."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.contract.golden import wire
+from tests.contract.messages.conftest import Spoken
+from tests.contract.messages.talk import joined, message, talking
+from tests.support import proc
+
+MEMORY_BOUND = 16 << 20
+ROUNDS_BEFORE, ROUNDS, CLIENTS = 2, 4, 250
+ROOM = 800
+"""Fewer than all who come, and more than all who vanish: it must be given back."""
+
+
+def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: Spoken, workload: str) -> None:
+    """A session of 64 KiB that is lost for each of them would be 60 MiB here."""
+    with spoken.serving(workload, "--peer-timeout", "1s", "--peers", str(ROOM)) as server:
+        descriptors = proc.descriptors(server.pid)
+        after = []
+        for _ in range(ROUNDS_BEFORE + ROUNDS):
+            for number in range(CLIENTS):
+                with joined(spoken.transport, server) as (client,):
+                    client.send(message(workload, client.identity, 0, 1000))
+                    if number % 4:
+                        client.bye()  # the others vanish
+            with talking(spoken.transport, server, workload, alone=False):
+                pass  # what those have said may come only now
+            after.append(proc.resident_bytes(server.pid))
+        assert spoken.transport.connected or proc.descriptors(server.pid) == descriptors
+        if not proc.sanitized(server.pid):
+            assert max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE]) < MEMORY_BOUND, [s >> 20 for s in after]
+
+
+@pytest.mark.workloads("echo", "chat")
+def test_who_does_not_read_stops_nobody(spoken: Spoken, workload: str) -> None:
+    """Much more is sent to it than its socket's buffer takes."""
+    size, how_many = 1000, 1500
+    with spoken.serving(workload) as server, talking(spoken.transport, server, workload) as talk:
+        with joined(spoken.transport, server, 2) as (slow, flooding):
+            memory = proc.resident_bytes(server.pid)
+            for number in range(how_many):
+                (flooding if workload == "chat" else slow).send(message(workload, slow.identity, number, size))
+                if number % 100 == 0:
+                    talk.check_despite_loss()
+            talk.check_despite_loss()
+            if not proc.sanitized(server.pid):
+                assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+            slow.bye()
+            flooding.bye()
+        for client in talk.clients:
+            while client.poll(0.2) is not None:
+                pass
+
+
+@pytest.mark.workloads("rpc")
+def test_requests_that_wait_are_bounded_in_memory(spoken: Spoken, workload: str) -> None:
+    """Each of the clients sends on while its first request is served."""
+    with (
+        spoken.serving(workload, "--socket-buffer", "2MiB") as server,
+        talking(spoken.transport, server, workload) as talk,
+        joined(spoken.transport, server, 10) as crowd,
+    ):
+        memory = proc.resident_bytes(server.pid)
+        for client in crowd:
+            client.send(wire.frame(wire.request(0, b"s", 2_000_000)))
+        for number in range(1, 500):
+            for client in crowd:
+                client.send(message(workload, client.identity, number, 8000))
+            if number % 50 == 0:
+                talk.check_despite_loss()
+        if not proc.sanitized(server.pid):
+            assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+        for client in crowd:
+            client.bye()
+        talk.check_despite_loss()

@@ -1,0 +1,130 @@
+"""Every conformance test runs against every contestant that speaks TCP, found by its folder and its manifest:
+servers/<name>/server.json. Those of other transports have a suite of their own in tests/contract/messages.
+
+A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
+that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
+Mark a test with `workloads(...)` when it concerns only those, with `asynchronous(True or False)` when it concerns only
+models that never block, or only the others, with `clients(...)` when it concerns only models that serve so many, and
+with `unsafe(False)` when it asks for what a contestant may say of itself that it cannot do (docs/adr/unsafe.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.tcp.talk import Talk
+from tests.support import proc
+from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.patience import eventually
+from tests.support.server import Server, serving
+
+MOST_CLIENTS = 128
+"""No test that leaves its number of clients to `threads_for` has more at a time."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server of one contestant for one workload."""
+
+    contestant: Contestant
+    workload: str
+    server: Server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marks of this suite."""
+    config.addinivalue_line("markers", "workloads(*names): the test concerns only these workloads")
+    config.addinivalue_line("markers", "asynchronous(yes): only models that never block, or only the others")
+    config.addinivalue_line("markers", "clients(how_many): only models of which server.json says so")
+    config.addinivalue_line("markers", "unsafe(yes): only contestants whose server.json says so, or only the others")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Contestant by contestant, so that few servers run at a time."""
+    streams = [one for one in chosen(metafunc.config, "server") if "tcp" in one.manifest.transports]
+    them = [one for one in streams if _concerns(metafunc, one)]
+    pairs = [(one, workload) for one in them for workload in _workloads(metafunc, one)]
+    ids = [f"{one.name}-{workload}" for one, workload in pairs]
+    if "served" in metafunc.fixturenames:
+        metafunc.parametrize("served", pairs or NOBODY, ids=ids or None, indirect=True, scope="session")
+    elif "workload" in metafunc.fixturenames:
+        nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
+        metafunc.parametrize(("contestant", "workload"), pairs or nobody, ids=ids or None, indirect=["contestant"])
+    elif "contestant" in metafunc.fixturenames:
+        metafunc.parametrize("contestant", them or NOBODY, ids=[one.name for one in them] or None, indirect=True)
+
+
+def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
+    manifest = contestant.manifest
+    said = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
+    marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in said.items())
+    return all(mark is None or mark.args[0] == value for mark, value in marks)
+
+
+def _workloads(metafunc: pytest.Metafunc, contestant: Contestant) -> list[str]:
+    mark = metafunc.definition.get_closest_marker("workloads")
+    return [one for one in contestant.manifest.workloads if mark is None or one in mark.args]
+
+
+def threads_for(contestant: Contestant, clients: int = MOST_CLIENTS) -> tuple[str, ...]:
+    """More than one thread where the model can have them: that is where its data races are. At least one for each of
+    the test's clients where others would wait."""
+    several = ("--threads", "3") if contestant.manifest.threads == "any" else ()
+    return room_for(contestant, clients) or several
+
+
+def room_for(contestant: Contestant, clients: int) -> tuple[str, ...]:
+    """As many threads as the test has clients, where a client beyond the thread count waits; else the default."""
+    limited = contestant.manifest.clients == "limited-by-threads"
+    return ("--threads", str(clients)) if limited else ()
+
+
+@pytest.fixture
+def contestant(request: pytest.FixtureRequest) -> Contestant:
+    """One contestant that can be started."""
+    one: Contestant = request.param
+    return startable(one, "server")
+
+
+@pytest.fixture(scope="session")
+def served(request: pytest.FixtureRequest) -> Iterator[Served]:
+    """A server shared by all tests of one contestant and workload. It must end in order when they are done."""
+    contestant, workload = request.param
+    startable(contestant, "server")
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        yield Served(contestant, workload, server)
+
+
+@pytest.fixture
+def talk(served: Served) -> Iterator[Talk]:
+    """A healthy conversation beside whatever the test does. It is answered before and after the test (and during it,
+    where the test calls `check`), and afterwards the server holds no more descriptors than before."""
+    server = served.server
+    server.expect_alive()
+    with Talk(server, served.workload) as first:
+        first.check()
+    descriptors = _settled_descriptors(server)
+    with Talk(server, served.workload) as talking:
+        talking.check()
+        yield talking
+        talking.check()
+    eventually(
+        lambda: proc.descriptors(server.pid) <= descriptors,
+        lambda: f"descriptors leak: {descriptors} before the test, {proc.descriptors(server.pid)} after it",
+    )
+    server.expect_alive()
+    server.expect_clean()
+
+
+def _settled_descriptors(server: Server) -> int:
+    """Descriptors once no connection is open on the server's side."""
+    port = server.address[1]
+    eventually(
+        lambda: all(row.state == proc.LISTEN for row in proc.tcp_sockets(server.pid, port).values()),
+        "a connection of an earlier test stays open in the server",
+    )
+    return proc.descriptors(server.pid)

@@ -1,0 +1,142 @@
+"""What the clients of each workload say, and how its replies are checked. A workload is one function that makes a
+message and one that checks the reply; the rest does not depend on it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+from tests.contract.golden import wire
+from tests.support.client import Client, Received, pull_any
+from tests.support.server import Server
+
+STAMP = 40  # bytes; small messages are the rule here, large ones are a matter of single tests
+
+
+def message(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
+    """One stamped message as bytes on the wire; `size` is that of the stamp."""
+    stamp = wire.stamp(client, number, size)
+    match workload:
+        case "echo" | "lines":
+            return stamp + b"\n"
+        case "rpc":
+            return wire.frame(wire.request(number, stamp))
+        case "chat":
+            return wire.frame(stamp)
+        case "http":
+            return b"GET /" + stamp + b" HTTP/1.1\r\nHost: netdyno\r\n\r\n"
+    raise ValueError(f"a workload that this suite does not know: {workload}")
+
+
+class HttpReply:
+    """One HTTP response, whatever headers the server adds to what WIRE.md asks for."""
+
+    def __init__(self, client: Client | Received) -> None:
+        head = client.receive_until(b"\r\n\r\n").decode("ascii").split("\r\n")
+        version, status, *_ = head[0].split(" ")
+        assert version == "HTTP/1.1", head[0]
+        self.status = int(status)
+        self.headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:-2])}
+        self.body = client.receive(int(self.headers["content-length"]))
+
+    @property
+    def closes(self) -> bool:
+        """The server announces that it closes."""
+        return self.headers.get("connection", "").lower() == "close"
+
+
+def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, sender: int | None = None) -> None:
+    """Take the reply to `message` off the stream and check every byte of it. In chat the `sender` is another."""
+    identity = client.identity if sender is None else sender
+    stamp = wire.stamp(identity, number, size)
+    match workload:
+        case "echo" | "lines":
+            assert client.receive(size + 1) == stamp + b"\n"
+        case "rpc":
+            assert client.frame() == wire.response(number, stamp)
+        case "chat":
+            assert client.frame() == stamp
+        case "http":
+            reply = HttpReply(client)
+            assert (reply.status, reply.body) == (200, b"/" + stamp)
+            assert reply.headers["content-type"].startswith("text/plain")
+
+
+def joined(server: Server, workload: str) -> Client:
+    """A new client that the server knows of: connected is not yet accepted, and chat reaches only whom it knows.
+    In chat its message 0 is spent on this. The caller closes it."""
+    client = Client(server.address)
+    if workload == "chat":
+        client.send(message(workload, client.identity, client.next_number()))
+        server.wait_read(client.address)
+    return client
+
+
+class Talk:
+    """Healthy clients that another client's bad manners must not touch.
+
+    Request and reply are one client's affair, but for chat, where a second one listens. All that the listener gets is a
+    complete message with a right stamp; of each client its numbers come in order, each once.
+    """
+
+    def __init__(self, server: Server, workload: str) -> None:
+        self.workload = workload
+        self.server = server
+        self.speaker = joined(server, workload)
+        self.listener = joined(server, workload) if workload == "chat" else self.speaker
+        self._heard: dict[int, int] = {}
+
+    def __enter__(self) -> Talk:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.speaker.close()
+        self.listener.close()
+
+    def check(self) -> None:
+        """Say something and have it answered, right in every byte."""
+        number = self.speaker.next_number()
+        self.speaker.send(message(self.workload, self.speaker.identity, number))
+        self.expect(self.speaker, number)
+
+    def client(self) -> Client:
+        """Another client of the same server. The caller closes it."""
+        return Client(self.server.address)
+
+    def message(self, client: Client, size: int = STAMP) -> tuple[int, bytes]:
+        """The next message of a client, with its number."""
+        number = client.next_number()
+        return number, message(self.workload, client.identity, number, size)
+
+    def expect(self, client: Client, *numbers: int, size: int = STAMP) -> None:
+        """These messages of `client` are answered, in order; in chat they reach the listener."""
+        for number in numbers:
+            if self.workload != "chat":
+                expect_reply(self.workload, client, number, size)
+            else:
+                self._listen_for(client.identity, number, size)
+
+    def _listen_for(self, identity: int, number: int, size: int) -> None:
+        while True:
+            body = self._next_heard()
+            sender, sequence = wire.read_stamp(body)
+            self._note(sender, sequence)
+            if (sender, sequence) == (identity, number):
+                assert len(body) == size
+                return
+
+    def _note(self, sender: int, sequence: int) -> None:
+        """Each number follows the one before; a number 0 said while the listener joined may have been missed."""
+        before = self._heard.get(sender)
+        allowed = (0, 1) if before is None else (before + 1,)
+        assert sequence in allowed, f"client {sender}: message {sequence} after {before}"
+        self._heard[sender] = sequence
+
+    def _next_heard(self) -> bytes:
+        """The listener's next frame. The speaker reads too: it must not turn into a slow reader."""
+        while not self.listener.has_frame():
+            pull_any(self.listener, self.speaker)
+            while self.speaker.has_frame():
+                wire.read_stamp(self.speaker.frame())
+        return self.listener.frame()

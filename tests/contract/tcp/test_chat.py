@@ -1,0 +1,136 @@
+"""Chat when everybody talks at once: whole frames, each exactly once, those of one sender in order."""
+
+from __future__ import annotations
+
+import random
+import selectors
+from collections import deque
+from contextlib import ExitStack
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.talk import joined, message
+from tests.support.client import Client
+from tests.support.patience import PATIENCE_S
+from tests.support.server import Server, serving
+
+
+class Member:
+    """One who talks and listens at the same time. Its message 0 was spent on joining and may reach some others."""
+
+    def __init__(self, client: Client, sizes: list[int]) -> None:
+        self.client = client
+        self.heard: dict[int, int] = {}
+        frames = (message("chat", client.identity, number, size) for number, size in enumerate(sizes, start=1))
+        self._unsent = deque(memoryview(frame) for frame in frames)
+
+    @property
+    def wants_to_send(self) -> bool:
+        """It has more to say."""
+        return bool(self._unsent)
+
+    def send_some(self) -> None:
+        """As much as the socket takes now, which may end anywhere inside a frame."""
+        sent = self.client.socket.send(self._unsent[0])
+        if sent < len(self._unsent[0]):
+            self._unsent[0] = self._unsent[0][sent:]
+        else:
+            self._unsent.popleft()
+
+    def hear_some(self) -> None:
+        """What has arrived; each complete frame must be the next one of its sender."""
+        self.client.pull()
+        while self.client.has_frame():
+            sender, number = wire.read_stamp(self.client.frame())
+            before = self.heard.get(sender, 0)
+            assert number in (before + 1, 0), f"of client {sender}: message {number} after {before}"
+            assert number or not before, f"of client {sender}: message 0 after {before}"
+            self.heard[sender] = number
+
+
+def everybody_talks(server: Server, members: int, sizes: list[int], to_self: bool) -> None:
+    """Returns when everybody has heard all that there is to hear, and not a message more."""
+    with ExitStack() as stack:
+        crowd = [Member(stack.enter_context(joined(server, "chat")), sizes) for _ in range(members)]
+        selector = stack.enter_context(selectors.DefaultSelector())
+        for member in crowd:
+            member.client.socket.setblocking(False)
+            selector.register(member.client.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, member)
+        identities = {member.client.identity for member in crowd}
+
+        def complete(member: Member) -> bool:
+            wanted = identities if to_self else identities - {member.client.identity}
+            return all(member.heard.get(sender, 0) == len(sizes) for sender in wanted)
+
+        while not all(complete(member) for member in crowd):
+            ready = selector.select(PATIENCE_S)
+            assert ready, f"nothing more comes: {[member.heard for member in crowd]}"
+            for key, events in ready:
+                if events & selectors.EVENT_READ:
+                    key.data.hear_some()
+                if events & selectors.EVENT_WRITE:
+                    _send(key.data, selector)
+        if not to_self:
+            assert not [one for one in crowd if one.client.identity in one.heard], "somebody heard itself"
+
+
+def _send(member: Member, selector: selectors.BaseSelector) -> None:
+    if member.wants_to_send:
+        member.send_some()
+    else:
+        selector.modify(member.client.socket, selectors.EVENT_READ, member)
+
+
+@pytest.mark.unsafe(False)
+@pytest.mark.workloads("chat")
+@pytest.mark.parametrize("mode", ["gathered", "split"])
+def test_everybody_talks_to_the_others(contestant: Contestant, workload: str, mode: str) -> None:
+    sizes = [random.Random(i).choice((28, 60, 700, 5000)) for i in range(150)]
+    options = ("--workload", workload, "--audience", "others", "--write-mode", mode, *threads_for(contestant))
+    with serving(contestant.command, *options) as server:
+        everybody_talks(server, 8, sizes, to_self=False)
+        assert server.stop()["slow_closed"] == 0
+
+
+@pytest.mark.unsafe(False)
+@pytest.mark.workloads("chat")
+@pytest.mark.parametrize("mode", ["gathered", "split"])
+def test_everybody_talks_to_all(contestant: Contestant, workload: str, mode: str) -> None:
+    """More members, and the sender is a recipient too: its own replies meet the broadcasts of the others."""
+    options = ("--workload", workload, "--audience", "all", "--write-mode", mode, *threads_for(contestant))
+    with serving(contestant.command, *options) as server:
+        everybody_talks(server, 24, [28, 400, 64] * 12, to_self=True)
+        assert server.stop()["slow_closed"] == 0
+
+
+@pytest.mark.unsafe(False)
+@pytest.mark.workloads("chat")
+def test_messages_larger_than_the_socket_buffers(contestant: Contestant, workload: str) -> None:
+    """No send takes a whole frame here, so frames would mix where a write is not guarded to its end."""
+    options = ("--workload", workload, "--audience", "all", "--outbox-limit", "256MiB", *threads_for(contestant))
+    with serving(contestant.command, *options) as server:
+        everybody_talks(server, 4, [900_000, 28, 300_000] * 4, to_self=True)
+        assert server.stop()["slow_closed"] == 0
+
+
+@pytest.mark.workloads("chat")
+def test_members_come_and_go_while_others_talk(contestant: Contestant, workload: str) -> None:
+    """A broadcast meets connections in every state; the two who stay hear everything."""
+    options = ("--workload", workload, *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        speaker, listener = (stack.enter_context(joined(server, workload)) for _ in range(2))
+        for i in range(150):
+            guests = [Client(server.address) for _ in range(3)]
+            number = speaker.next_number()
+            speaker.send(message(workload, speaker.identity, number))
+            guests[0].reset()
+            guests[1].send(b"\0\0")
+            guests[1].close()
+            heard = (-1, -1)
+            while heard != (speaker.identity, number):
+                heard = wire.read_stamp(listener.frame())
+            guests[2].close()
+            assert i or heard

@@ -1,0 +1,147 @@
+"""The program contract: ready line, exit codes, one clear line on every mistake, loopback unless asked otherwise."""
+
+from __future__ import annotations
+
+import ipaddress
+import signal
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
+from tests.contract.tcp.talk import Talk
+from tests.support import proc
+from tests.support.server import Finished, launched, run, serving
+
+OPTIONS = {
+    "--listen": ("", "tcp", "127.0.0.1:0", "udp://127.0.0.1:0", "tcp://127.0.0.1", "tcp://127.0.0.1:70000", "tcp://:0"),
+    "--workload": ("", "ech", "ECHO", "echo,lines"),
+    "--threads": ("", "0", "-1", "1.5", "two", "1000000"),
+    "--backlog": ("", "0", "-1", "many"),
+    "--nodelay": ("", "yes", "1", "ON"),
+    "--read-buffer": ("", "0", "-1", "16k", "1.5KiB", "99999999999999999999"),
+    "--write-mode": ("", "both"),
+    "--audience": ("", "nobody"),
+    "--service-time": ("", "5", "-1ms", "soon", "inf", "1h"),
+    "--service-kind": ("", "sleep"),
+    "--max-frame": ("", "0", "-1", "4GiB", "big"),
+    "--outbox-limit": ("", "0", "-1", "big"),
+}
+
+
+def expect_refused(finished: Finished, named: str) -> None:
+    """Exit 2, nothing on stdout, and on stderr one line that names the culprit."""
+    assert finished.code == 2, finished
+    assert finished.stdout == "", finished
+    assert finished.stderr.count("\n") == 1, finished
+    assert finished.stderr.endswith("\n"), finished
+    assert named in finished.stderr, finished
+
+
+def test_every_folder_is_a_contestant() -> None:
+    folders = {
+        entry.name for entry in (ROOT / "servers").iterdir() if entry.is_dir() and not entry.name.startswith("_")
+    }
+    assert {one.name for one in discover()} == folders
+
+
+def test_there_is_a_contestant_for_every_workload() -> None:
+    spoken = {workload for one in discover() for workload in one.manifest.workloads}
+    assert spoken >= {"echo", "lines", "rpc", "chat", "http"}
+
+
+def test_stdout_is_a_ready_line_then_a_line_of_totals(contestant: Contestant) -> None:
+    with launched(contestant.command, "--workload", contestant.manifest.workloads[0]) as server:
+        server.wait_ready()
+        assert server.address[0] == "127.0.0.1"
+        assert server.address[1] > 0
+        assert Path(f"/proc/{server.pid}").exists()
+        server.stop()
+        assert len(server.lines) == 2, server.lines  # stop() has checked what the second one holds
+        assert server.stderr() == ""
+
+
+def test_it_listens_on_loopback_alone(contestant: Contestant) -> None:
+    with serving(contestant.command) as server:
+        listening = [
+            row for row in proc.tcp_sockets(server.pid, server.address[1]).values() if row.state == proc.LISTEN
+        ]
+        assert listening
+        assert all(ipaddress.ip_address(row.local[0]).is_loopback for row in listening), listening
+
+
+@pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "[::1]", "0.0.0.0"])
+def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
+    if host == "[::1]" and not Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists():
+        pytest.skip("this kernel has no IPv6")
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload, "--listen", f"tcp://{host}:0") as server:
+        if host != "localhost":
+            assert server.address[0] == host.strip("[]")
+        with Talk(server, workload) as talk:
+            talk.check()
+
+
+def test_a_port_that_is_taken(contestant: Contestant) -> None:
+    with serving(contestant.command) as server:
+        port = server.address[1]
+        finished = run(contestant.command, "--listen", f"tcp://127.0.0.1:{port}")
+        assert finished.code == 1, finished
+        assert finished.stdout == "", finished
+        assert finished.stderr.count("\n") == 1, finished
+        assert str(port) in finished.stderr, finished
+        assert "port 0" in finished.stderr, f"no hint at the way out: {finished}"
+
+
+def test_an_address_that_is_not_ours(contestant: Contestant) -> None:
+    finished = run(contestant.command, "--listen", "tcp://192.0.2.1:0")  # RFC 5737: documentation only
+    assert finished.code == 1, finished
+    assert finished.stderr.count("\n") == 1, finished
+
+
+def test_the_port_is_free_again_at_once(contestant: Contestant) -> None:
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload) as server, Talk(server, workload) as talk:
+        talk.check()
+        address = server.address
+        server.stop()  # it closes first, so the connection stays in TIME_WAIT on its side (SO_REUSEADDR)
+    with serving(contestant.command, "--workload", workload, "--listen", f"tcp://127.0.0.1:{address[1]}") as again:
+        assert again.address == address
+
+
+def test_help_names_every_option(contestant: Contestant) -> None:
+    finished = run(contestant.command, "--help")
+    assert (finished.code, finished.stderr) == (0, ""), finished
+    assert not [option for option in OPTIONS if option not in finished.stdout]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--colour", "red"), ("--workloads", "echo"), ("echo",), ("-q",), ("--work", "echo")]
+)
+def test_an_unknown_option(contestant: Contestant, arguments: tuple[str, ...]) -> None:
+    expect_refused(run(contestant.command, *arguments), arguments[0].lstrip("-"))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_bad_value(contestant: Contestant, option: str) -> None:
+    for value in OPTIONS[option]:
+        expect_refused(run(contestant.command, option, value), option)
+        expect_refused(run(contestant.command, f"{option}={value}"), option)
+    expect_refused(run(contestant.command, option), option)
+
+
+def test_a_workload_that_it_does_not_speak(contestant: Contestant) -> None:
+    missing = {"echo", "lines", "rpc", "chat", "http"} - set(contestant.manifest.workloads)
+    for workload in missing:
+        expect_refused(run(contestant.command, "--workload", workload), "--workload")
+
+
+def test_threads_that_the_model_cannot_have_are_refused(contestant: Contestant) -> None:
+    finished_by = signal.SIGTERM
+    if contestant.manifest.threads == "any":
+        with serving(contestant.command, "--threads", "4") as server:
+            server.stop(finished_by)
+    else:
+        expect_refused(run(contestant.command, "--threads", "2"), "--threads")

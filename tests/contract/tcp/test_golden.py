@@ -1,0 +1,91 @@
+"""The streams behind the golden vectors over a socket: every contestant does what the reference does, in whatever
+language it is written. Every client ends its stream here, so the reference is asked what becomes of that."""
+
+from __future__ import annotations
+
+import itertools
+from contextlib import suppress
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.contract.golden.sessions import Options, Outcome, serve
+from tests.contract.golden.vectors import Case, cases
+from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.talk import HttpReply
+from tests.support.client import Client, Received
+from tests.support.server import Server, serving
+
+LONGEST_SERVICE_NS = 50_000_000
+
+
+def outcome(case: Case) -> Outcome:
+    """What the reference makes of a case when the client half-closes after it."""
+    return serve(case.workload, Options.parse(case.options), b"".join(case.chunks), ends=True)
+
+
+def of_workload(workload: str) -> list[Case]:
+    """Without those that take seconds, and by options, so that few servers are needed."""
+    mine = [case for case in cases() if case.workload == workload and _service_ns(case) <= LONGEST_SERVICE_NS]
+    return sorted(mine, key=lambda case: sorted(case.options.items()))
+
+
+def _service_ns(case: Case) -> int:
+    return sum(int(str(effect.get("wait", 0))) + int(str(effect.get("burn", 0))) for effect in outcome(case).effects)
+
+
+def test_golden_streams(contestant: Contestant, workload: str) -> None:
+    for options, group in itertools.groupby(of_workload(workload), key=lambda case: case.options):
+        arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+        with serving(contestant.command, "--workload", workload, *arguments, *threads_for(contestant)) as server:
+            errors = 0
+            for case in group:
+                converse(server, case)
+                errors += outcome(case).protocol_errors
+            assert server.stop()["protocol_errors"] == errors, options
+
+
+def converse(server: Server, case: Case) -> None:
+    """Play one case and compare all that comes back with what the reference sends."""
+    with Client(server.address) as listener, Client(server.address) as client:
+        if case.workload == "chat":
+            join(server, listener, hears_itself=case.options.get("audience") == "all")
+        with suppress(BrokenPipeError, ConnectionResetError):  # the server may have closed before all is said
+            for chunk in case.chunks:
+                client.send(chunk)
+            client.half_close()
+        came = client.rest_until_closed()
+        if case.workload == "chat":
+            wanted = written(case, "broadcast")
+            assert listener.receive(len(wanted)) == wanted, case.name
+        elif case.workload == "http":
+            assert http_replies(came) == http_replies(written(case, "write")), case.name
+        else:
+            assert came == written(case, "write"), case.name
+
+
+def join(server: Server, listener: Client, hears_itself: bool) -> None:
+    """Make sure that the server knows the listener, by the shortest message there is (some cases set a low limit)."""
+    listener.send(wire.frame(b"h"))
+    server.wait_read(listener.address)
+    if hears_itself:
+        assert listener.frame() == b"h"
+
+
+def written(case: Case, kind: str) -> bytes:
+    """The bytes of all effects of a kind."""
+    parts = [effect[kind] for effect in outcome(case).effects if kind in effect]
+    return b"".join(bytes.fromhex("".join(part) if isinstance(part, list) else str(part)) for part in parts)
+
+
+def http_replies(stream: bytes) -> list[tuple[int, bytes, bool]]:
+    """What matters of each response: status, body, and whether the server closes. Its other headers are its own."""
+    received, replies = Received(stream), []
+    while received.left:
+        reply = HttpReply(received)
+        replies.append((reply.status, reply.body if reply.status == 200 else b"", reply.closes))
+    return replies
+
+
+pytestmark = pytest.mark.workloads("echo", "lines", "rpc", "chat", "http")

@@ -1,0 +1,87 @@
+"""HTTP as others speak it: Python's http.client, curl, and the finer points of RFC 9112 that WIRE.md promises."""
+
+from __future__ import annotations
+
+import http.client
+import shutil
+import subprocess
+
+import pytest
+
+from tests.contract.tcp.conftest import Served
+from tests.contract.tcp.talk import HttpReply, Talk
+
+pytestmark = pytest.mark.workloads("http")
+
+
+def test_python_http_client(served: Served, talk: Talk) -> None:
+    host, port = served.server.address
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    for i in range(20):
+        connection.request("GET", f"/python?{i}", headers={"X-Something": "else", "Accept-Language": "eo, *"})
+        response = connection.getresponse()
+        assert response.status == 200
+        assert response.read() == f"/python?{i}".encode()
+    connection.close()
+    talk.check()
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_curl(served: Served, talk: Talk) -> None:
+    host, port = served.server.address
+    urls = [f"http://{host}:{port}/curl/{i}" for i in range(3)]
+    done = subprocess.run(
+        ["curl", "--silent", "--show-error", "--fail", "--noproxy", "*", "-w", "[%{http_code} %{num_connects}]", *urls],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"/curl/0[200 1]/curl/1[200 0]/curl/2[200 0]", "curl could not keep its connection"
+    talk.check()
+
+
+def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
+    with talk.client() as client:
+        get = b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n"
+        client.send(b"".join(get % (i, b"") for i in range(100)) + get % (100, b"Connection: close\r\n"))
+        for i in range(101):
+            reply = HttpReply(client)
+            assert (reply.status, reply.body) == (200, b"/%d" % i)
+            assert reply.closes == (i == 100)
+        assert client.rest() == b""
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"GET /x HTTP/1.0\r\n", 200),
+        (b"GET /x HTTP/1.1\r\nCONNECTION: Close\r\n", 200),
+        (b"GET /x HTTP/1.1\r\nConnection: keep-alive, close\r\n", 200),
+        (b"GET /x\r\n", 400),
+        (b"GET /x HTTP/3\r\n", 400),
+        (b"GET /x HTTP/1.1\r\nno colon\r\n", 400),
+        (b"BREW /x HTTP/1.1\r\n", 405),
+        (b"POST /x HTTP/1.1\r\nContent-Length: 0\r\n", 405),
+        (b"GET /x HTTP/1.1\r\ncontent-length: 5\r\n", 413),
+        (b"GET /x HTTP/1.1\r\ntransfer-encoding: chunked\r\n", 413),
+        (b"GET /x HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n", 431),
+        (b"GET /" + b"x" * (17 << 10) + b" HTTP/1.1\r\n", 431),
+    ],
+)
+def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status: int) -> None:
+    with talk.client() as client:
+        client.send(head + b"\r\n")
+        reply = HttpReply(client)
+        assert reply.status == status
+        assert reply.closes
+        assert reply.body == b"/x" or status != 200
+        assert client.rest_until_closed() == b""
+        talk.check()
+
+
+def test_the_replies_before_a_bad_request_are_sent(talk: Talk) -> None:
+    with talk.client() as client:
+        client.send(b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nnonsense\r\n\r\nGET /3 HTTP/1.1\r\n\r\n")
+        assert [HttpReply(client).status for _ in range(3)] == [200, 200, 400]
+        assert client.rest_until_closed() == b""

@@ -1,0 +1,21 @@
+"""Level ground: every contestant runs with the timer slack, priority, limits, environment and allocator that every
+other has, in each of its threads (docs/adr/level-ground.md)."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from netdyno.model.contestant import Contestant
+from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.talk import Talk
+from tests.support.ground import by_the_harness, expect_level
+
+
+def test_every_thread_stands_on_the_same_ground(contestant: Contestant) -> None:
+    workload = contestant.manifest.workloads[0]
+    started = by_the_harness(contestant.command, "--workload", workload, *threads_for(contestant))
+    with ExitStack() as stack:
+        server = stack.enter_context(started)
+        for _ in range(3):
+            stack.enter_context(Talk(server, workload)).check()
+        expect_level(server.pid, contestant.command)

@@ -1,0 +1,128 @@
+"""More clients than threads: they are served together, or wait until others leave. The manifest says which of the two
+(docs/adr/limited-by-threads.md), and a contestant that errs about itself fails here either way."""
+
+from __future__ import annotations
+
+import select
+import signal
+from contextlib import ExitStack
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.tcp.conftest import room_for
+from tests.contract.tcp.talk import expect_reply, message
+from tests.support import proc
+from tests.support.client import Client
+from tests.support.patience import eventually
+from tests.support.server import Server, serving
+
+limited = pytest.mark.clients("limited-by-threads")
+
+
+class Asker:
+    """Clients of one server that ask one after the other. In chat nobody is answered, so another workload is spoken."""
+
+    def __init__(self, contestant: Contestant) -> None:
+        spoken = [one for one in contestant.manifest.workloads if one != "chat"]
+        self.workload = spoken[0] if spoken else pytest.skip("speaks nothing but chat")
+
+    def ask(self, client: Client) -> int:
+        """Send a message. Its number."""
+        number = client.next_number()
+        client.send(message(self.workload, client.identity, number))
+        return number
+
+    def check(self, *clients: Client) -> None:
+        """Each is answered."""
+        for client in clients:
+            expect_reply(self.workload, client, self.ask(client))
+
+
+@pytest.mark.clients("any")
+def test_more_clients_than_threads_are_served_together(contestant: Contestant) -> None:
+    asker = Asker(contestant)
+    threads = ("--threads", "2") if contestant.manifest.threads == "any" else ()
+    with serving(contestant.command, "--workload", asker.workload, *threads) as server, ExitStack() as stack:
+        crowd = [stack.enter_context(Client(server.address)) for _ in range(5)]
+        for _ in range(3):
+            asker.check(*crowd)
+
+
+@limited
+def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Contestant) -> None:
+    asker = Asker(contestant)
+    options = ("--workload", asker.workload, "--threads", "2")
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        served = [stack.enter_context(Client(server.address)) for _ in range(2)]
+        asker.check(*served)
+        late = stack.enter_context(Client(server.address))
+        number = asker.ask(late)
+        eventually(lambda: late.address in accepted(server), "it is not even let in")
+        for _ in range(20):
+            asker.check(*served)
+        answered, _, _ = select.select([late.socket], [], [], 0.5)
+        assert not answered, "it does not wait: the manifest says too little of this contestant"
+        assert unread(server, late) > 0, "somebody has read what it said"
+        served[0].close()
+        expect_reply(asker.workload, late, number)
+        asker.check(late, served[1])
+        assert server.stop()["connections"] == 3
+
+
+@limited
+def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Contestant) -> None:
+    asker = Asker(contestant)
+    options = ("--workload", asker.workload, "--threads", "1", "--backlog", "3")
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        crowd = [stack.enter_context(Client(server.address)) for _ in range(6)]
+        numbers = [asker.ask(client) for client in crowd]
+        expect_reply(asker.workload, crowd[0], numbers[0])
+        eventually(lambda: len(accepted(server)) == 4, lambda: f"let in: {len(accepted(server))}")
+        for _ in range(20):
+            asker.check(crowd[0])
+        assert accepted(server) == {client.address for client in crowd[:4]}
+        crowd[0].close()
+        for client, number in zip(crowd[1:], numbers[1:], strict=True):
+            expect_reply(asker.workload, client, number)
+            client.close()
+        assert server.stop()["connections"] == 6
+
+
+@limited
+def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> None:
+    asker = Asker(contestant)
+    options = ("--workload", asker.workload, "--threads", "1")
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        crowd = [stack.enter_context(Client(server.address)) for _ in range(4)]
+        asker.check(crowd[0])
+        numbers = [asker.ask(client) for client in crowd[1:]]
+        eventually(lambda: len(accepted(server)) == 4, "not everybody is let in")
+        server.signal(signal.SIGTERM)
+        for client, number in zip(crowd[1:], numbers, strict=True):
+            expect_reply(asker.workload, client, number)
+            assert client.rest() == b""
+        assert server.wait_stopped()["requests"] >= 4
+
+
+def test_descriptors_per_client(contestant: Contestant) -> None:
+    """The harness provides for as many as the manifest says."""
+    asker, many = Asker(contestant), 20
+    options = ("--workload", asker.workload, *room_for(contestant, many))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        before = proc.descriptors(server.pid)
+        asker.check(*(stack.enter_context(Client(server.address)) for _ in range(many)))
+        threads = many if contestant.manifest.clients == "limited-by-threads" else 0  # one each, taken at the start
+        taken = proc.descriptors(server.pid) - before + threads
+        assert taken == many * contestant.manifest.descriptors_per_client
+
+
+def accepted(server: Server) -> set[tuple[str, int]]:
+    """Whose connections the server has accepted, by the clients' own addresses."""
+    rows = proc.tcp_sockets(server.pid, server.address[1]).values()
+    return {row.remote for row in rows if row.state != proc.LISTEN}
+
+
+def unread(server: Server, client: Client) -> int:
+    """Bytes that the client has sent and the server has not read."""
+    return sum(row.unread for row in proc.tcp_table(server.address[1]) if row.remote == client.address)

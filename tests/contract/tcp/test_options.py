@@ -1,0 +1,245 @@
+"""Every option has an effect that can be seen from outside; one that had none would be a lie in every experiment."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.contract.tcp.conftest import room_for
+from tests.contract.tcp.talk import HttpReply, Talk, expect_reply, joined, message
+from tests.support import kernel, proc
+from tests.support.client import Client
+from tests.support.patience import eventually
+from tests.support.server import Server, serving
+
+
+def ask_socket(server: Server, row: Callable[[proc.TcpRow], bool], question: Callable[..., int]) -> list[int]:
+    """The answers of the server's own sockets that `row` selects; a stated skip where that is forbidden."""
+    answers = []
+    for fd, found in proc.tcp_sockets(server.pid, server.address[1]).items():
+        if row(found):
+            try:
+                with kernel.duplicated(server.pid, fd) as socket:
+                    answers.append(question(socket))
+            except kernel.NotAllowedError as error:
+                pytest.skip(f"cannot look into the server's sockets here: {error}")
+    return answers
+
+
+@pytest.mark.parametrize("level", ["on", "off"])
+def test_nodelay(contestant: Contestant, level: str) -> None:
+    workload = contestant.manifest.workloads[0]
+    with (
+        serving(contestant.command, "--workload", workload, "--nodelay", level) as server,
+        Talk(server, workload) as talk,
+    ):
+        talk.check()
+        answers = ask_socket(server, lambda row: row.remote == talk.speaker.address, kernel.nodelay)
+        assert set(answers) == {level == "on"}  # of every descriptor that the server has of the connection
+
+
+@pytest.mark.parametrize("backlog", [1, 7, 128])
+def test_backlog(contestant: Contestant, backlog: int) -> None:
+    with serving(contestant.command, "--backlog", str(backlog)) as server:
+        answers = ask_socket(
+            server, lambda row: row.state == proc.LISTEN, lambda socket: kernel.tcp_info(socket, kernel.TCPI_SACKED)
+        )
+        assert answers
+        assert set(answers) == {backlog}
+
+
+@pytest.mark.workloads("echo")
+def test_read_buffer(contestant: Contestant, workload: str) -> None:
+    """WIRE.md: in echo `requests` counts the reads that brought something."""
+    text = b"x" * 300
+    for size, reads in (("1", 300), ("7", 43), ("16KiB", 1)):
+        with serving(contestant.command, "--workload", workload, "--read-buffer", size) as server:
+            with Client(server.address) as client:
+                client.send(text)  # one segment, which the kernel hands over as one
+                assert client.receive(len(text)) == text
+            assert server.stop()["requests"] == reads, f"--read-buffer {size}"
+
+
+@pytest.mark.workloads("lines", "rpc", "chat", "http")
+@pytest.mark.parametrize("mode", ["gathered", "split"])
+def test_write_mode(contestant: Contestant, workload: str, mode: str) -> None:
+    """With Nagle's algorithm off every write is a segment, and the client's kernel counts what it gets. (TCP_INFO,
+    tcpi_data_segs_in, Linux 4.6.)"""
+    rounds = 10
+    options = ("--workload", workload, "--write-mode", mode, "--nodelay", "on", *room_for(contestant, 2))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        sender = stack.enter_context(joined(server, workload))
+        receiver = stack.enter_context(joined(server, workload)) if workload == "chat" else sender
+        before = -1
+        for _ in range(rounds + 1):  # the first is for what joining may still have on its way
+            number = sender.next_number()
+            said = message(workload, sender.identity, number)
+            sender.send(said + said if workload == "lines" else said)
+            _take(workload, sender, receiver, number)
+            before = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) if before < 0 else before
+        segments = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) - before
+        wanted = rounds * (2 if mode == "split" else 1)
+        if segments > wanted:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
+            segments -= sum(
+                ask_socket(
+                    server,
+                    lambda row: row.remote == receiver.address,
+                    lambda socket: kernel.tcp_info(socket, kernel.TCPI_TOTAL_RETRANS),
+                )
+            )
+        assert segments == wanted
+
+
+def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
+    if workload == "chat":
+        stamp = b""
+        while stamp != wire.stamp(sender.identity, number, 40):
+            stamp = receiver.frame()
+        return
+    for _ in range(2 if workload == "lines" else 1):
+        expect_reply(workload, receiver, number)
+
+
+@pytest.mark.workloads("chat")
+@pytest.mark.parametrize("audience", ["others", "all"])
+def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
+    options = ("--workload", workload, "--audience", audience, *room_for(contestant, 2))
+    with (
+        serving(contestant.command, *options) as server,
+        joined(server, workload) as speaker,
+        joined(server, workload) as other,
+    ):
+        numbers = [speaker.next_number() for _ in range(3)]
+        speaker.send(b"".join(message(workload, speaker.identity, number) for number in numbers))
+        wanted = [(speaker.identity, number) for number in numbers]
+        heard: list[tuple[int, int]] = []
+        while len(heard) < 3:
+            heard += [said for said in [wire.read_stamp(other.frame())] if said in wanted]
+        assert heard == wanted
+        speaker.half_close()
+        own = [said for said in map(wire.read_stamp, wire.frames(speaker.rest())) if said in wanted]
+        assert own == (wanted if audience == "all" else [])
+
+
+@pytest.mark.workloads("rpc")
+def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
+    """At least that long: a lower bound, which no busy machine can break."""
+    with (
+        serving(contestant.command, "--workload", workload, "--service-time", "50ms") as server,
+        Client(server.address) as client,
+    ):
+        begin = time.monotonic()
+        for number, extra_us in ((0, 0), (1, 30_000)):
+            client.send(wire.frame(wire.request(number, b"s", extra_us)))
+            assert client.frame() == wire.response(number, b"s")
+        assert time.monotonic() - begin >= 0.130
+
+
+@pytest.mark.workloads("rpc")
+def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(contestant: Contestant, workload: str) -> None:
+    options = ("--workload", workload, "--service-time", "300ms", "--service-kind", "wait", *room_for(contestant, 50))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        clients = [stack.enter_context(Client(server.address)) for _ in range(50)]
+        cpu, begin = proc.cpu_seconds(server.pid), time.monotonic()
+        for client in clients:
+            client.send(wire.frame(wire.request(client.identity, b"s")))
+        for client in clients:
+            assert client.frame() == wire.response(client.identity, b"s")
+        # One after the other they would take 15 s.
+        assert time.monotonic() - begin < 7.5
+        if not proc.sanitized(server.pid):
+            assert proc.cpu_seconds(server.pid) - cpu < 1.5
+
+
+@pytest.mark.workloads("rpc")
+def test_a_long_wait_of_one_client_and_quick_answers_for_another(contestant: Contestant, workload: str) -> None:
+    with (
+        serving(contestant.command, "--workload", workload, *room_for(contestant, 2)) as server,
+        Client(server.address) as patient,
+        Client(server.address) as quick,
+    ):
+        patient.send(wire.frame(wire.request(1, b"long", 1_000_000)))
+        server.wait_read(patient.address)
+        for number in range(20):
+            quick.send(wire.frame(wire.request(number, b"q")))
+            assert quick.frame() == wire.response(number, b"q")
+        assert patient.frame() == wire.response(1, b"long")
+
+
+@pytest.mark.workloads("rpc")
+def test_requests_of_one_connection_are_served_in_order(contestant: Contestant, workload: str) -> None:
+    with serving(contestant.command, "--workload", workload) as server, Client(server.address) as client:
+        durations_us = [100_000, 0, 20_000, 1, 0]
+        client.send(b"".join(wire.frame(wire.request(i, b"s", us)) for i, us in enumerate(durations_us)))
+        for i in range(len(durations_us)):
+            assert client.frame() == wire.response(i, b"s")
+
+
+@pytest.mark.workloads("rpc")
+def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> None:
+    options = ("--workload", workload, "--service-time", "50ms", "--service-kind", "cpu")
+    with serving(contestant.command, *options) as server, Client(server.address) as client:
+        before = proc.cpu_seconds(server.pid)
+        client.send(b"".join(wire.frame(wire.request(i, b"s")) for i in range(10)))
+        for i in range(10):
+            assert client.frame() == wire.response(i, b"s")
+        assert proc.cpu_seconds(server.pid) - before >= 0.45  # 0.5 s less a few ticks of 10 ms
+
+
+@pytest.mark.workloads("lines", "rpc", "chat", "http")
+def test_max_frame(contestant: Contestant, workload: str) -> None:
+    size = {
+        "lines": 41,
+        "rpc": len(wire.request(1, b"s" * 40)),
+        "chat": 40,
+        "http": 42 + len("GET / HTTP/1.1\r\nHost: "),
+    }
+    longest = size[workload] + (len("netdyno") - 2 if workload == "http" else 0)
+    options = ("--workload", workload, "--max-frame", str(longest), *room_for(contestant, 3))
+    with serving(contestant.command, *options) as server:
+        with Talk(server, workload) as talk:
+            talk.check()
+            with talk.client() as client:
+                number, said = talk.message(client)
+                client.send(said)
+                talk.expect(client, number)
+                _, too_long = talk.message(client, size=41)
+                client.send(too_long)
+                if workload == "http":
+                    assert HttpReply(client).status == 431
+                client.rest_until_closed()
+            talk.check()
+        assert server.stop()["protocol_errors"] == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads(contestant: Contestant, threads: int) -> None:
+    """Counted as the difference to one thread, since a runtime may have threads of its own."""
+    if contestant.manifest.threads != "any":
+        pytest.skip("the model fixes its threads; test_contract sees others refused")
+    counts = []
+    for asked in (1, 1 + threads):
+        with serving(contestant.command, "--threads", str(asked)) as server, Talk(server, "echo") as talk:
+            talk.check()
+            counts.append(proc.status(server.pid, "Threads"))
+    assert counts[1] - counts[0] == threads
+
+
+def test_a_thread_per_connection(contestant: Contestant) -> None:
+    if contestant.manifest.threads != "per-connection":
+        pytest.skip("not this model")
+    with serving(contestant.command, "--workload", "echo") as server, Talk(server, "echo") as talk:
+        talk.check()
+        alone = proc.status(server.pid, "Threads")
+        with ExitStack() as stack:
+            for _ in range(10):
+                stack.enter_context(Client(server.address))
+            eventually(
+                lambda: proc.status(server.pid, "Threads") == alone + 10, "10 connections do not bring 10 threads"
+            )
+        eventually(lambda: proc.status(server.pid, "Threads") == alone, "threads of closed connections stay")

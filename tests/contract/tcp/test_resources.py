@@ -1,0 +1,150 @@
+"""What bad company may cost a server in memory and descriptors, over many rounds."""
+
+from __future__ import annotations
+
+import random
+import resource
+import select
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.talk import Talk
+from tests.support import proc
+from tests.support.patience import eventually
+from tests.support.server import serving
+
+ROUNDS_BEFORE = 4
+ROUNDS = 12
+TRIES = 4
+MEMORY_BOUND = 24 << 20
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """What each of a crowd of clients leaves inside the server when it goes."""
+
+    said: bytes
+    clients: int = 10
+
+    @property
+    def bound(self) -> int:
+        """Growth in bytes within a dozen rounds that allocators and collectors are forgiven: two fifths of what a
+        server would grow by that keeps what was said."""
+        return ROUNDS * self.clients * len(self.said) * 2 // 5
+
+
+LARGE = 512 << 10
+UNFINISHED = {
+    "lines": Unfinished(b"x" * LARGE),
+    "rpc": Unfinished(wire.header(LARGE + 1) + b"x" * LARGE),
+    "chat": Unfinished(wire.header(LARGE + 1) + b"x" * LARGE),
+    "http": Unfinished(b"GET /" + b"x" * (15 << 10), clients=100),  # a request has at most 16 KiB (WIRE.md)
+}
+
+
+@pytest.mark.workloads("lines", "rpc", "chat", "http")
+def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
+    """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
+    is a collector's to choose (Node.js 18 takes its time), but a server that leaks grows in every dozen of them."""
+    unfinished = UNFINISHED[workload]
+    ways = random.Random(3)
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        after: list[int] = []
+
+        def play(rounds: int) -> None:
+            for _ in range(rounds):
+                crowd = [talk.client() for _ in range(unfinished.clients)]
+                for client in crowd:
+                    client.send(unfinished.said)
+                server.wait_read(*(client.address for client in crowd))
+                for client in crowd:
+                    ways.choice((client.close, client.reset))()
+                talk.check()
+                after.append(proc.resident_bytes(server.pid))
+
+        play(ROUNDS_BEFORE)
+        for _ in range(TRIES):
+            before = max(after)
+            play(ROUNDS)
+            if max(after) - before < unfinished.bound or proc.sanitized(server.pid):
+                return
+        pytest.fail(f"grows and grows, in MiB: {[size >> 20 for size in after]}")
+
+
+def test_memory_does_not_grow_with_connections(contestant: Contestant) -> None:
+    """A lost 16 KiB read buffer per connection would be 48 MiB here."""
+    workload = contestant.manifest.workloads[0]
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        sizes = []
+        for _ in range(4):
+            for _ in range(1000):
+                with talk.client() as client:
+                    number, said = talk.message(client)
+                    client.send(said)
+                    talk.expect(client, number)
+            sizes.append(proc.resident_bytes(server.pid))
+        if not proc.sanitized(server.pid):
+            assert sizes[-1] - sizes[0] < MEMORY_BOUND, [size >> 20 for size in sizes]
+
+
+def test_running_out_of_descriptors(contestant: Contestant) -> None:
+    """Who is connected is served on, and the server does not spin. The rest waits in the kernel's queue, and is served
+    when others have left; or, where the manifest says so, it is closed, and newcomers are served then."""
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
+        if proc.carries(server.pid, "libubsan"):
+            pytest.skip("UBSan probes memory through a pipe (IsAccessibleMemoryRange) and errs when it gets none")
+        talk = stack.enter_context(Talk(server, workload))
+        talk.check()
+        limit = proc.descriptors(server.pid) + 5
+        _, hard = resource.prlimit(server.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (limit, hard))
+        crowd = [stack.enter_context(talk.client()) for _ in range(20)]
+        eventually(lambda: proc.descriptors(server.pid) >= limit, "the limit is never reached")
+        talk.check()
+        last, waits = crowd[-1], contestant.manifest.out_of_descriptors == "waits"
+        number, said = talk.message(last)
+        if waits:
+            last.send(said)
+        else:
+            assert last.rest_until_closed() == b""
+        cpu = proc.cpu_seconds(server.pid)
+        answered, _, _ = select.select([last.socket if waits else talk.speaker.socket], [], [], 1.0)
+        assert not answered, "the server has more descriptors than its limit"
+        assert proc.cpu_seconds(server.pid) - cpu < 0.6, "the server spins while it is out of descriptors"
+        for client in crowd[:-1]:
+            client.close()
+        if not waits:
+            eventually(lambda: proc.descriptors(server.pid) < limit, "who has left still costs a descriptor")
+            last = stack.enter_context(talk.client())
+            number, said = talk.message(last)
+            last.send(said)
+        talk.expect(last, number)
+        talk.check()
+
+
+def test_clients_that_leave_before_they_are_accepted(contestant: Contestant) -> None:
+    """accept(2): errors of the new socket come out of accept, and concern that peer alone."""
+    workload = contestant.manifest.workloads[0]
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Talk(server, workload) as talk,
+    ):
+        for _ in range(30):
+            crowd = [talk.client() for _ in range(20)]
+            for client in crowd:
+                with suppress(ConnectionResetError):
+                    client.send(b"x")
+                client.reset()
+        talk.check()

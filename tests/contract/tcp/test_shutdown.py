@@ -1,0 +1,235 @@
+"""SIGTERM: stop accepting, finish what is in flight within the grace of 2 s, say the totals, exit 0."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+import time
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
+from tests.contract.tcp.conftest import room_for, threads_for
+from tests.contract.tcp.talk import Talk, expect_reply, joined, message
+from tests.support import proc
+from tests.support.client import Client, ClosedError
+from tests.support.patience import eventually
+from tests.support.server import TOTALS, Server, serving
+
+GRACE_S = 2.0
+# What a busy machine may add to the grace before a server counts as one that does not keep it.
+MARGIN_S = 2.0
+
+
+def stop_within(server: Server, limit_s: float) -> dict[str, int]:
+    """The totals of a server that ends within the limit."""
+    begin = time.monotonic()
+    totals = server.stop()
+    took = time.monotonic() - begin
+    assert took < limit_s, f"it took {took:.1f} s to end"
+    return totals
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_an_idle_server_ends_at_once(contestant: Contestant, how: signal.Signals) -> None:
+    """Nothing is in flight, so it does not wait for its grace to run out."""
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
+        for _ in range(10):  # clients that have spoken and are silent now
+            stack.enter_context(Talk(server, workload)).check()
+        begin = time.monotonic()
+        totals = server.stop(how)
+        assert time.monotonic() - begin < GRACE_S
+        assert totals["connections"] == 10 * (2 if workload == "chat" else 1)
+
+
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_the_totals_count_what_happened(contestant: Contestant, workload: str) -> None:
+    sent = received = 0
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        for _ in range(3):
+            with Client(server.address) as client:
+                for _ in range(5):
+                    number = client.next_number()
+                    said = message(workload, client.identity, number)
+                    client.send(said)
+                    expect_reply(workload, client, number)
+                    sent += len(said)
+                client.half_close()
+                assert client.rest() == b""
+                received += client.taken
+        totals = server.stop()
+    counted = {key: totals[key] for key in TOTALS}  # a contestant may count more
+    assert counted == {
+        "requests": 15,
+        "bytes_in": sent,
+        "bytes_out": received,
+        "connections": 3,
+        "protocol_errors": 0,
+        "slow_closed": 0,
+    }
+
+
+@pytest.mark.workloads("chat")
+def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server, ExitStack() as stack:
+        crowd = [stack.enter_context(joined(server, workload)) for _ in range(4)]
+        said = message(workload, crowd[0].identity, crowd[0].next_number())
+        crowd[0].send(said)
+        crowd[0].half_close()
+        crowd[0].rest()
+        taken = crowd[0].taken
+        for client in crowd[1:]:
+            while wire.read_stamp(client.frame()) != (crowd[0].identity, 1):
+                pass
+            taken += client.taken
+        totals = server.stop()
+    assert totals["requests"] == 4 + 1
+    assert totals["bytes_in"] == 5 * len(said)
+    assert totals["bytes_out"] == taken
+    assert totals["connections"] == 4
+    assert (totals["protocol_errors"], totals["slow_closed"]) == (0, 0)
+
+
+@pytest.mark.workloads("rpc", "chat", "http")
+def test_protocol_errors_are_counted(contestant: Contestant, workload: str) -> None:
+    broken = {"rpc": wire.header(0), "chat": wire.header(2**32 - 1), "http": b"nonsense\r\n\r\n"}
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        for _ in range(3):
+            with Client(server.address) as client:
+                client.send(broken[workload])
+                client.rest_until_closed()
+        with Client(server.address) as client:
+            client.send(message(workload, client.identity, 0)[:-1])  # ends inside a message
+            client.half_close()
+            client.rest()
+        assert server.stop()["protocol_errors"] == 4
+
+
+@pytest.mark.workloads("echo", "lines", "rpc", "http")
+def test_in_mid_load_every_request_that_was_taken_is_answered(contestant: Contestant, workload: str) -> None:
+    replies: list[int] = []
+    taken: list[int] = []
+    started = threading.Barrier(9)
+
+    def load(server: Server) -> None:
+        with Client(server.address) as client:
+            for count in itertools.count():
+                number = client.next_number()
+                try:
+                    client.send(message(workload, client.identity, number))
+                    expect_reply(workload, client, number)
+                except (ClosedError, ConnectionError):
+                    assert client.rest_until_closed() == b"", "half a reply"
+                    replies.append(count)
+                    taken.append(client.taken)
+                    return
+                if count == 50:
+                    started.wait()
+
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        threads = [threading.Thread(target=load, args=(server,), daemon=True) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        started.wait()
+        totals = stop_within(server, GRACE_S + MARGIN_S)
+        for thread in threads:
+            thread.join()
+    assert len(replies) == 8, "a client met something other than the end of its connection"
+    assert totals["connections"] == 8
+    assert totals["requests"] == sum(replies)
+    assert totals["bytes_out"] == sum(taken)
+    assert totals["slow_closed"] == 0
+
+
+@pytest.mark.workloads("rpc")
+def test_requests_in_service_are_answered(contestant: Contestant, workload: str) -> None:
+    options = ("--workload", workload, "--service-time", "500ms", *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        clients = [stack.enter_context(Client(server.address)) for _ in range(20)]
+        for client in clients:
+            client.send(wire.frame(wire.request(client.identity, b"s")))
+        server.wait_read(*(client.address for client in clients))
+        server.signal(signal.SIGTERM)
+        for client in clients:
+            assert client.frame() == wire.response(client.identity, b"s")
+            assert client.rest() == b""
+        assert server.wait_stopped()["requests"] == 20
+
+
+@pytest.mark.workloads("rpc")
+@pytest.mark.parametrize("kind", ["wait", "cpu"])
+def test_a_long_service_ends_with_the_grace(contestant: Contestant, workload: str, kind: str) -> None:
+    options = ("--workload", workload, "--service-kind", kind, *room_for(contestant, 3))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        clients = [stack.enter_context(Client(server.address)) for _ in range(3)]
+        cpu = proc.cpu_seconds(server.pid)
+        for client in clients:
+            client.send(wire.frame(wire.request(1, b"s", 10_000_000)))
+        if kind == "wait":
+            server.wait_read(*(client.address for client in clients))
+        else:
+            eventually(lambda: proc.cpu_seconds(server.pid) > cpu + 0.05, "no request burns CPU")
+        totals = stop_within(server, GRACE_S + MARGIN_S)
+        assert totals["connections"] == 3
+        for client in clients:
+            assert client.rest_until_closed() == b""
+
+
+@pytest.mark.workloads("chat")
+def test_readers_that_are_stuck_do_not_delay_the_end(contestant: Contestant, workload: str) -> None:
+    options = ("--workload", workload, "--outbox-limit", "1GiB", *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        for _ in range(4):
+            stuck = stack.enter_context(Client(server.address, receive_buffer=4096))
+            stuck.send(message(workload, stuck.identity, 0))
+            server.wait_read(stuck.address)
+        speaker = stack.enter_context(joined(server, workload))
+        speaker.socket.settimeout(0.5)
+        said = message(workload, speaker.identity, speaker.next_number(), 1 << 19)
+        with suppress(TimeoutError):  # the server is stuck in a send, or reads no more: then it is told to end
+            for _ in range(24):
+                speaker.send(said)
+        stop_within(server, GRACE_S + MARGIN_S)
+
+
+@pytest.mark.workloads("echo")
+def test_a_reader_that_is_stuck_does_not_delay_the_end(contestant: Contestant, workload: str) -> None:
+    with (
+        serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
+        Client(server.address, receive_buffer=4096) as stuck,
+    ):
+        stuck.socket.settimeout(0.5)
+        with suppress(TimeoutError):  # as above
+            for _ in range(24):
+                stuck.send(b"x" * (1 << 20))
+        stop_within(server, GRACE_S + MARGIN_S)
+
+
+def test_a_second_signal_changes_nothing(contestant: Contestant) -> None:
+    if "rpc" not in contestant.manifest.workloads:
+        pytest.skip("needs rpc, whose requests can stay in flight")
+    with serving(contestant.command, "--workload", "rpc") as server, Client(server.address) as client:
+        client.send(wire.frame(wire.request(1, b"s", 700_000)))
+        server.wait_read(client.address)
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGTERM)
+        server.signal(signal.SIGINT)
+        assert client.frame() == wire.response(1, b"s")
+        server.wait_stopped()
+
+
+def test_being_stopped_and_continued_is_not_noticed(contestant: Contestant) -> None:
+    """signal(7): SIGCONT interrupts some system calls with EINTR even without a handler."""
+    workload = contestant.manifest.workloads[0]
+    with serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server:
+        with Talk(server, workload) as talk:
+            talk.check()
+            for _ in range(5):
+                server.signal(signal.SIGSTOP)
+                server.signal(signal.SIGCONT)
+                talk.check()
+        assert server.stop()["protocol_errors"] == 0

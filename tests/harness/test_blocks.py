@@ -1,0 +1,424 @@
+"""A run that goes on until it is precise enough: how many blocks it has, what is in them, and that it says why it
+ended."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from netdyno.analysis import stopping
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Ending
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.experiment import blocks, experiment, plan
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Budget, Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.terminal.display import Progress
+from netdyno.present.terminal.table import render
+from netdyno.run import resume, runner
+from netdyno.run.schedule import Schedule
+from netdyno.store import store
+from netdyno.trial.setup import Bench
+from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
+from tests.support.builders.made_claims import claims_run, made_trial
+
+Spread = Callable[..., None]
+
+
+@pytest.fixture
+def spread(monkeypatch: pytest.MonkeyPatch) -> Spread:
+    """Set the noise of each scenario; nothing is started."""
+
+    def set_to(**by_scenario: float) -> None:
+        monkeypatch.setattr(runner, "run_trial", trials_with(by_scenario))
+
+    return set_to
+
+
+def load(outcome: runner.Outcome) -> Run:
+    return store.load(outcome.folder / store.FILE_NAME)
+
+
+def ending(run: Run, scenario: str = "echo") -> Ending:
+    found = stopping.ending(run, next(one for one in run.experiment.scenarios if one.name == scenario))
+    assert found is not None
+    return found
+
+
+def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    spread(echo=0.08)
+    run = load(execute(asked("echo"), tmp_path, fake_build))
+    found = ending(run)
+    assert blocks.EARLIEST_END < found.blocks < 50
+    assert blocks_of(run, "echo") == list(range(1, found.blocks + 1))
+    assert (found.why, run.finished_at is not None) == ("precise", True)
+    assert found.widest is not None
+    assert found.widest <= 0.05
+    earlier = msgspec.structs.replace(run, trials=tuple(one for one in run.trials if one.block < found.blocks))
+    assert stopping.wants_more(earlier, run.experiment.scenarios[0])
+    assert not stopping.wants_more(run, run.experiment.scenarios[0])
+
+
+def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    """So the order of a block depends on the seed and not on what was measured."""
+    spread(echo=0.08)
+    outcome = execute(asked("echo"), tmp_path, fake_build)
+    number = ending(load(outcome)).blocks
+    cells = store.load_cells(outcome.folder / store.FILE_NAME)
+    assert cells == plan.plan(asked("echo").with_each(blocks=number))
+
+
+def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    spread(echo=0.5)
+    run = load(execute(asked("echo", most_blocks=16), tmp_path, fake_build))
+    assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
+    assert re.fullmatch(
+        rf"budget ended after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; asked ±5%\)",
+        stopping.sentence(ending(run)),
+    )
+
+
+def test_no_block_begins_that_would_end_after_the_budget_of_time(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    """A made trial takes 2.6 s, a block 5.2 s, so 11 blocks take 57 s and 12 take more than a minute."""
+    spread(echo=0.5)
+    timed = msgspec.structs.replace(asked("echo"), time_budget_s=60.0)
+    display = Silent()
+    run = load(execute(timed, tmp_path, fake_build, display))
+    assert (ending(run).why, len(blocks_of(run, "echo"))) == ("time", 11)
+    assert stopping.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
+    short = msgspec.structs.replace(timed, time_budget_s=1.0)
+    assert len(blocks_of(load(execute(short, tmp_path, fake_build)), "echo")) == 6  # `blocks` are always there
+
+
+def test_a_scenario_that_is_precise_is_left_out_of_later_blocks(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    spread(quiet=0.001, rough=0.5)
+    run = load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build))
+    assert blocks_of(run, "quiet") == list(range(1, blocks.EARLIEST_END + 1))
+    assert blocks_of(run, "rough") == list(range(1, 19))
+    assert (ending(run, "quiet").why, ending(run, "rough").why) == ("precise", "blocks")
+
+
+def test_one_without_a_precision_has_its_blocks_and_no_more(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    spread(quiet=0.001, fixed=0.5)
+    both = asked("quiet", "fixed")
+    fixed = msgspec.structs.replace(both.scenarios[1], precision=None, blocks=9)
+    run = load(execute(msgspec.structs.replace(both, scenarios=(both.scenarios[0], fixed)), tmp_path, fake_build))
+    assert blocks_of(run, "fixed") == list(range(1, 10))
+    # those that are planned come first: six together, three of the other, and then its own
+    assert blocks_of(run, "quiet") == [*range(1, 7), *range(10, 10 + blocks.EARLIEST_END - 6)]
+    assert stopping.ending(run, fixed) is None
+
+
+def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    spread(echo=0.5)
+    alone = asked("echo").with_each(contestants=NAMES[:1])
+    run = load(execute(alone, tmp_path, fake_build))
+    assert len(run.trials) == 6
+    assert stopping.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
+
+
+def test_a_further_block_is_planned_on_disk_before_it_begins(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = trials_with({"echo": 0.08})
+    seen = []
+
+    def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        planned = store.load_cells(bench.folder / store.FILE_NAME)
+        seen.append(cell in planned and sum(one.block == cell.block for one in planned) == 2)
+        return measure(cell, scenario, contestant, bench)
+
+    monkeypatch.setattr(runner, "run_trial", looked_up)
+    execute(asked("echo"), tmp_path, fake_build)
+    assert len(seen) > 2 * blocks.EARLIEST_END
+    assert all(seen)
+
+
+# --- what is said beforehand and meanwhile -----------------------------------------------------------------------
+
+
+def test_it_says_between_what_it_will_take_and_that_what_is_left_is_at_most(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    spread(echo=0.05)
+    display = Silent()
+    run = load(execute(asked("echo"), tmp_path, fake_build, display))
+    (begun,) = display.begun
+    assert "17 to 60 blocks of 2 trials" in begun
+    assert re.search(r"between 0:4\d and 2:\d\d \(minutes:seconds\)", begun)
+    assert len(display.left) == len(run.trials)
+    assert all(text.startswith("at most ") for text in display.left)
+    assert re.fullmatch(r"at most 5:1\d left", display.left[1])  # 119 of 120 trials of 2.6 s, each with its canary
+
+
+def test_the_last_block_that_may_be_is_sure_to_come(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    spread(echo=0.5)
+    display = Silent()
+    execute(asked("echo", most_blocks=16), tmp_path, fake_build, display)
+    assert display.left[-3] == "at most 0:08 left"
+    assert display.left[-2:] == ["0:05 left", "0:03 left"]
+
+
+def test_a_run_of_a_fixed_number_is_announced_as_before(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    spread(echo=0.5)
+    display = Silent()
+    execute(asked("echo").with_each(precision=None), tmp_path, fake_build, display)
+    assert "6 blocks of 2 trials" in display.begun[0]
+    assert ", about 0:1" in display.begun[0]
+    assert display.left[0].endswith(" left")
+    assert not any("at most" in text for text in display.left)
+
+
+def test_a_budget_of_time_is_the_most_that_is_announced(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
+    spread(echo=0.5)
+    display = Silent()
+    execute(msgspec.structs.replace(asked("echo"), time_budget_s=60.0), tmp_path, fake_build, display)
+    assert "6 to 60 blocks" in display.begun[0]
+    assert re.search(r"between 0:1\d and 1:00 ", display.begun[0])
+    assert display.left[1] == "at most 0:57 left"
+
+
+# --- interrupted -------------------------------------------------------------------------------------------------
+
+
+def as_measured(run: Run) -> list[Trial]:
+    """Its trials but for the canary, which is read beside them at another time; each has been judged by it, once."""
+    for trial in run.trials:
+        assert [audit.name for audit in trial.audits].count("canary") == 1
+    return [
+        msgspec.structs.replace(
+            trial, canary=None, audits=tuple(audit for audit in trial.audits if audit.name != "canary")
+        )
+        for trial in run.trials
+    ]
+
+
+def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measure = trials_with({"echo": 0.05})
+    monkeypatch.setattr(runner, "run_trial", measure)
+    whole = load(execute(asked("echo"), tmp_path / "whole", fake_build))
+
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        if (cell.block, cell.position) == (blocks.EARLIEST_END, 1):
+            signal.raise_signal(signal.SIGINT)
+        return measure(cell, scenario, contestant, bench)
+
+    monkeypatch.setattr(runner, "run_trial", interrupted)
+    outcome = execute(asked("echo"), tmp_path / "cut", fake_build)
+    cut = load(outcome)
+    assert outcome.interrupted == 130
+    assert len(cut.trials) == 2 * blocks.EARLIEST_END - 1
+    assert ending(cut).why == "unfinished"
+    monkeypatch.setattr(runner, "run_trial", measure)
+    display = Silent()
+    again = resume.resume(outcome.folder / store.FILE_NAME, build=fake_build, display=display, anyway=False)
+    assert (again.run_id, again.interrupted) == (outcome.run_id, 0)
+    gone_on = load(again)
+    assert as_measured(gone_on) == as_measured(whole)
+    assert gone_on.finished_at is not None
+    assert f"Going on after {len(cut.trials)} trials of {len(cut.trials) + 1} that are planned" in display.begun[0]
+    assert len(display.left) == len(whole.trials) - len(cut.trials)
+    lines = gone_on.environment[resume.RESUMED]
+    assert isinstance(lines, list)
+    (line,) = lines
+    assert line.endswith(f" after {len(cut.trials)} trials")
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tests.support.builders import made_blocks
+from netdyno import runner
+
+measure = made_blocks.trials_with({"echo": 0.05})
+
+def killed(cell, scenario, contestant, bench):
+    if (cell.block, cell.position) == (int(sys.argv[3]), 1):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return measure(cell, scenario, contestant, bench)
+
+runner.run_trial = killed
+made_blocks.execute(made_blocks.asked("echo"), Path(sys.argv[1]), Path(sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("block", [2, blocks.EARLIEST_END])
+def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
+    block: int, tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    path = os.pathsep.join(str(ROOT / part) for part in ("python", "tests/python"))
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "results"), str(fake_build), str(block)]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    (run_id,) = store.run_ids(tmp_path / "results")
+    file = tmp_path / "results" / run_id / store.FILE_NAME
+    left = store.load(file)
+    assert (len(left.trials), left.finished_at) == (2 * block - 1, None)
+    spread(echo=0.05)
+    resume.resume(file, build=fake_build, display=Silent(), anyway=False)
+    whole = execute(asked("echo"), tmp_path / "whole", fake_build)
+    assert as_measured(store.load(file)) == as_measured(load(whole))
+    assert store.load_cells(file) == store.load_cells(whole.folder / store.FILE_NAME)
+
+
+class CountedCell:
+    """A cell, and how often anybody has looked at any of them."""
+
+    looks = 0
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+
+    def __getattr__(self, name: str) -> object:
+        CountedCell.looks += 1
+        return getattr(self._cell, name)
+
+
+def made_of(cell: Cell, scenario: Scenario) -> Trial:
+    return msgspec.structs.replace(
+        made_trial(scenario, cell.block, cell.contestant, cell.levels, {}), position=cell.position
+    )
+
+
+def test_whether_a_block_is_over_is_known_without_looking_through_the_plan() -> None:
+    """Who goes on with a run asks it of every trial that there is, and a plan may have thousands of cells."""
+    one = asked("echo").with_each(precision=None)
+    planned = plan.plan(one)
+    trials = tuple(made_of(cell, one.scenarios[0]) for cell in planned)
+    run = Run(run_id="r", experiment=one, started_at="", finished_at=None, environment={}, trials=trials[:3])
+    cells = cast(Sequence[Cell], [CountedCell(cell) for cell in planned])
+    schedule = Schedule(run, cells, Progress(planned, 1.0))
+    before = CountedCell.looks
+    assert before > 0
+    assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, False, False]
+    schedule.add(trials[3])
+    assert [schedule.is_over(block) for block in (1, 2, 3)] == [True, True, False]
+    assert CountedCell.looks == before
+
+
+# --- what it says at its end -------------------------------------------------------------------------------------
+
+
+def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
+    tmp_path: Path, fake_build: Path, spread: Spread
+) -> None:
+    spread(quiet=0.001, rough=0.5)
+    found = analyse(load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build)))
+    out = io.StringIO()
+    Console(file=out, width=80).print(render(found))
+    told = re.sub(r"\s+", " ", out.getvalue())
+    page = report.html(found)
+    for one in found.scenarios:
+        assert one.ending is not None
+        assert stopping.sentence(one.ending) in told
+        assert stopping.sentence(one.ending) in page
+    assert "precise enough after 17 blocks (widest interval ±" in told
+    assert "budget ended after 18 blocks (widest interval ±" in told
+    assert "in 18 of 18 blocks" in page
+
+
+def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not() -> None:
+    run = claims_run()
+    run = msgspec.structs.replace(run, experiment=run.experiment.with_each(precision=0.1, most_blocks=8))
+    run = msgspec.structs.replace(run, finished_at="2025-01-01T13:00:00Z")
+    notes = {one.verdict: one.notes for one in analyse(run).claims}
+    assert re.fullmatch(r"budget ended after 8 blocks \(widest interval .*; asked ±10%\)", notes["undecided"][-1])
+    assert not any("blocks" in note for verdict in ("confirmed", "refuted") for note in notes[verdict])
+
+
+# --- what may be asked for ---------------------------------------------------------------------------------------
+
+TOML = """
+question = "Until when?"
+contestants = ["*"]
+blocks = 6
+warmup = "0ms"
+duration = "1s"
+precision = {precision}
+{more}
+[[scenario]]
+name = "one"
+workload = "echo"
+[[scenario]]
+name = "two"
+workload = "echo"
+precision = 0.2
+[budget.full]
+precision = 0.01
+most-blocks = 200
+"""
+
+
+def parse(precision: str = "0.05", more: str = "", budget: Budget = "normal") -> tuple[Scenario, ...]:
+    text = TOML.format(precision=precision, more=more)
+    return experiment.parse(text, "until", "until.toml", budget).scenarios
+
+
+def test_a_file_says_a_precision_for_all_or_for_one_and_a_size_another() -> None:
+    assert [one.precision for one in parse()] == [0.05, 0.2]
+    assert [one.precision for one in parse('"5%"')] == [0.05, 0.2]
+    assert [blocks.most(one) for one in parse()] == [blocks.MOST_BLOCKS] * 2
+    assert [blocks.most(one) for one in parse(more="most-blocks = 20")] == [20, 20]
+    full = parse(budget="full")
+    assert ([one.precision for one in full], [one.most_blocks for one in full]) == ([0.01, 0.2], [200, 200])
+
+
+@pytest.mark.parametrize(
+    ("precision", "more", "message"),
+    [
+        ("0", "", "until.toml: key 'precision': 0 is no precision: write a share above 0, such as 0.05 or '5%'"),
+        ("1.5", "", "key 'precision': 1.5 is no precision"),
+        ("true", "", "key 'precision': True is no precision"),
+        ('"wide"', "", "key 'precision': 'wide' is no precision"),
+        ("0.05", "most-blocks = 5", "scenario 1 ('one'): key 'most-blocks': 5 is less than blocks = 6"),
+        ("0.05", "most-blocks = 0", "key 'most-blocks': 0 is not a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_asked_for_names_file_and_key(precision: str, more: str, message: str) -> None:
+    with pytest.raises(UserError, match=re.escape(message)):
+        parse(precision, more)
+
+
+def test_a_budget_needs_something_that_it_is_a_budget_of() -> None:
+    text = TOML.format(precision="0.05", more="most-blocks = 9").replace("precision", "# precision")
+    with pytest.raises(UserError, match="key 'most-blocks': without a 'precision'"):
+        experiment.parse(text, "until", "until.toml")
+    fixed = asked("echo").with_each(precision=None)
+    with pytest.raises(UserError, match="--time-budget: is for a run with --precision"):
+        blocks.with_budget(fixed, None, 5.0)
+    with pytest.raises(UserError, match="scenario 'echo': key 'most-blocks': 5 is less than blocks = 6"):
+        blocks.with_budget(asked("echo"), 5, None)
+
+
+def test_the_command_line_s_budgets_take_the_place_of_the_file_s() -> None:
+    (one,) = blocks.with_budget(asked("echo", most_blocks=30), 40, None).scenarios
+    assert blocks.most(one) == 40
+    timed = blocks.with_budget(asked("echo"), None, 60.0)
+    assert (timed.time_budget_s, blocks.most(timed.scenarios[0])) == (60.0, blocks.MOST_BLOCKS_IN_TIME)
+    assert blocks.most(blocks.with_budget(asked("echo", most_blocks=30), None, 60.0).scenarios[0]) == 30

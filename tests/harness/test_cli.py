@@ -1,0 +1,367 @@
+"""The command line: what it prints, its exit codes, and that a mistake is one line without a traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import ROOT
+from netdyno.commands import checks, cli
+from netdyno.contestants.contestants import discover
+from netdyno.store import store
+from tests.support.fakes import unhurried
+
+TINY = """
+question = "Does it work?"
+contestants = ["*"]
+blocks = 1
+warmup = "0ms"
+duration = "100ms"
+[[scenario]]
+name = "echo"
+workload = "echo"
+[scenario.factors]
+connections = [1, 2]
+"""
+
+NETDYNO = (sys.executable, unhurried.__file__)
+SERVER = discover()[0].name
+UNSAFE = next(one for one in discover() if one.manifest.unsafe)
+
+
+@pytest.fixture
+def toml(tmp_path: Path) -> str:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return str(path)
+
+
+@pytest.fixture(autouse=True)
+def _build(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
+
+
+def netdyno(*arguments: str, limit: tuple[int, int] | None = None) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    return subprocess.run(
+        [*NETDYNO, *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT / "python")},
+        preexec_fn=None if limit is None else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, limit),
+        check=False,
+    )
+
+
+def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
+    # A trial that a busy machine disturbs would be made again, and these tests count trials.
+    return ["run", toml, "--contestant", SERVER, "--results", str(results), "--foreign-load", "count", *more]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "quik"], "unknown experiment 'quik' (did you mean 'quick'?)"),
+        (["run", "nowhere/x.toml"], "no such experiment file: nowhere/x.toml"),
+        (["run", "--blok", "2"], "No such option: --blok (Possible options: --blocks"),
+        (["run", "--blocks", "0"], "--blocks"),
+        (["run", "--blocks", "many"], "--blocks"),
+        (["run", "--foreign-load", "ignore"], "--foreign-load"),
+        (["run", "--duration", "5"], "--duration: '5' is not a duration"),
+        (["run", "--duration", "0s"], "--duration: must be above 0"),
+        (
+            ["run", "--precision", "wide"],
+            "--precision: 'wide' is no precision: write a share above 0, such as 0.05 or '5%'",
+        ),
+        (["run", "--precision", "0"], "--precision: '0' is no precision"),
+        (["run", "smoke", "--most-blocks", "20"], "--most-blocks: is for a run with --precision"),
+        (["run", "--precision", "5%", "--most-blocks", "2"], "key 'most-blocks': 2 is less than blocks = "),
+        (["run", "--precision", "5%", "--time-budget", "5"], "--time-budget: '5' is not a duration"),
+        (["resume", "yesterday"], "no such run 'yesterday'"),
+        (["compare", "yesterday", "today"], "no such run 'yesterday'"),
+        (["run", "--contestant", SERVER + "x"], f"no server is called '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["run", "--results", "/proc/results"], "the results folder /proc/results cannot be written"),
+        (["list", "rnus"], "cannot list 'rnus' (did you mean 'runs'?)"),
+        (["list"], "Missing argument 'what'. (see: ./netdyno list --help)"),
+        (["serve", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["client", "nobody"], "unknown client 'nobody'"),
+        (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
+        (["report", "yesterday"], "no such run 'yesterday'"),
+        (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
+        (["rnu"], "No such command 'rnu'"),
+        (["frobnicate"], "No such command 'frobnicate'. (see: ./netdyno --help)"),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_and_exit_2(
+    arguments: Sequence[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("netdyno: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_broken_toml_is_one_line_and_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "broken.toml").write_text("blocks = = 3")
+    done = netdyno("run", str(tmp_path / "broken.toml"))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"netdyno: {tmp_path}/broken.toml: not valid TOML")
+    assert done.stderr.count("\n") == 1
+
+
+def test_too_few_descriptors_are_said_with_the_fix(tmp_path: Path) -> None:
+    many = tmp_path / "many.toml"
+    many.write_text(TINY.replace("[1, 2]", "[1000]").replace('["*"]', f'["{SERVER}"]'))
+    done = netdyno("run", str(many), "--results", str(tmp_path), limit=(100, 100))
+    assert done.returncode == 2
+    assert "too few file descriptors: experiment 'many' needs 1064 per program and the limit is 100" in done.stderr
+    assert "ulimit -n 1064" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_generator_that_is_not_built_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, toml: str) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
+    done = netdyno("run", toml)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "netdyno: the load generator is not built" in done.stderr
+
+
+def test_a_run_prints_a_table_and_says_where_its_report_is(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = netdyno(*run_tiny(toml, results))
+    assert done.returncode == 0, done.stderr
+    assert "block 1/1 trial 2/2 (0:00 left) echo connections=" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\r" not in done.stdout
+    where = re.search(r"^report: (.*)$", done.stdout, re.MULTILINE)
+    assert where is not None
+    assert Path(where[1]).is_file()
+    assert SERVER in Path(where[1]).read_text()
+
+
+def test_contestants_of_the_command_line_take_the_place_of_the_experiments(tmp_path: Path) -> None:
+    first, other, *_ = (one.name for one in discover())
+    named = tmp_path / "named.toml"
+    named.write_text(TINY.replace('["*"]', f'["{first}"]'))
+    done = netdyno("run", str(named), "--contestant", other, "--results", str(tmp_path / "results"))
+    assert done.returncode == 0, done.stderr
+    assert f"connections=1 {other}" in done.stdout
+    assert f"connections=1 {first}" not in done.stdout
+
+
+def test_an_unknown_client_in_an_experiment_names_file_and_key(toml: str, tmp_path: Path) -> None:
+    path = Path(toml)
+    path.write_text(TINY.replace("connections = [1, 2]", 'client = ["netdyno-lod"]'))
+    done = netdyno(*run_tiny(toml, tmp_path / "results"))
+    assert done.returncode == 2
+    assert f"{toml}: scenario 1 ('echo'): factors: key 'client': unknown client 'netdyno-lod'" in done.stderr
+    assert "(did you mean 'netdyno-load'?)" in done.stderr
+
+
+def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    done = netdyno(*run_tiny(toml, results, "--json", "--blocks", "2"))
+    assert done.returncode == 0, done.stderr
+    (line,) = done.stdout.splitlines()
+    said = json.loads(line)
+    assert said["trials"] == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0, "made_again": 0}
+    assert Path(said["report"]) == results / said["run_id"] / "report.html"
+    listed = json.loads(netdyno("list", "runs", "--json", "--results", str(results)).stdout)
+    assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
+
+
+def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_at_start")
+    done = netdyno(*run_tiny(toml, tmp_path / "results", "--json"))
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["trials"]["failed"] == 2
+
+
+def interrupt(command: Sequence[str], lines: int, **environment: str) -> tuple[int, str, str]:
+    """Ctrl-C after so many lines: exit code, what it printed from then on, and all its errors."""
+    more, pipe = {"PYTHONPATH": str(ROOT / "python")} | environment, subprocess.PIPE
+    with subprocess.Popen([*NETDYNO, *command], stdout=pipe, stderr=pipe, env=os.environ | more, text=True) as run:
+        assert run.stdout is not None
+        for _ in range(lines):
+            run.stdout.readline()
+        run.send_signal(signal.SIGINT)
+        out, err = run.communicate()
+    return run.returncode, out, err
+
+
+def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
+    code, out, err = interrupt(run_tiny(toml, tmp_path / "results", "--blocks", "5000"), 4)
+    assert code == 130, err
+    assert "interrupted: " in err
+    assert "Traceback" not in err
+    assert re.search(r"^report: .*report.html$", out, re.MULTILINE)
+
+
+def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    results, windows = tmp_path / "results", tmp_path / "windows"
+    windows.write_text("2")  # in the third trial it is waited for
+    asked = run_tiny(toml, results, "--blocks", "3")
+    monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
+    code, _, err = interrupt(asked, 3)
+    assert code == 130, err
+    (run_id,) = (path.name for path in results.iterdir())
+    assert f"(to go on: ./netdyno resume {run_id})" in err
+    done = netdyno("resume", run_id, "--results", str(results), "--json")
+    assert done.returncode == 0, done.stderr
+    assert "Going on after 2 trials of 6" in done.stderr
+    assert "block 3/3 trial 6/6 (0:00 left)" in done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    assert (said["run_id"], sum(said["trials"].values())) == (run_id, 6)  # valid or not, for a machine may be busy
+    assert Path(said["report"]).is_file()
+    again = netdyno("resume", run_id, "--results", str(results))
+    assert again.returncode == 2
+    assert "nothing of it is left to do" in again.stderr
+
+
+def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    more = ("--precision", "5%", "--most-blocks", "2", "--time-budget", "10m", "--json")
+    done = netdyno(*run_tiny(toml, results, *more))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout.splitlines()[-1])
+    stored = store.load(results / said["run_id"] / store.FILE_NAME).experiment
+    assert [(one.precision, one.most_blocks) for one in stored.scenarios] == [(0.05, 2)]
+    assert stored.time_budget_s == 600
+    assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
+
+
+def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    said = json.loads(netdyno(*run_tiny(toml, results, "--json")).stdout)
+    report = Path(said["report"])
+    report.unlink()
+    done = netdyno("report", said["run_id"], "--results", str(results))
+    assert (done.returncode, done.stdout) == (0, f"{report}\n")
+    assert report.is_file()
+
+
+def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path) -> None:
+    path, results = tmp_path / "claims.toml", tmp_path / "results"
+    path.write_text(
+        f'{TINY}[[claim]]\nid = "Z1"\ntext = "It is quick"\n'
+        '[claim.test]\nkind = "bound"\nmetric = "p50"\nbelow = "1m"\n'
+    )
+    done = netdyno(*run_tiny(str(path), results))
+    assert done.returncode == 0, done.stderr
+    assert "1 claim: 1 undecided" in done.stdout
+    assert "too few blocks: 1, and a verdict needs 5" in re.sub(r"\s+", " ", done.stdout)
+    (report,) = results.glob("*/report.html")
+    assert "It is quick" in report.read_text()
+
+
+@pytest.mark.parametrize("what", ["servers", "clients", "code", "workloads", "experiments", "claims", "runs"])
+def test_every_list_is_an_array_of_named_objects(what: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list", what, "--json", "--results", str(tmp_path)]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert isinstance(rows, list)
+    assert all("name" in row or "id" in row for row in rows)
+    assert cli.main(["list", what, "--results", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_a_contestant_says_what_it_speaks_and_why_it_is_missing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("NETDYNO_BUILD", str(tmp_path / "nothing"))
+    cli.main(["list", "servers", "--json"])
+    row = next(row for row in json.loads(capsys.readouterr().out) if row["name"] == SERVER)
+    assert "echo" in row["workloads"]
+    assert row["transports"] == ["tcp"]
+    assert row["available"] is False
+    assert "not built" in row["why_not"]
+
+
+def test_who_is_unsafe_is_listed_as_such(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["list", "servers", "--json"])
+    said = {row["name"]: row["unsafe"] for row in json.loads(capsys.readouterr().out)}
+    assert said[UNSAFE.name] == UNSAFE.manifest.unsafe
+    assert said[SERVER] == ""
+    cli.main(["list", "servers"])
+    heading, *lines = capsys.readouterr().out.splitlines()
+    assert heading.split()[-1] == "unsafe"
+    assert [line.split()[0] for line in lines if UNSAFE.manifest.unsafe in line] == [UNSAFE.name]
+
+
+def test_who_is_unsafe_is_run_only_where_it_is_named(toml: str, tmp_path: Path) -> None:
+    kin = f"{UNSAFE.name.partition('-')[0]}-*"
+    safe = next(one.name for one in discover() if one.name.startswith(kin[:-1]) and one != UNSAFE)
+    everybody = netdyno("run", toml, "--contestant", kin, "--results", str(tmp_path / "all"))
+    assert f"connections=1 {safe}" in everybody.stdout, everybody.stderr
+    assert UNSAFE.name not in everybody.stdout
+    named = netdyno("run", toml, "--contestant", UNSAFE.name, "--results", str(tmp_path / "named"))
+    assert f"connections=1 {UNSAFE.name}" in named.stdout, named.stderr
+    assert f"{UNSAFE.name} is UNSAFE and in no ranking" in re.sub(r"\s+", " ", named.stdout)
+
+
+def test_to_serve_what_is_unsafe_is_warned_of(fake_build: Path) -> None:
+    said = {name: said_by_serve(name) for name in (SERVER, UNSAFE.name)}
+    assert said == {SERVER: "", UNSAFE.name: f"netdyno: {UNSAFE.name} is UNSAFE: {UNSAFE.manifest.unsafe}\n"}
+
+
+def said_by_serve(name: str) -> str:
+    """What stands on stderr of a server that was started by hand, and ended."""
+    command = [sys.executable, "-m", "netdyno", "serve", name, "--workload", "echo"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True) as server:
+        assert server.stdout is not None
+        assert json.loads(server.stdout.readline())["ready"] is True
+        server.send_signal(signal.SIGTERM)
+        return server.communicate()[1]
+
+
+def test_serve_becomes_the_server(fake_build: Path) -> None:
+    command = [sys.executable, "-m", "netdyno", "serve", SERVER, "--workload", "echo"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as server:
+        assert server.stdout is not None
+        ready = json.loads(server.stdout.readline())
+        assert (ready["ready"], ready["pid"]) == (True, server.pid)
+        server.send_signal(signal.SIGTERM)
+        assert json.loads(server.stdout.readline())["protocol_errors"] == 0
+    assert server.returncode == 0
+
+
+def test_check_hands_pytest_everything_from_the_first_option_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+
+    def remember(names: list[str], options: list[str]) -> int:
+        seen.extend((names, options))
+        return 5
+
+    monkeypatch.setattr(checks, "run_conformance", remember)
+    assert cli.main(["check", SERVER, "-q", "-k", "contract"]) == 5
+    assert seen == [[SERVER], ["-q", "-k", "contract"]]
+
+
+def test_load_hands_every_argument_to_the_generator() -> None:
+    done = netdyno("load", "--no-such-option", "-c", "5", "tcp://127.0.0.1:1")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --no-such-option" in done.stderr
+    assert "usage: load.py" in netdyno("load", "--help").stdout
+
+
+def test_starting_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from netdyno import cli, run_command, runner, listing; "
+        "print([name for name in ('numpy', 'scipy', 'matplotlib', 'jinja2') if name in sys.modules])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,156 @@
+"""Trials that the machine disturbs are made again in their block: by whom, how often, and whom it meets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis import made_again
+from netdyno.experiment.plan import Cell
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.prose import made_again as made_again_words
+from netdyno.run import runner, schedule
+from netdyno.store import store
+from netdyno.trial.setup import Bench
+from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
+
+STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300 ms")
+
+
+def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0) -> None:
+    """In place of the programs: a trial is disturbed where the function says so of its cell."""
+    assert callable(is_disturbed)
+    made = trials_with({"echo": 0.01, "chat": 0.3})
+
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        trial = replace(made(cell, scenario, contestant, bench), seconds=seconds)
+        if not is_disturbed(cell):
+            return trial
+        return replace(trial, status="struck_out", reason="steal: taken", audits=(STEAL,), load=None)
+
+    monkeypatch.setattr(runner, "run_trial", run_trial)
+
+
+def fixed(*names: str, blocks: int = 2, **fields: object) -> Experiment:
+    return asked(*names).with_each(precision=None, blocks=blocks, **fields)
+
+
+def stored(outcome: runner.Outcome) -> Run:
+    return store.load(outcome.folder / store.FILE_NAME)
+
+
+def test_what_is_disturbed_is_made_again_in_its_block(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1 and cell.attempt < 3)
+    outcome = execute(fixed("echo"), tmp_path, fake_build)
+    run = stored(outcome)
+    tries = [(one.contestant, one.attempt) for one in run.trials if one.block == 1]
+    assert sorted(tries) == sorted([(NAMES[0], 1), (NAMES[1], 1), (NAMES[0], 2), (NAMES[0], 3)])
+    assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0, "made_again": 2}
+    assert store.summary(outcome.folder / store.FILE_NAME)["trials"] == runner.counts(run.trials)
+    found = made_again.of_run(outcomes.judged(run))
+    assert (found.tries, found.cells, found.given_up) == (2, 4, 0)
+    assert found.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
+    assert found.causes == {"steal": 2}
+
+
+def test_it_is_given_up_after_a_stated_number_of_tries(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.block == 1)
+    run = stored(execute(fixed("echo"), tmp_path, fake_build))
+    assert max(one.attempt for one in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
+    assert {one.contestant for one in run.trials if one.block == 2} == set(NAMES)  # and the run goes on
+    found = made_again.of_run(outcomes.judged(run))
+    assert found.given_up == 1
+    assert "1 cell stayed empty" in made_again_words.sentence(found)
+
+
+def test_where_foreign_load_is_counted_nothing_is_made_again(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbs(monkeypatch, lambda _: False)
+    assert {one.attempt for one in stored(execute(fixed("echo"), tmp_path, fake_build)).trials} == {1}
+
+
+def test_the_planned_blocks_end_at_the_limit_of_time(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every trial is disturbed and takes ten seconds: a hundred seconds are ten tries."""
+    disturbs(monkeypatch, lambda _: True, seconds=10.0)
+    limited = replace(fixed("echo", most_blocks=60), time_budget_s=50.0, time_limit_s=100.0)
+    run = stored(execute(limited, tmp_path, fake_build))
+    assert 10 <= len(run.trials) <= 10 + len(NAMES)
+    assert run.finished_at is not None
+
+
+def test_time_that_is_left_goes_to_the_widest_interval(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbs(monkeypatch, lambda _: False)
+    timed = replace(fixed("echo", "chat", blocks=6, most_blocks=60), time_budget_s=60.0, time_limit_s=100.0)
+    run = stored(execute(timed, tmp_path, fake_build))
+    blocks = {name: len({one.block for one in run.trials if one.scenario == name}) for name in ("echo", "chat")}
+    assert blocks["echo"] == 6
+    assert blocks["chat"] > 15
+    assert sum(one.seconds for one in run.trials) <= 60.0
+
+
+def test_an_interrupted_round_goes_on_where_it_was(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturbs(monkeypatch, lambda cell: cell.attempt < 3)
+    outcome = execute(fixed("echo", blocks=1), tmp_path, fake_build)
+    run = stored(outcome)
+    assert [one.attempt for one in run.all_trials if one.contestant == NAMES[0]] == [1, 2, 3]
+    cells = store.load_cells(outcome.folder / store.FILE_NAME)
+    first = [one for one in run.trials if one.attempt == 1]
+    partly = replace(run, trials=(*first, *[one for one in run.trials if one.attempt == 2][:1]))
+    waiting = schedule.Schedule(partly, cells, Silent().progress)
+    assert next(waiting.cells(lambda _: None)).attempt in (2, 3)
+
+
+def even(tries: dict[str, int], blocks: int = 12) -> Run:
+    """Of each contestant, in every block one trial, after so many tries in each."""
+    scenario = Scenario(name="echo", workload="echo")
+    trials = []
+    made = trials_with({"echo": 0.01})
+    for block in range(1, blocks + 1):
+        for position, (name, count) in enumerate(tries.items()):
+            cell = Cell(block=block, position=position, scenario="echo", contestant=name, levels={})
+            good = made(cell, scenario, _named(name), None)  # type: ignore[arg-type]
+            bad = replace(good, status="struck_out", audits=(STEAL,))
+            trials += [replace(bad, attempt=number) for number in range(1, count)] + [replace(good, attempt=count)]
+    experiment = Experiment(name="made", question="?", scenarios=(scenario,))
+    return Run(run_id="x", experiment=experiment, started_at="", finished_at="", environment={}, trials=tuple(trials))
+
+
+def _named(name: str) -> Contestant:
+    class Named:
+        def __init__(self) -> None:
+            self.name = name
+
+    return Named()  # type: ignore[return-value]
+
+
+def test_a_bias_between_contestants_is_found_and_said() -> None:
+    found = made_again.of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
+    assert found.p is not None
+    assert found.p < made_again_words.UNEVEN
+    assert "NOT meet all contestants alike" in made_again_words.sentence(found)
+    assert "c most" in made_again_words.sentence(found)
+
+
+def test_what_meets_all_alike_is_said_too() -> None:
+    found = made_again.of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
+    assert found.p == 1.0
+    assert "It met all contestants alike" in made_again_words.sentence(found)
+    assert made_again.of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

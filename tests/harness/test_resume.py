@@ -1,0 +1,243 @@
+"""Going on with a run: only where it began, only one at a time, and not beyond its end.
+
+That it ends as if it had never been interrupted is tested in test_blocks.py and test_cli.py."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from netdyno.analysis import differences
+from netdyno.base.errors import UserError
+from netdyno.experiment.plan import Cell
+from netdyno.machine import digests
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.trial import Traced, Trial
+from netdyno.run import resume, runner, schedule
+from netdyno.store import store
+from netdyno.trial import canary, traced
+from netdyno.trial.setup import Bench
+from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
+
+
+@pytest.fixture
+def cut(tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a run whose last block is missing."""
+    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+    outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build)
+    path = outcome.folder / store.FILE_NAME
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM trial WHERE block = 6")
+        connection.execute("UPDATE run SET finished_at = NULL")
+    return path
+
+
+def pretend(path: Path, key: str, value: object) -> None:
+    """Let the run have begun in another environment."""
+    with sqlite3.connect(path) as connection:
+        (text,) = connection.execute("SELECT environment FROM run").fetchone()
+        connection.execute("UPDATE run SET environment = ?", (json.dumps(json.loads(text) | {key: value}),))
+
+
+def go_on(path: Path, build: Path, *, anyway: bool = False) -> None:
+    resume.resume(path, build=build, display=Silent(), anyway=anyway)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("git_commit", "0c374d8", "git_commit was 0c374d8 and is "),
+        ("kernel", "2.6.32", "kernel was 2.6.32 and is "),
+        ("compiler", "tcc 0.9", "compiler was tcc 0.9 and is nothing"),
+        ("build_type", "Debug", "build_type was Debug and is nothing"),
+        ("sysctl.net.core.somaxconn", "1", "sysctl.net.core.somaxconn was 1 and is "),
+    ],
+)
+def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
+    key: str, value: str, told: str, cut: Path, fake_build: Path
+) -> None:
+    pretend(cut, key, value)
+    before = store.load(cut)
+    with pytest.raises(UserError, match="cannot be gone on with as if nothing had changed") as refused:
+        go_on(cut, fake_build)
+    assert told in str(refused.value)
+    assert "--anyway" in str(refused.value)
+    assert store.load(cut) == before
+
+
+def test_a_program_that_was_built_anew_is_refused_by_its_name(cut: Path, fake_build: Path) -> None:
+    name = store.load(cut).experiment.scenarios[0].contestants[0]
+    with (fake_build / "servers" / name).open("a") as program:
+        program.write("# another one\n")
+    with pytest.raises(UserError, match=rf"programs had {name} \w+ and has {name} \w+ \("):
+        go_on(cut, fake_build)
+
+
+def test_anyway_goes_on_and_the_run_says_so(cut: Path, fake_build: Path) -> None:
+    pretend(cut, "kernel", "2.6.32")
+    go_on(cut, fake_build, anyway=True)
+    run = store.load(cut)
+    assert len(run.trials) == 12
+    assert run.finished_at is not None
+    assert run.environment["kernel"] == "2.6.32"
+    lines = run.environment[resume.RESUMED]
+    assert isinstance(lines, list)
+    assert " after 10 trials, though kernel was 2.6.32 and is " in lines[0]
+    assert json.loads((cut.parent / "environment.json").read_text()) == run.environment
+
+
+def test_what_differs_every_time_is_no_difference(cut: Path, fake_build: Path) -> None:
+    pretend(cut, "load_average_1min", 99.0)
+    pretend(cut, "link.wan", ["measured 18 ms"])
+    go_on(cut, fake_build)
+    assert store.load(cut).finished_at is not None
+
+
+def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> None:
+    go_on(cut, fake_build)
+    with pytest.raises(UserError, match=r"came to its end at .*; nothing of it is left to do"):
+        go_on(cut, fake_build)
+
+
+def test_a_run_that_is_still_being_made_is_refused(cut: Path, fake_build: Path) -> None:
+    with store.Store.reopen(cut), pytest.raises(UserError, match="is still being made"):
+        go_on(cut, fake_build)
+    go_on(cut, fake_build)  # and is free again
+
+
+def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> None:
+    with sqlite3.connect(cut) as connection:
+        connection.execute("PRAGMA user_version = 7")
+    with pytest.raises(UserError, match=r"made by an older netdyno \(schema 7, this one writes \d+\)"):
+        go_on(cut, fake_build)
+    with store._open(cut):
+        pass  # and it is still readable, and not locked
+
+
+def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_build: Path) -> None:
+    assert resume._foreign_load(store.load(cut)) == "count"
+    pretend(cut, "foreign_load", "nonsense")
+    assert resume._foreign_load(store.load(cut)) == "strike-out"
+
+
+def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what_changed(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first two of its six trials stand out, and the other four once the machine is as fast again."""
+    measure = trials_with({"echo": 0.1})
+
+    def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        if cell.position == 6:
+            signal.raise_signal(signal.SIGINT)
+        return measure(cell, scenario, contestant, bench)
+
+    speeds = tmp_path / "speeds"
+    speeds.write_text("1 1  1 0.5")
+    monkeypatch.setenv("FAKE_CANARY", f"speeds:{speeds}")
+    monkeypatch.setattr(canary, "FRESH_S", 1e9)  # however long this machine holds a test up
+    monkeypatch.setattr(canary, "MOST_TAKES", 2)
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's
+    monkeypatch.setattr(runner, "run_trial", interrupted)
+    one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
+    path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / store.FILE_NAME
+    assert statuses(path) == ["struck_out"] * 2 + ["valid"] * 4
+
+    speeds.write_text("1")
+    monkeypatch.setattr(runner, "run_trial", measure)
+    display = Silent()
+    resume.resume(path, build=fake_build, display=display, anyway=False)
+    assert statuses(path) == ["valid"] + ["struck_out"] * 5 + ["valid"] * 4
+    assert dict(display.progress.counts) == {"valid": 5, "struck_out": 5}
+    assert [one.position for one in display.told] == [6, 7, 8, 9, 2, 3, 4, 5]
+    assert [one.status for one in display.told] == ["valid"] * 4 + ["struck_out"] * 4
+
+
+def statuses(path: Path) -> list[str]:
+    return [trial.status for trial in store.load(path).trials]
+
+
+# --- what is traced beside the trials ----------------------------------------------------------------------------
+
+
+def made_trace(task: traced.Task, *_: object) -> Traced:
+    """In place of what starts programs."""
+    reason = task.reason or "made"
+    return Traced(scenario=task.scenario.name, contestant=task.contestant, levels=task.levels, reason=reason)
+
+
+def reasons(path: Path) -> list[tuple[str, str]]:
+    return [(one.contestant, one.reason.partition(" of a run's time")[0]) for one in store.load(path).traced]
+
+
+def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_nothing_twice(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(task: traced.Task, *_: object) -> Traced:
+        if task.contestant == NAMES[1]:
+            signal.raise_signal(signal.SIGINT)
+        return made_trace(task)
+
+    monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
+    monkeypatch.setattr(traced, "_traced", interrupted)
+    outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build, trace="always")
+    path = outcome.folder / store.FILE_NAME
+    assert (outcome.interrupted, reasons(path)) == (130, [(NAMES[0], "made")])
+    monkeypatch.setattr(traced, "_traced", made_trace)
+    go_on(path, fake_build)
+    assert reasons(path) == [(name, "made") for name in NAMES]
+    assert store.load(path).finished_at is not None
+
+
+TOO_LONG = "tracing may take 10%"
+
+
+@pytest.mark.parametrize(
+    ("wish", "expected"),
+    [("always", ["made"] * 2), ("never", []), ("auto", [TOO_LONG] * 2), ("", [TOO_LONG] * 2)],
+)
+def test_whether_system_calls_are_traced_stays_as_it_began(
+    wish: str, expected: list[str], cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was wished for in a run that was stored before this was recorded."""
+    with sqlite3.connect(cut) as connection:
+        connection.execute("DELETE FROM traced")
+        connection.execute("UPDATE run SET environment = json_remove(environment, '$.trace')")
+    if wish:
+        pretend(cut, "trace", wish)
+    monkeypatch.setattr(traced, "_traced", made_trace)
+    go_on(cut, fake_build)
+    assert [reason for _, reason in reasons(cut)] == expected
+
+
+# --- what differs ------------------------------------------------------------------------------------------------
+
+
+def test_differences_name_the_key_and_both_values() -> None:
+    before = {"kernel": "6.1", "git_dirty": False, "smt": "on", "mitigations": ["a", "b"], "load_average_1min": 1.0}
+    now = {"kernel": "6.2", "git_dirty": True, "mitigations": ["a", "c", "d", "e", "f"], "load_average_1min": 2.0}
+    assert differences.decisive(before, now) == [
+        "kernel was 6.1 and is 6.2",
+        "git_dirty was no and is yes",
+        "smt was on and is nothing",
+        "mitigations had b and has c, d, e and 1 more",
+    ]
+    assert differences.decisive(before, before) == []
+
+
+def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, tmp_path: Path) -> None:
+    generator, server = tmp_path / "load", tmp_path / "server.py"
+    generator.write_text("load")
+    server.write_text("one")
+    made = Contestant(name="made", manifest=contestant.manifest, command=("/bin/sh", str(server)), available=True)
+    missing = Contestant(name="missing", manifest=contestant.manifest, command=("x",), available=False)
+    before = digests.digests(generator, [made, missing])
+    assert [line.split()[0] for line in before] == ["made", "netdyno-load"]
+    assert digests.digests(generator, [made, missing]) == before
+    server.write_text("two")
+    after = digests.digests(generator, [made, missing])
+    assert (after[0] == before[0], after[1] == before[1]) == (False, True)

@@ -1,0 +1,163 @@
+"""What docs/adr/epoll-family.md promises: callbacks and coroutines over one loop ask the kernel for the same. And what
+only the system calls of the pool show: which thread serves whom."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from netdyno.contestants.contestants import by_name, discover
+from tests.contract.golden import wire
+from tests.contract.tcp.talk import expect_reply, joined, message
+from tests.support.client import Client
+from tests.support.server import Server, serving
+
+SIBLINGS = ("epoll-reactor", "epoll-coroutines")
+# What the allocator asks for, and how often a service that burns CPU looks whether it was preempted.
+LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
+OPTIONS = ("--service-time", "15ms", "--read-buffer", "1000", "--audience", "all")
+CALL = re.compile(r"^(\w+)\(.* = (-?\w+)")
+
+
+Conversation = Callable[[list[Client]], None]
+
+
+def echo(clients: list[Client]) -> None:
+    """One message at a time, of less than the read buffer and of more."""
+    for text in (b"x", b"y" * 2500, b"z"):
+        clients[0].send(text)
+        assert clients[0].receive(len(text)) == text
+
+
+def lines(clients: list[Client]) -> None:
+    """Several lines in one write, and one that ends with the stream."""
+    clients[0].send(b"one\ntwo\nthree")
+    assert clients[0].receive(8) == b"one\ntwo\n"
+    clients[0].half_close()
+    assert clients[0].rest() == b"three"
+
+
+def rpc(clients: list[Client]) -> None:
+    """Services that take their time, two of them asked for in one write, and a message that is refused."""
+    for number in range(3):
+        clients[0].send(wire.frame(wire.request(number, b"s")) * 2)
+        for _ in range(2):
+            assert clients[0].frame() == wire.response(number, b"s")
+    clients[0].send(wire.header(0))
+    assert clients[0].rest_until_closed() == b""
+
+
+def chat(clients: list[Client]) -> None:
+    """Everybody hears everybody, then one leaves."""
+    said = message("chat", 1, 1)
+    for speaker in clients:
+        speaker.send(said * 3)
+        for member in clients:
+            for _ in range(3):
+                assert wire.frame(member.frame()) == said
+    clients[0].half_close()
+    assert clients[0].rest() == b""
+    clients[1].send(said)
+    for member in clients[1:]:
+        assert wire.frame(member.frame()) == said
+
+
+def http(clients: list[Client]) -> None:
+    """Pipelined requests, and a malformed one."""
+    client = clients[0]
+    client.send(message("http", client.identity, 0) + message("http", client.identity, 1))
+    for number in range(2):
+        expect_reply("http", client, number)
+    client.send(b"nonsense\r\n\r\n")
+    assert b" 400 " in client.rest_until_closed()
+
+
+def connected(stack: ExitStack, server: Server, workload: str) -> list[Client]:
+    """Three clients, each of which has had an answer: when a new connection is reported, and how often, is chance."""
+    clients: list[Client] = []
+    for _ in range(3):
+        clients.append(stack.enter_context(Client(server.address)))
+        clients[-1].send(message(workload, clients[-1].identity, 0))
+        for member in clients if workload == "chat" else clients[-1:]:
+            expect_reply(workload, member, 0, sender=clients[-1].identity)
+    return clients
+
+
+def traced(contestant: str, conversation: Conversation, options: tuple[str, ...], trace: Path) -> list[str]:
+    """The system calls of a server from a conversation's beginning to the line of totals, each as name and result."""
+    command = by_name(discover(), contestant).command
+    strace = ("strace", "-e", "signal=none", "-o", str(trace))
+    workload = conversation.__name__
+    with serving((*strace, *command), "--workload", workload, *options) as server, ExitStack() as stack:
+        clients = connected(stack, server, workload)
+        with Client(server.address) as mark:  # its close is where the comparison begins
+            mark.half_close()
+            assert mark.rest() == b""
+        conversation(clients)
+        server.stop()
+    found = (CALL.match(line) for line in trace.read_text().splitlines())
+    calls = [f"{call[1]} = {call[2]}" for call in found if call and call[1] not in LEFT_OUT]
+    ready = next(at for at, call in enumerate(calls) if call.startswith("write ="))
+    begin = calls.index("close = 0", ready)
+    totals = next(at for at in range(begin, len(calls)) if calls[at].startswith("write ="))
+    return calls[begin + 1 : totals]
+
+
+@pytest.mark.needs_build
+@pytest.mark.usefixtures("strace_program")
+@pytest.mark.parametrize("mode", ["gathered", "split"])
+@pytest.mark.parametrize(
+    ("conversation", "kind"),
+    [(echo, "wait"), (lines, "wait"), (rpc, "wait"), (rpc, "cpu"), (chat, "wait"), (http, "wait")],
+)
+def test_callbacks_and_coroutines_make_the_same_system_calls(
+    conversation: Conversation, kind: str, mode: str, tmp_path: Path
+) -> None:
+    options = (*OPTIONS, "--write-mode", mode, "--service-kind", kind)
+    callbacks, coroutines = (traced(name, conversation, options, tmp_path / name) for name in SIBLINGS)
+    assert callbacks == coroutines
+    assert any(call.startswith("recvfrom") for call in callbacks), callbacks
+
+
+@pytest.mark.needs_build
+def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
+    strace_program: str, tmp_path: Path
+) -> None:
+    command = by_name(discover(), "epoll-coroutine-pool").command
+    trace = tmp_path / "trace"
+    options = ("--workload", "chat", "--audience", "all", "--threads", "3")
+    with (
+        serving((strace_program, "-f", "-e", "signal=none", "-o", str(trace), *command), *options) as server,
+        ExitStack() as stack,
+    ):
+        clients = [stack.enter_context(joined(server, "chat")) for _ in range(9)]
+        for i, client in enumerate(clients):
+            to_hear = {later.identity for later in clients[i:]}
+            while to_hear:
+                to_hear.discard(wire.read_stamp(client.frame())[0])
+        clients[0].send(message("chat", clients[0].identity, 1, size=100))
+        for client in clients:
+            assert wire.read_stamp(client.frame()) == (clients[0].identity, 1)
+        server.stop()
+    lines = trace.read_text().splitlines()
+    assert _calls_by_thread("recvfrom", 44, lines) == [3, 3, 3], "each has joined by a message of 44 bytes"
+    said = next(at for at, line in enumerate(lines) if _is_call(line, "recvfrom", 104))
+    speaker, after = lines[said].split()[0], lines[said:]
+    assert _calls_by_thread("writev", 104, after) == [3, 3, 3]
+    passed_on = [line for line in after if re.match(speaker + r" +write\(\d+, \"\\1\\0", line)]
+    assert len(passed_on) == 2, after
+
+
+def _calls_by_thread(name: str, result: int, trace: list[str]) -> list[int]:
+    """How many such calls each thread made, of those that made any."""
+    return sorted(Counter(line.split()[0] for line in trace if _is_call(line, name, result)).values())
+
+
+def _is_call(line: str, name: str, result: int) -> bool:
+    """`strace -f` writes the thread first, and a call in two lines when others come in between."""
+    return re.search(rf"\b{name}(\(| resumed>).* = {result}$", line) is not None

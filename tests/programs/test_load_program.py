@@ -1,0 +1,328 @@
+"""netdyno-load as a program: its result, its events, its exit codes, and what it says to a person."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pty
+import resource
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.machine.pinning import may_run_realtime
+from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.model.load_result import LoadResult
+from tests.support import audit_names
+
+pytestmark = pytest.mark.needs_build
+
+PATIENCE_S = 20
+QUICK = ("--warmup", "20ms", "--duration", "200ms")
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of an echo server."""
+    command = [str(build_dir() / "servers" / "threads-global-lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["endpoint"]
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """A URL where nobody listens: the port is bound and stays bound."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{bound.getsockname()[1]}"
+
+
+def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, ...] = ()) -> Done:
+    def limit() -> None:
+        if descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
+
+    return subprocess.run(
+        [str(generator_path(build_dir())), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit if descriptors else None,
+        pass_fds=pass_fds,
+    )
+
+
+def test_the_result_has_the_schema_of_the_harness(server: str, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = load(server, "-c", "5", "--rate", "500", "--seed", "3", "--json", str(file), *QUICK)
+    assert (done.returncode, done.stderr) == (0, "")
+    result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
+    assert result.version == 1
+    assert result.plan.rate_hz == 500
+    assert result.plan.arrivals == "constant"
+    assert (result.plan.connections, result.plan.seed, result.plan.duration_s) == (5, 3, 0.2)
+    assert result.requests.sent == result.latency.response_ns.count == 100
+    assert result.receive_lag_ns is not None
+    assert result.receive_lag_ns.count == 100, "of so few, each is asked for"
+    assert 0 < result.receive_lag_ns.p50 < result.latency.response_ns.p50
+    assert result.messages.sent == result.messages.received == 110
+    assert result.bytes.sent == result.bytes.received == result.bytes.expected == 110 * 31
+    assert result.connections.attempted == result.connections.established == result.connect_ns.count == 5
+    assert sum(result.timeseries.completed) == result.requests.completed
+    assert (result.timeseries.interval_ns, len(result.timeseries.completed)) == (10_000_000, 20)
+    assert result.generator.max_rss_bytes > 1 << 20
+    assert [audit.name for audit in result.audits] == [
+        *("verification", "bytes", "connections", "achieved_rate", "little", "generator")
+    ]
+    assert {audit.name for audit in result.audits} == audit_names.of_generator()
+    assert list(tmp_path.iterdir()) == [file], "nothing is left beside it"
+
+
+def test_a_closed_loop_has_no_rate(server: str) -> None:
+    done = load(server, "-c", "2", "--depth", "3", "--json", "-", *QUICK)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert result.plan.rate_hz is None
+    assert (result.plan.arrivals, result.plan.depth) == ("closed", 3)
+
+
+def test_in_rounds_everybody_sends_at_the_same_time(server: str) -> None:
+    """Ten rounds of 20 ms for three connections, less what a busy machine misses; at once would be thousands."""
+    options = ("--round", "20ms", "--warmup", "0", "--duration", "200ms", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "3", *options).stdout, type=LoadResult)
+    assert result.plan.round_s == 0.02
+    assert 3 <= result.requests.sent <= 30
+    assert result.latency.response_ns.count == result.requests.sent
+
+
+def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
+    """Each answer waits for the next look, so a connection has 20 of them at most in a second of such looks. The
+    wait is receive lag: the kernel has had the answers for long."""
+    options = ("--look-every", "50ms", "--warmup", "100ms", "--duration", "1s", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "3", *options).stdout, type=LoadResult)
+    assert result.plan.look_every_s == 0.05
+    assert 3 <= result.requests.completed <= 3 * 21
+    assert result.latency.response_ns.p50 > 40e6
+    assert result.receive_lag_ns is not None
+    assert result.receive_lag_ns.count == result.latency.response_ns.count
+    assert 20e6 < result.receive_lag_ns.p50 <= result.latency.response_ns.p50
+    assert result.messages.received == result.messages.sent
+
+
+def test_messages_that_outgrow_the_send_buffer_are_sent_in_pieces(server: str) -> None:
+    """The kernel takes at most twice what was asked for (socket(7)): a message of 1 MiB waits for room many times."""
+    options = ("--send-buffer", "16KiB", "--size", "1MiB", "--warmup", "0", "--duration", "200ms", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "1", *options).stdout, type=LoadResult)
+    assert result.plan.send_buffer == 16 << 10
+    assert result.messages.received == result.messages.sent > 0
+
+
+def test_a_datagram_has_no_send_buffer_option() -> None:
+    done = load("udp://127.0.0.1:7000", "--send-buffer", "16KiB")
+    assert done.returncode == 2
+    assert "--send-buffer is for tcp" in done.stderr
+
+
+def test_a_connection_lingers_when_told(server: str) -> None:
+    """It is still open when the window has long been over."""
+    reader, writer = os.pipe()
+    options = ("--linger", "700ms", "--events-fd", str(writer), "--warmup", "0", "--duration", "50ms")
+    with (
+        os.fdopen(reader) as lines,
+        subprocess.Popen(
+            [str(generator_path(build_dir())), server, *options], stdout=subprocess.DEVNULL, pass_fds=(writer,)
+        ) as generator,
+    ):
+        os.close(writer)
+        while json.loads(lines.readline())["event"] != "window_end":
+            pass
+        over = time.monotonic()
+        assert generator.wait(PATIENCE_S) == 0
+    assert time.monotonic() - over >= 0.65
+
+
+@pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
+def test_at_real_time_priority_the_thread_that_announces_comes_before_those_that_load(server: str) -> None:
+    """Else a load at the limit of its core would leave its window unannounced (sched(7), SCHED_FIFO)."""
+    reader, writer = os.pipe()
+    options = ("--events-fd", str(writer), "--warmup", "0", "--duration", "300ms", "--rate", "100", "-c", "2")
+    command = [str(generator_path(build_dir())), server, *options, "--threads", "2"]
+    with (
+        os.fdopen(reader) as lines,
+        subprocess.Popen(
+            ["chrt", "-f", str(REALTIME_PRIORITY), *command], stdout=subprocess.DEVNULL, pass_fds=(writer,)
+        ) as generator,
+    ):
+        os.close(writer)
+        while json.loads(lines.readline())["event"] != "window_start":
+            pass
+        tasks = sorted(int(task.name) for task in Path(f"/proc/{generator.pid}/task").iterdir())
+        priorities = [os.sched_getparam(task).sched_priority for task in tasks]
+        assert generator.wait(PATIENCE_S) == 0
+    assert tasks[0] == generator.pid
+    assert priorities == [REALTIME_PRIORITY, REALTIME_PRIORITY - 1, REALTIME_PRIORITY - 1]
+
+
+def test_keys_keep_their_order(server: str) -> None:
+    first, second = (json.loads(load(server, "--json", "-", *QUICK).stdout) for _ in range(2))
+
+    def keys(value: object) -> object:
+        return [(k, keys(v)) for k, v in value.items()] if isinstance(value, dict) else None
+
+    assert keys(first) == keys(second)
+    assert (first["messages"]["late"], first["generator"]["socket_drops"]) == (0, 0)
+    assert list(first)[:3] == ["version", "plan", "requests"]
+
+
+def test_every_thread_says_what_it_used(server: str) -> None:
+    result = msgspec.json.decode(
+        load(server, "-c", "4", "--threads", "2", "--json", "-", *QUICK).stdout, type=LoadResult
+    )
+    assert len(result.generator.threads) == 2
+    assert result.generator.cpu_user_s == pytest.approx(sum(t.cpu_user_s for t in result.generator.threads))
+    assert result.generator.cores == len(os.sched_getaffinity(0))
+    busiest = max(t.cpu_user_s + t.cpu_system_s - t.spun_s for t in result.generator.threads)
+    assert result.generator.busiest == pytest.approx(busiest / result.plan.duration_s)
+
+
+def test_events_come_in_order_as_lines_of_json(server: str) -> None:
+    reader, writer = os.pipe()
+    with os.fdopen(reader) as lines:
+        options = ("--events-fd", str(writer), "--warmup", "0", "--duration", "1200ms")
+        assert load(server, "-c", "3", *options, pass_fds=(writer,)).returncode == 0
+        os.close(writer)
+        events = [json.loads(line) for line in lines]
+    assert [event["event"] for event in events] == ["connected", "window_start", "progress", "progress", "window_end"]
+    assert events[0]["established"] == 3
+    assert [event["seconds"] for event in events[2:4]] == [0.5, 1.0]
+    assert 0 < events[2]["completed"] <= events[3]["completed"]
+
+
+def test_the_hdr_log_is_read_by_the_package(server: str, tmp_path: Path) -> None:
+    log, file = tmp_path / "load.hlog", tmp_path / "result.json"
+    load(server, "-c", "2", "--rate", "300", "--hdr", str(log), "--json", str(file), *QUICK)
+    result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
+    module = importlib.import_module("hdrh.log")
+    base = importlib.import_module("hdrh.histogram").HdrHistogram(1, 3_600_000_000_000, 3)
+    reader = module.HistogramLogReader(str(log), base)
+    seen = {}
+    while histogram := reader.get_next_interval_histogram():
+        seen[histogram.get_tag()] = histogram
+    reader.close()
+    for tag, wanted in (
+        ("response_ns", result.latency.response_ns),
+        ("service_ns", result.latency.service_ns),
+        ("send_lag_ns", result.send_lag_ns),
+        ("receive_lag_ns", result.receive_lag_ns),
+    ):
+        assert wanted is not None
+        assert seen[tag].get_total_count() == wanted.count
+        assert seen[tag].get_value_at_percentile(99) == wanted.p99
+
+
+def test_the_summary_fits_a_screen_and_is_clean_on_a_pipe(server: str) -> None:
+    done = load(server, "-c", "3", *QUICK)
+    lines = done.stdout.splitlines()
+    assert len(lines) <= 24
+    assert "\r" not in done.stdout
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+    assert "closed loop" in done.stdout
+    assert "3 of 3 established" in done.stdout
+    rows = [line.split("  ")[0] for line in lines]
+    assert rows.index("receive lag") == rows.index("send lag") + 1
+
+
+def test_a_terminal_gets_a_live_line(server: str) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [str(generator_path(build_dir())), server, "--warmup", "0", "--duration", "700ms"],
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while data := os.read(ours, 4096):
+                shown += data
+        except OSError:  # EIO: the other side has closed the terminal
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    assert b"\r" in shown
+    assert b"/s" in shown
+    assert b"0.5 of 0.7 s" in shown
+
+
+def test_it_says_that_nobody_listens(nobody: str, tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    done = load(nobody, "-c", "4", "--json", str(file), *QUICK)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "asked for 4 connections" in done.stderr
+    assert "refused 4" in done.stderr
+    result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
+    assert result.connections.refused == 4
+    assert not {audit.name: audit for audit in result.audits}["connections"].passed
+
+
+def test_it_says_how_to_get_more_descriptors(server: str) -> None:
+    done = load(server, "-c", "500", *QUICK, descriptors=100)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "ulimit -n" in done.stderr
+
+
+def test_it_raises_the_soft_limit_itself(server: str) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+        done = load(server, "-c", "100", *QUICK)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert done.returncode == 0, done.stderr
+    assert "100 of 100 established" in done.stdout
+
+
+def test_a_file_that_cannot_be_written_is_said(server: str, tmp_path: Path) -> None:
+    done = load(server, "--json", str(tmp_path / "missing" / "result.json"), *QUICK)
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr
+    assert "No such file" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("nonsense",),
+        ("quic://127.0.0.1:1",),
+        ("udp://127.0.0.1:1", "--workload", "http"),
+        ("tcp://127.0.0.1:1", "--frobnicate"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_2(arguments: tuple[str, ...]) -> None:
+    done = load(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("netdyno-load: ")
+
+
+def test_help_has_examples() -> None:
+    done = load("--help")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout
+    assert done.stdout.count("netdyno-load tcp://") >= 4
+    assert "--connect-rate" in done.stdout

@@ -1,0 +1,373 @@
+"""What ./netdyno decides, with the real script and a system of fakes: no network, nothing installed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.project.entry_tree import Tree, make_tree
+
+pytestmark = pytest.mark.timeout(60)  # a wait for an event that never comes
+
+CLI_STATUS = 3
+SET_UP = ["dpkg-query", "python venv", "python pip", "python pip_settings"]
+CONFIGURE = "cmake --preset release --fresh"
+BUILD = "cmake --build --preset release"
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return make_tree(tmp_path)
+
+
+def test_the_first_call_sets_up_builds_and_hands_over(tree: Tree) -> None:
+    done = tree.run("run", "quick", "--json")
+    assert done.returncode == CLI_STATUS
+    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run quick --json"]
+    assert done.stdout == f"the command's output; preset release, build {tree.root}/build/release\n"
+
+
+def test_the_second_call_only_asks_ninja(tree: Tree) -> None:
+    tree.run("run")
+    tree.calls()
+    done = tree.run("run")
+    assert tree.calls() == [BUILD, "cli run"]
+    assert done.stderr == ""
+
+
+def test_a_build_of_what_has_changed_is_said_while_it_takes_its_time(tree: Tree) -> None:
+    tree.run("run")
+    (tree.root / "build" / "release" / "program").unlink()
+    slow = tree.fakes / "slow"
+    slow.touch()
+    process = tree.start("run")
+    assert process.stderr is not None
+    try:
+        assert process.stderr.readline() == "netdyno: building what has changed of the release programs\n"
+    finally:
+        slow.unlink()
+    assert "built the release programs" in process.communicate()[1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [["list", "servers"], ["doctor"], ["report", "x"], ["chat", "x"], ["--help"], ["run", "--help"], []]
+)
+def test_a_command_that_starts_no_program_builds_nothing(tree: Tree, arguments: list[str]) -> None:
+    tree.run("run")
+    tree.calls()
+    tree.run(*arguments)
+    assert tree.calls() == [" ".join(["cli", *arguments])]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["help"], []])
+def test_help_on_a_fresh_clone_installs_nothing(tree: Tree, arguments: list[str]) -> None:
+    done = tree.run(*arguments)
+    assert done.returncode == 0
+    assert "./netdyno run" in done.stdout
+    assert tree.calls() == []
+
+
+@pytest.mark.parametrize("command", ["client", "load", "serve"])
+def test_the_help_of_a_program_needs_the_program(tree: Tree, command: str) -> None:
+    assert "./netdyno run" in tree.run(command, "--help").stdout
+    tree.run("report")
+    tree.calls()
+    tree.run(command, "--help")
+    tree.run(command, "--help")
+    assert tree.calls() == [CONFIGURE, BUILD, f"cli {command} --help", f"cli {command} --help"]
+
+
+def test_help_is_there_also_when_something_has_changed_since(tree: Tree) -> None:
+    tree.run("run")
+    tree.edit("packages/debian.txt", "# changed\n")
+    tree.calls()
+    tree.run("--help")
+    assert tree.calls() == ["cli --help"]
+
+
+def test_the_doctor_on_a_fresh_clone_waits_for_no_build(tree: Tree) -> None:
+    tree.run("doctor")
+    assert tree.calls() == [*SET_UP, "cli doctor"]
+
+
+def test_list_on_a_fresh_clone_builds_once_so_that_it_can_say_what_there_is(tree: Tree) -> None:
+    tree.run("list")
+    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli list"]
+
+
+def test_it_can_be_called_from_elsewhere_and_by_a_link(tree: Tree, tmp_path: Path) -> None:
+    (tmp_path / "linked").symlink_to(tree.root / "netdyno")
+    done = subprocess.run(
+        [tmp_path / "linked", "list"],
+        cwd="/",
+        env={"PATH": str(tree.bin), "FAKES": str(tree.fakes), "NETDYNO_PYTHON": str(tree.bin / "python3")},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == CLI_STATUS
+    assert f"build {tree.root}/build/release" in done.stdout
+
+
+# --- packages -----------------------------------------------------------------------------------------------------
+
+
+def test_root_installs_what_is_missing_without_sudo_and_says_so(tree: Tree) -> None:
+    tree.have("cmake")
+    done = tree.run("run")
+    assert done.returncode == CLI_STATUS
+    assert tree.calls()[:4] == ["dpkg-query", "apt-get update", "apt-get install g++ libboost1.81-dev", "dpkg-query"]
+    assert "installing Debian packages: g++ libboost1.81-dev" in done.stderr
+
+
+def test_a_user_installs_through_sudo(tree: Tree) -> None:
+    tree.have("cmake", "libboost1.83-dev")
+    tree.be_user(1000)
+    assert tree.run("run").returncode == CLI_STATUS
+    assert tree.calls()[:6] == ["dpkg-query", "sudo", "sudo", "apt-get update", "sudo", "apt-get install g++"]
+
+
+def missing_without_rights(tree: Tree) -> subprocess.CompletedProcess[str]:
+    tree.have("cmake")
+    tree.be_user(1000)
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert "g++ libboost1.81-dev" in done.stderr
+    assert "apt-get update && apt-get install -y --no-install-recommends g++ libboost1.81-dev" in done.stderr
+    assert not any(call.startswith(("apt-get", "python", "cli")) for call in tree.calls())
+    return done
+
+
+def test_without_rights_and_without_sudo_the_error_names_packages_and_command(tree: Tree) -> None:
+    tree.without("sudo")
+    assert "no sudo" in missing_without_rights(tree).stderr
+
+
+def test_a_sudo_that_refuses_is_the_same_error(tree: Tree) -> None:
+    tree.break_("sudo")
+    assert "sudo gives you no rights" in missing_without_rights(tree).stderr
+
+
+def test_a_failing_apt_is_a_clear_error_and_the_next_call_tries_again(tree: Tree) -> None:
+    tree.have("cmake", "libboost1.81-dev")
+    tree.break_("apt-get-install")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert "apt-get could not install: g++" in done.stderr
+    assert "E: no network" in done.stderr
+    assert "apt-get install -y --no-install-recommends g++" in done.stderr
+    log = Path(done.stderr.rsplit("The whole log: ", 1)[1].strip())
+    assert "E: no network" in log.read_text()
+    tree.repair("apt-get-install")
+    assert tree.run("run").returncode == CLI_STATUS
+
+
+def test_old_package_lists_are_good_enough_when_they_cannot_be_renewed(tree: Tree) -> None:
+    tree.have("cmake", "libboost1.81-dev")
+    tree.break_("apt-get-update")
+    done = tree.run("run")
+    assert done.returncode == CLI_STATUS
+    assert "apt-get update failed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("offered", "installed"),
+    [
+        (["libboost1.81-dev", "libboost1.83-dev"], "libboost1.81-dev"),
+        (["libboost1.83-dev"], "libboost1.83-dev"),
+    ],
+)
+def test_of_alternatives_the_first_that_the_distribution_has_is_installed(
+    tree: Tree, offered: list[str], installed: str
+) -> None:
+    tree.have("cmake", "g++")
+    tree.offer(*offered)
+    tree.run("run")
+    assert f"apt-get install {installed}" in tree.calls()
+
+
+def test_any_installed_alternative_will_do(tree: Tree) -> None:
+    tree.have("cmake", "g++", "libboost1.83-dev")
+    assert tree.run("run").returncode == CLI_STATUS
+    assert not any(call.startswith("apt-get") for call in tree.calls())
+
+
+def test_where_no_alternative_is_offered_the_error_names_the_first(tree: Tree) -> None:
+    tree.have("cmake", "g++")
+    tree.offer()
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert "apt-get could not install: libboost1.81-dev" in done.stderr
+
+
+def test_tests_need_more_packages_and_what_may_be_missing_is_said(tree: Tree) -> None:
+    tree.run("run")
+    tree.offer("linter")
+    tree.calls()
+    done = tree.run("test")
+    assert done.returncode == CLI_STATUS
+    assert "apt-get install linter" in tree.calls()
+    assert "goes on without: browser" in done.stderr
+    tree.calls()
+    assert tree.run("test").stderr == ""
+    assert tree.calls() == [BUILD, "cli test"]
+
+
+def test_a_user_without_rights_goes_on_without_what_may_be_missing(tree: Tree) -> None:
+    tree.have("cmake", "g++", "libboost1.81-dev", "linter")
+    tree.offer()
+    tree.be_user(1000)
+    tree.without("sudo")
+    done = tree.run("test")
+    assert done.returncode == CLI_STATUS
+    assert "goes on without: browser" in done.stderr
+
+
+def test_a_system_that_is_not_debian_is_told_how_to_go_on(tree: Tree) -> None:
+    tree.without("dpkg-query")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert "NETDYNO_PACKAGES=skip" in done.stderr
+    assert tree.run("run", NETDYNO_PACKAGES="skip").returncode == CLI_STATUS
+
+
+def test_a_package_cannot_keep_the_lock(tree: Tree) -> None:
+    tree.have("cmake")
+    tree.run("run")
+    assert "apt-get was given the lock" not in tree.calls()
+
+
+# --- what makes a set-up old --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changed", "calls"),
+    [
+        ("packages/debian.txt", ["dpkg-query", CONFIGURE]),
+        ("packages/set-up.sh", ["dpkg-query", CONFIGURE]),
+        ("netdyno", ["dpkg-query", CONFIGURE]),
+        ("requirements.lock", ["dpkg-query", "python pip", "python pip_settings", CONFIGURE]),
+        ("CMakePresets.json", [CONFIGURE]),
+    ],
+)
+def test_a_changed_file_brings_back_its_own_step(tree: Tree, changed: str, calls: list[str]) -> None:
+    tree.run("run")
+    tree.calls()
+    tree.edit(changed, "# changed\n")
+    tree.run("run")
+    assert tree.calls() == [*calls, BUILD, "cli run"]
+
+
+def test_a_deleted_environment_or_build_is_made_again(tree: Tree) -> None:
+    tree.run("run")
+    tree.calls()
+    (tree.root / "build/release/build.ninja").unlink()
+    (tree.root / ".venv/bin/python").unlink()
+    tree.run("run")
+    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run"]
+
+
+def test_uv_itself_is_installed_from_the_lock(tree: Tree) -> None:
+    tree.run("run")
+    wanted = "uv==1.0.0 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
+    assert (tree.fakes / "uv.lock").read_text() == wanted
+
+
+# --- failures and interruptions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("venv", "python3-venv"),
+        ("pip", "pip could not install uv"),
+        ("pip_settings", "requirements.lock"),
+        ("cmake--preset", "CMake could not configure"),
+        ("cmake--build", "the release build failed"),
+        ("old-python", "older than Python 3.11"),
+    ],
+)
+def test_a_failed_step_says_what_to_do_and_is_done_again(tree: Tree, broken: str, says: str) -> None:
+    tree.break_(broken)
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "cli run" not in tree.calls()
+    tree.repair(broken)
+    assert tree.run("run").returncode == CLI_STATUS
+
+
+def test_a_set_up_killed_in_the_middle_is_made_good_by_the_next_call(tree: Tree) -> None:
+    reached, go = tree.make_pipes()
+    process = tree.start("run")
+    assert reached.read_text() == "half\n"
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    reached.unlink()
+    go.unlink()
+    tree.calls()
+    assert tree.run("run").returncode == CLI_STATUS
+    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run"]
+
+
+def test_of_two_first_calls_one_sets_up_and_the_other_waits(tree: Tree) -> None:
+    reached, go = tree.make_pipes()
+    first = tree.start("run", "first")
+    assert reached.read_text() == "half\n"
+    second = tree.start("run", "second")
+    assert second.stderr is not None
+    assert "waiting for it" in second.stderr.readline()
+    go.write_text("go\n")
+    assert first.wait(timeout=60) == CLI_STATUS
+    assert second.wait(timeout=60) == CLI_STATUS
+    first.communicate()
+    second.communicate()
+    calls = tree.calls()
+    assert [calls.count(call) for call in (*SET_UP, CONFIGURE, BUILD)] == [1, 1, 1, 1, 1, 2]
+
+
+def test_a_tree_that_cannot_be_written_is_a_clear_error(tree: Tree) -> None:
+    (tree.root / ".netdyno").write_text("in the way\n")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert f"cannot write to {tree.root}/.netdyno" in done.stderr
+
+
+# --- presets ------------------------------------------------------------------------------------------------------
+
+
+def test_another_preset_is_built_beside_the_measured_one(tree: Tree) -> None:
+    done = tree.run("serve", "x", NETDYNO_PRESET="asan")
+    assert tree.calls()[-3:] == ["cmake --preset asan --fresh", "cmake --build --preset asan", "cli serve x"]
+    assert done.stdout == f"the command's output; preset asan, build {tree.root}/build/asan\n"
+
+
+@pytest.mark.parametrize("command", ["run", "resume"])
+def test_only_the_release_build_is_measured(tree: Tree, command: str) -> None:
+    done = tree.run(command, NETDYNO_PRESET="asan")
+    assert done.returncode == 2
+    assert "only the release build is measured" in done.stderr
+    assert tree.calls() == []
+
+
+def test_a_preset_name_is_no_path(tree: Tree) -> None:
+    done = tree.run("serve", NETDYNO_PRESET="../x")
+    assert done.returncode == 2
+    assert "which is no preset" in done.stderr
+
+
+def test_an_environment_behind_a_link_is_left_alone(tree: Tree, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "theirs"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    (tree.root / ".venv").symlink_to(elsewhere)
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert ".venv is a link" in done.stderr
+    assert f"rm {tree.root}/.venv" in done.stderr
+    assert [path.name for path in elsewhere.iterdir()] == ["precious"]

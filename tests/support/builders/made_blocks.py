@@ -1,0 +1,100 @@
+"""Runs without programs: what a trial measures is drawn from the seed, so that runs of many blocks take a second."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from netdyno.contestants.contestants import discover
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import ForeignLoad
+from netdyno.model.run import Run
+from netdyno.model.trial import Trace, Trial
+from netdyno.present.terminal.display import Progress
+from netdyno.run import runner
+from netdyno.trial.setup import Bench
+from tests.support.builders.made_claims import made_trial
+
+NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
+RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
+
+
+class Silent:
+    """A display that remembers what was begun, how much was left at each trial, what was told, and the progress."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.left: list[str] = []
+        self.told: list[Trial] = []
+        self.progress = Progress((), 0.0)
+
+    def begin(self, text: str) -> None:
+        self.begun.append(text)
+
+    def trial_started(self, cell: Cell, progress: Progress) -> None:
+        self.left.append(progress.left_words())
+        self.progress = progress
+
+    def throughput(self, completed: int, seconds: float) -> None: ...
+
+    def trial_done(self, trial: Trial, progress: Progress) -> None:
+        self.told.append(trial)
+
+    def note(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def trials_with(spread: Mapping[str, float]) -> RunTrial:
+    """In place of runner.run_trial: throughput with a log-normal noise of this spread in each scenario."""
+
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+        draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant} {cell.levels}")
+        figure = 1000 * math.exp(draw.gauss(0, spread[cell.scenario]))
+        trial = made_trial(scenario, cell.block, contestant.name, cell.levels, {"throughput": figure})
+        return replace(trial, position=cell.position, attempt=cell.attempt)
+
+    return run_trial
+
+
+def asked(*names: str, **fields: object) -> Experiment:
+    """An experiment with scenarios of these names and two contestants."""
+    scenarios = tuple(Scenario(name=name, workload="echo") for name in names)
+    experiment = Experiment(name="until", question="Until when?", scenarios=scenarios)
+    return experiment.with_each(contestants=NAMES, blocks=6, precision=0.05, **fields)
+
+
+def execute(
+    experiment: Experiment,
+    results: Path,
+    build: Path,
+    display: Silent | None = None,
+    foreign_load: ForeignLoad = "count",
+    trace: Trace = "auto",
+) -> runner.Outcome:
+    servers = [one for one in discover(build=build) if any(one.name in s.contestants for s in experiment.scenarios)]
+    return runner.execute(
+        experiment,
+        servers,
+        results=results,
+        build=build,
+        argv=["netdyno", "run"],
+        display=display or Silent(),
+        foreign_load=foreign_load,
+        trace=trace,
+    )
+
+
+def blocks_of(run: Run, scenario: str) -> list[int]:
+    """The blocks of a scenario; a test fails here where one is not complete."""
+    mine = [trial for trial in run.trials if trial.scenario == scenario]
+    found = sorted({trial.block for trial in mine})
+    for block in found:
+        assert sorted(trial.contestant for trial in mine if trial.block == block) == sorted(NAMES)
+    return found

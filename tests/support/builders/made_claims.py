@@ -1,0 +1,201 @@
+"""Made-up runs for claims: what is true of each cell is given, and noise that cancels out over the blocks.
+
+The text of the experiment is parsed as a file would be, so that a test is about what a user can write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+
+import numpy as np
+from msgspec.structs import replace
+
+from netdyno.analysis.claims.judge import judge
+from netdyno.experiment import experiment
+from netdyno.experiment.plan import combinations
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Distribution, LoadResult
+from netdyno.model.observation import ServerObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.model.verdicts import Judged
+from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
+
+NAMES = (COROUTINES, LOCK, SNAPSHOT)
+HEAD = f"""
+question = "Is it so?"
+contestants = {list(NAMES)}
+blocks = 8
+warmup = "0s"
+duration = "2s"
+[[scenario]]
+name = "echo"
+workload = "echo"
+[scenario.factors]
+connections = [10, 100, 1000]
+both.nodelay = ["on", "off"]
+"""
+
+Levels = Mapping[str, type_level]
+Truth = Callable[[str, Levels], float]
+
+
+def text(tests: str, keys: str = "") -> str:
+    """An experiment with one claim: `tests` are its tables, `keys` more keys of its own."""
+    return f'{HEAD}\n[[claim]]\nid = "X1"\ntext = "So it is"\n{keys}\n{tests}'
+
+
+def judged(run: Run) -> Judged:
+    """The verdict on a run's only claim."""
+    (one,) = judge(run)
+    return one
+
+
+def made(
+    tests: str,
+    metric: str,
+    truth: Truth,
+    *,
+    blocks: int = 8,
+    keys: str = "",
+    noise: Callable[[int, int], float] | None = None,
+    change: Callable[[Trial], Trial] = lambda trial: trial,
+) -> Run:
+    """A run in which `metric` of each cell is what `truth` says, times a drift of each block and a noise that turns
+    from block to block and from one contestant or level to the next (or what `noise` makes of block and number
+    of the cell). Shares have neither drift nor more noise than some thousandths."""
+    asked = experiment.parse(text(tests, keys), "made", "made.toml")
+    (scenario,) = asked.scenarios
+    trials = []
+    for block in range(1, blocks + 1):
+        for number, (name, levels) in enumerate(
+            (name, one) for one in combinations(scenario) for name in scenario.contestants
+        ):
+            figure = truth(name, levels)
+            sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
+            if metric in ("lost", "connected", "achieved", "kept"):
+                figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
+            elif metric not in ("lines", "complexity"):
+                own = 0.01 * size * sign if noise is None else noise(block, number)
+                figure *= math.exp(0.4 * math.sin(block) + own)
+            trials.append(change(made_trial(scenario, block, name, levels, {metric: figure})))
+    about = [
+        replace(ABOUT[0], name=name, code=replace(ABOUT[0].code, **{metric: int(truth(name, {}))}), family=())
+        for name in scenario.contestants
+        if metric in ("lines", "complexity") and ABOUT[0].code
+    ]
+    return Run(
+        run_id="made",
+        experiment=asked,
+        started_at="2025-01-01T12:00:00Z",
+        finished_at=None,
+        environment={"cores_allowed": 2},
+        trials=tuple(trials),
+        about=tuple(about),
+    )
+
+
+RATIO = f"""
+kind = "ratio"
+metric = "throughput"
+a.contestant = "{COROUTINES}"
+b.contestant = "{LOCK}"
+"""
+
+
+@lru_cache
+def claims_run() -> Run:
+    """One claim of each verdict: coroutines answer three times as many requests as the lock."""
+    run = made(f"[claim.test]{RATIO}above = 2", "throughput", lambda name, _: 300 if name == COROUTINES else 100)
+    wishes = {
+        "K1": ("above = 2", 'why = "delayed-acks"\npublished = { "coroutines, requests in 10 s" = 91_281.5 }'),
+        "K2": ("above = 4\nevery = true", ""),
+        "K3": ("above = 3", 'why = "switches"'),
+        "K4": ("above = 2", 'needs = ["cores >= 4"]'),
+    }
+    claims = "".join(
+        f'[[claim]]\nid = "{name}"\ntext = "Coroutines <b>win</b> ({name})"\n{keys}\n[claim.test]{RATIO}{test}\n'
+        for name, (test, keys) in wishes.items()
+    )
+    asked = experiment.parse(HEAD + claims, "made", "made.toml")
+    return replace(run, experiment=asked)
+
+
+def _turn(scenario: Scenario, name: str, levels: Levels) -> int:
+    """Neighbours in one coordinate differ by one."""
+    return NAMES.index(name) + sum(scenario.factors[factor].index(level) for factor, level in levels.items())
+
+
+@lru_cache
+def _template() -> tuple[LoadResult, ServerObservation]:
+    scenario = Scenario(name="echo", workload="echo")
+    random = np.random.default_rng(1)
+    load = load_result(scenario, {}, 5_000.0, 1e6, 0.4, random)
+    return load, observation(COROUTINES, load.requests.completed, 100, random)
+
+
+def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figures: Mapping[str, float]) -> Trial:
+    """A valid trial in which each of these metrics is what they say."""
+    load, server = _template()
+    for metric, figure in figures.items():
+        load = _load(load, metric, figure)
+        server = _server(server, load.requests.completed, metric, figure)
+    return Trial(
+        block=block,
+        position=0,
+        scenario=scenario.name,
+        contestant=name,
+        levels=dict(levels),
+        status="valid",
+        reason="",
+        started_at="2025-01-01T12:00:00Z",
+        seconds=2.6,
+        load=load,
+        server=server,
+        kernel={"DelayedACKs": 40, "ListenOverflows": 1, "setup.ListenOverflows": 2, "RetransSegs": 0},
+    )
+
+
+def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
+    """Shares are of 100,000, so that little is lost in rounding."""
+    response = load.latency.response_ns
+    match metric:
+        case "throughput":
+            return replace(load, requests=replace(load.requests, per_second=figure))
+        case "moved":  # to three recipients each
+            messages = replace(load.messages, expected=3 * load.messages.sent)
+            return replace(load, messages=messages, requests=replace(load.requests, per_second=figure / 4))
+        case "achieved":
+            plan = replace(load.plan, rate_hz=1e5)
+            return replace(load, plan=plan, requests=replace(load.requests, per_second=1e5 * figure))
+        case "kept":
+            plan = replace(load.plan, rate_hz=1e5)
+            return replace(
+                load, plan=plan, requests=replace(load.requests, completed=round(1e5 * plan.duration_s * figure))
+            )
+        case "connected":
+            counts = replace(load.connections, attempted=100_000, established=round(100_000 * figure))
+            return replace(load, connections=counts)
+        case "lost":
+            messages = replace(load.messages, expected=100_000, lost=round(100_000 * figure))
+            return replace(load, plan=replace(load.plan, url="udp://127.0.0.1:7000"), messages=messages)
+        case "mean" | "p50" | "p90" | "p99":
+            return replace(load, latency=replace(load.latency, response_ns=_with(response, metric, figure)))
+    return load
+
+
+def _with(response: Distribution, metric: str, figure: float) -> Distribution:
+    return replace(response, **{metric: figure if metric == "mean" else round(figure)})
+
+
+def _server(server: ServerObservation, completed: int, metric: str, figure: float) -> ServerObservation:
+    match metric:
+        case "cpu":
+            return replace(server, cpu_user_s=0.25e-9 * figure * completed, cpu_system_s=0.75e-9 * figure * completed)
+        case "switches":
+            return replace(server, voluntary_switches=round(figure * completed), involuntary_switches=0)
+        case "memory":
+            return replace(server, rss_peak_bytes=round(figure))
+    return server

@@ -1,0 +1,144 @@
+"""Made-up A/A trials on a machine that drifts, with heavy tails and a figure that a test can bend; experiments and
+contestants to plan twins of; and what a control could find."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from msgspec import convert
+from msgspec.structs import replace
+
+from netdyno.analysis.aa.control import control
+from netdyno.analysis.aa.found import AA, Control
+from netdyno.analysis.measured import metric, valid
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import Cell, Kind, plan
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Comparison, Interval
+from tests.support.builders.made_run import load_result
+
+NAMES = ("a", "b", "c", "d", "e")
+SPEED = {name: 1 + 0.02 * number for number, name in enumerate(NAMES)}
+SCENARIOS = tuple(Scenario(name=f"load {number}", workload="echo", connections=10) for number in range(8))
+BLOCKS = 9
+DRIFT, RESTART = 0.25, 0.02
+"""Of the logarithm: how much blocks differ, and how much a restart scatters (times Student's t of 3 degrees)."""
+
+Bend = Callable[[Cell], float]
+"""What a harness with a fault makes of the figure of a cell, as a factor."""
+
+
+def experiment(seed: int) -> Experiment:
+    """Forty A/A comparisons."""
+    one = Experiment(name="aa", question="Is it itself?", scenarios=SCENARIOS, seed=seed, aa_share=MOST_AA_SHARE)
+    return one.with_each(contestants=NAMES, blocks=BLOCKS)
+
+
+def everything_twice(asked: Experiment) -> tuple[Cell, ...]:
+    return plan(asked, [Kind(scenario.name, name, {}) for scenario in asked.scenarios for name in NAMES])
+
+
+def measured(asked: Experiment, cells: Sequence[Cell], bend: Bend = lambda _: 1.0) -> Run:
+    """A run of these cells with the noise of a shared machine."""
+    random = np.random.default_rng(asked.seed)
+    template = load_result(asked.scenarios[0], {}, 1000.0, 1e6, 0.4, random)
+    drift = {block: math.exp(random.normal(0, DRIFT)) for block in range(1, asked.blocks + 1)}
+
+    def trial(cell: Cell) -> Trial:
+        restart = math.exp(RESTART * random.standard_t(3))
+        figure = 1000 * SPEED[cell.contestant] * drift[cell.block] * restart * bend(cell)
+        return _of_cell(cell, at_rate(template, figure))
+
+    trials = [trial(cell) for cell in cells]
+    return Run(
+        run_id="made",
+        experiment=asked,
+        started_at="2026-01-01T00:00:00Z",
+        finished_at="2026-01-01T00:10:00Z",
+        environment={},
+        trials=tuple(one for one in trials if not one.twin),
+        twins=tuple(one for one in trials if one.twin),
+    )
+
+
+def at_rate(load: LoadResult, per_second: float) -> LoadResult:
+    return replace(load, requests=replace(load.requests, per_second=per_second))
+
+
+def _of_cell(cell: Cell, load: LoadResult) -> Trial:
+    return Trial(
+        block=cell.block,
+        position=cell.position,
+        scenario=cell.scenario,
+        contestant=cell.contestant,
+        levels=cell.levels,
+        twin=cell.twin,
+        status="valid",
+        reason="",
+        started_at="2026-01-01T00:00:00Z",
+        seconds=0.5,
+        load=load,
+    )
+
+
+def read(run: Run, scenario: Scenario) -> dict[str, stats.Samples]:
+    found: dict[str, dict[stats.Cell, float]] = {}
+    for trial, load in valid(run, scenario):
+        found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = metric(scenario, load)
+    return dict(found)
+
+
+def judged(run: Run) -> Control:
+    """Each scenario's ranking is the family, as in the analysis, without the histograms that this has no need of."""
+    families = {}
+    for scenario in run.experiment.scenarios:
+        samples = read(run, scenario)
+        families[scenario.name] = [stats.compare(a, b, samples) for a, b in itertools.combinations(samples, 2)]
+    return control(run, families, read)
+
+
+def contestant(name: str, **more: object) -> Contestant:
+    raw = {"kind": "cmake", "model": "m", "summary": "s", "threads": "any", "workloads": ("echo",), **more}
+    return Contestant(name=name, manifest=convert(raw, Manifest), command=("x",), available=True)
+
+
+def servers(names: str = "abcde", **more: object) -> dict[str, Contestant]:
+    return {name: contestant(name, **more) for name in names}
+
+
+def asked(share: float = 0.05, blocks: int = 8, names: str = "abcde") -> Experiment:
+    """Forty cells a block of names of five: four scenarios with two loads each."""
+    scenarios = tuple(Scenario(name=f"s{n}", workload="echo", factors={"connections": (1, 10)}) for n in range(4))
+    one = Experiment(name="e", question="?", scenarios=scenarios, aa_share=share)
+    return one.with_each(contestants=tuple(names), blocks=blocks)
+
+
+def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) -> Control:
+    """So many comparisons, of which so many came out different, 10% apart."""
+
+    def one(number: int) -> AA:
+        told = number < different
+        comparison = Comparison(
+            a="a",
+            b="a (A/A twin)",
+            pairs=pairs,
+            blocks=pairs,
+            ratio=1.1 if told else 1.01,
+            interval=Interval(1.05, 1.15) if told else Interval(0.98, 1.03),
+            p=0.004 if told else 0.5,
+            p_corrected=0.04 if told else 1.0,
+            decidable=pairs >= FEWEST_BLOCKS,
+            different=told,
+        )
+        return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
+
+    return Control(share, stats.LEVEL, tuple(one(number) for number in range(of)), "")

@@ -1,0 +1,130 @@
+"""Fixtures: fake programs that obey the contracts or break them, contestants and experiments made of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.audits import of_trial
+from netdyno.contestants.contestants import discover
+from netdyno.machine import program_settings
+from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import Pinning
+from netdyno.trial.setup import Bench
+from tests.support.fakes import unhurried
+
+FAKES = Path(__file__).parent / "fakes"
+WriteProgram = Callable[[Path, str], None]
+NOBODY = 65534
+PYTHON = (sys.executable, "-I", "-S")
+
+
+@pytest.fixture
+def contestant() -> Contestant:
+    """The fake server; FAKE_SERVER in the environment makes it misbehave."""
+    command = (*PYTHON, str(FAKES / "server.py"))
+    manifest = Manifest(kind="command", model="fake", summary="a fake", workloads=("echo",), run=command)
+    return Contestant(name="fake", manifest=manifest, command=command, available=True)
+
+
+@pytest.fixture
+def datagram_contestant(contestant: Contestant) -> Contestant:
+    """The fake server over UDP; with FAKE_SERVER=lossy it drops one message in three."""
+    manifest = msgspec.structs.replace(contestant.manifest, transports=("udp",))
+    return msgspec.structs.replace(contestant, manifest=manifest)
+
+
+@pytest.fixture
+def client() -> Contestant:
+    """The fake client; FAKE_CLIENT in the environment makes it misbehave."""
+    command = (*PYTHON, str(FAKES / "load.py"), "--as-client")
+    manifest = Manifest(kind="command", model="fake", summary="a fake", workloads=("echo",), run=command)
+    return Contestant(name="fake-client", manifest=manifest, command=command, available=True)
+
+
+@pytest.fixture
+def experiment() -> Experiment:
+    """Two blocks of one scenario with two levels."""
+    scenario = Scenario(name="echo", workload="echo", factors={"connections": (1, 2)})
+    return Experiment(
+        name="tiny",
+        question="Does it work?",
+        scenarios=(scenario,),
+    ).with_each(contestants=("fake",), blocks=2, duration_s=0.1, timeout_s=1.0)
+
+
+@pytest.fixture
+def _unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In trials of fake programs a busy machine has no word, and variables of the tests say what the fakes do, within
+    this process; unhurried.py is for others."""
+    for name, value_s in unhurried.BOUNDS_S.items():
+        monkeypatch.setattr(of_trial, name, value_s)
+    monkeypatch.setattr(program_settings, "PASSED_ON", unhurried.PASSED_ON)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, _unhurried: None) -> Bench:
+    """A bench with the fake generator (FAKE_LOAD makes it misbehave), its folder empty; the machine may be busy."""
+    return Bench(
+        seed=1,
+        generator=(*PYTHON, str(FAKES / "load.py")),
+        pinning=Pinning(server=(), generator=(), note="not pinned: a test"),
+        folder=tmp_path,
+        foreign_load="count",
+    )
+
+
+@pytest.fixture(params=["root", "anybody"])
+def rights(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whose rights the harness has where it makes namespaces: root's, or none but a user namespace."""
+    who: str = request.param
+    if who == "anybody":
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    elif os.geteuid() != 0:
+        pytest.skip("needs root")
+    return who
+
+
+@pytest.fixture
+def write_program() -> WriteProgram:
+    """Make an executable that runs a fake, for tests that need a build directory."""
+
+    def write(path: Path, fake: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f'#!/bin/sh\nexec {" ".join(PYTHON)} {FAKES / fake} "$@"\n')
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    return write
+
+
+@pytest.fixture
+def fake_build(tmp_path: Path, write_program: WriteProgram, _unhurried: None) -> Path:
+    """A build directory with the fake generator and canary, and the fake server under the name of every CMake
+    contestant."""
+    build = tmp_path / "build"
+    write_program(build / "loadgen" / "netdyno-load", "load.py")
+    write_program(build / "canary" / "netdyno-canary", "canary.py")
+    for found in discover():
+        if found.manifest.kind == "cmake":
+            write_program(build / "servers" / found.name, "server.py")
+    return build
+
+
+@pytest.fixture
+def strace_program() -> str:
+    """The program, where it is installed and may trace."""
+    found = shutil.which("strace")
+    if found is None:
+        pytest.skip("strace is not installed (package strace)")
+    if subprocess.run([found, "-o", "/dev/null", "true"], check=False, capture_output=True).returncode != 0:
+        pytest.skip("strace may not trace here (ptrace_scope, or a container without CAP_SYS_PTRACE)")
+    return found

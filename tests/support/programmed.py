@@ -1,0 +1,63 @@
+"""What the calibration servers can be told to do to answers, whatever the transport, and what they say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from netdyno.instruments.calibrate.done import Done
+from tests.contract.golden import wire
+from tests.support.server import Server, run
+
+FAULTS = ("--lose", "10", "--corrupt", "15", "--duplicate", "4")
+"""Of 30, which is due to be lost and corrupted, only the first happens; of 20, lost and not sent twice."""
+NUMBERS = range(1, 46)
+LOST = {number for number in NUMBERS if number % 10 == 0}
+CORRUPTED = {number for number in NUMBERS if number % 15 == 0} - LOST
+TWICE = {number for number in NUMBERS if number % 4 == 0} - LOST - CORRUPTED
+
+
+def text(number: int) -> bytes:
+    return b"message %d\n" % number
+
+
+def request(number: int) -> bytes:
+    return wire.frame(wire.request(number, b"stamp"))
+
+
+def response(number: int) -> bytes:
+    return wire.frame(wire.response(number, b"stamp"))
+
+
+def spoken(workload: str) -> tuple[Callable[[int], bytes], list[bytes]]:
+    """What is said, by its number, and the answers to all NUMBERS with FAULTS; of a corrupted one the highest bit of
+    its last byte is wrong, that of a text before its end."""
+    say, right, spoilt_at = (request, response, -1) if workload == "rpc" else (text, text, -2)
+    wanted = []
+    for number in NUMBERS:
+        answer = bytearray(right(number))
+        if number in CORRUPTED:
+            answer[spoilt_at] ^= 0x80
+        wanted += [bytes(answer)] * (0 if number in LOST else 2 if number in TWICE else 1)
+    return say, wanted
+
+
+def expect_counted(told: Done) -> None:
+    """So it says of FAULTS to NUMBERS."""
+    assert (told.lost, told.corrupted, told.duplicated) == (len(LOST), len(CORRUPTED), len(TWICE))
+    assert told.arrived == len(NUMBERS)
+    assert told.delay_actual_ns.count == len(NUMBERS) - len(LOST) - len(CORRUPTED)
+
+
+def done(server: Server) -> Done:
+    """What it says at its end."""
+    return msgspec.convert(server.stop()["calibration"], Done)
+
+
+def expect_refused(command: Sequence[str], option: str, value: str) -> None:
+    """One clear line."""
+    ended = run(command, option, value)
+    assert (ended.code, ended.stdout) == (2, "")
+    assert ended.stderr.count("\n") == 1
+    assert option in ended.stderr

@@ -1,0 +1,537 @@
+"""The analysis of a run whose truth is known, and of runs with nothing, little or broken things in them."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis import answers, cells
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.base import quantities
+from netdyno.model.levels import level_words
+from netdyno.model.observation import MachineObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import hdr
+from tests.support.builders.made_run import (
+    CALLBACKS,
+    COROUTINES,
+    EPOLL,
+    FOLLY,
+    LOCK,
+    QT,
+    REUSEPORT,
+    SNAPSHOT,
+    UDP,
+    ZMQ,
+    made_run,
+    messages_run,
+    paired_run,
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(made_run())
+
+
+def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
+    return next(one for one in analysis.scenarios if one.scenario.name == name)
+
+
+def ranks(one: ScenarioFindings) -> dict[str, int | None]:
+    return {standing.contestant: standing.rank for standing in one.standings}
+
+
+def with_trials(run: Run, keep: object) -> Run:
+    assert callable(keep)
+    return replace(run, trials=tuple(trial for trial in run.trials if keep(trial)))
+
+
+# --- servers with clients ----------------------------------------------------------------------------------------
+
+
+def test_servers_are_compared_with_the_same_client_only() -> None:
+    run = paired_run()
+    (one,) = analyse(run).scenarios
+    assert {level.values["client"] for level in one.levels} == {"netdyno-load", CALLBACKS, QT}
+    (epoll_lock,) = [c for c in one.comparisons if {c.a, c.b} == {EPOLL, LOCK}]
+    assert epoll_lock.pairs == 2  # with netdyno-load at two loads: with the other clients one of the two is missing
+    halved = tuple(
+        replace(t, load=replace(t.load, requests=replace(t.load.requests, per_second=t.load.requests.per_second / 2)))
+        if t.load and t.levels["client"] == "netdyno-load"
+        else t
+        for t in run.trials
+    )
+    (slower,) = analyse(replace(run, trials=halved)).scenarios
+    ratios = {(c.a, c.b): c.ratio for c in one.comparisons}
+    assert {(c.a, c.b): c.ratio for c in slower.comparisons} == pytest.approx(ratios)
+
+
+def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> None:
+    pairs = {(one.contestant, one.client): one for one in analyse(paired_run()).scenarios[0].pairs}
+    assert len(pairs) == 9
+    assert pairs[EPOLL, CALLBACKS].valid == pairs[EPOLL, CALLBACKS].trials == 2
+    half = pairs[CALLBACKS, CALLBACKS]
+    assert (half.valid, half.trials, half.statuses) == (1, 2, ("struck_out",))
+    assert (pairs[LOCK, CALLBACKS].figure, pairs[LOCK, CALLBACKS].statuses) == (None, ("struck_out",))
+    assert (pairs[LOCK, QT].figure, pairs[LOCK, QT].statuses) == (None, ("skipped",))
+
+
+def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
+    assert any("The load came from client contestants" in text for text in analyse(paired_run()).scenarios[0].caveats)
+    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in one.caveats)
+
+
+def test_a_levels_words_say_whose_an_option_is() -> None:
+    said = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
+    assert said == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
+    assert level_words("threads", 2) == "threads 2"
+
+
+def test_the_commands_by_hand_are_those_of_the_trial() -> None:
+    commands = [one.line for one in analyse(paired_run()).commands]
+    assert commands[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
+    assert commands[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
+
+
+def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
+    run = paired_run()
+    trials = tuple(
+        replace(one, load=replace(one.load, plan=replace(one.load.plan, url="tcp://10.77.0.1:7000")))
+        for one in run.trials
+        if one.load is not None
+    )
+    lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
+    assert lan.links == ("lan at 1gbit",)
+    server, load = lan.commands[2:]
+    assert server.purpose == "One trial by hand, over the loopback: the server"
+    assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
+    assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
+
+
+# --- the answers -------------------------------------------------------------------------------------------------
+
+
+def test_the_known_winner_wins_by_the_known_margin(found: Analysis) -> None:
+    echo = scenario(found, "echo")
+    assert echo.verdict == "winner"
+    assert echo.sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
+    one = answers.against(EPOLL, CALLBACKS, echo.comparisons)
+    assert one is not None
+    assert one.interval is not None
+    assert one.interval.low < 1.12 < one.interval.high
+
+
+def test_contestants_that_do_not_differ_share_a_rank(found: Analysis) -> None:
+    assert ranks(scenario(found, "echo"))[CALLBACKS] == ranks(scenario(found, "echo"))[COROUTINES] == 2
+    http = scenario(found, "http")
+    assert http.verdict == "tie"
+    assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
+    assert ranks(http)[COROUTINES] == 3
+    assert "cannot be told apart in throughput (closed loop)" in http.sentence
+
+
+def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
+    rpc = scenario(found, "rpc-open")
+    assert rpc.verdict == "winner"
+    assert rpc.standings[0].contestant == EPOLL
+    assert "lowest 99th-percentile response time (open loop at the offered rates, poisson arrivals)" in rpc.sentence
+    assert "below asio-callbacks" in rpc.sentence
+    assert rpc.standings[-1].relative is not None
+    assert rpc.standings[-1].relative.value == pytest.approx(2.5, rel=0.05)
+
+
+def test_too_few_blocks_give_no_verdict() -> None:
+    chat = scenario(analyse(made_run(blocks=4)), "chat")
+    assert chat.verdict == "not_enough_blocks"
+    assert not any(one.different for one in chat.comparisons)
+    assert len(set(ranks(chat).values())) == 1
+
+
+def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
+    """The generator can miss the moment of a round, so its error bar stands with the figures."""
+    run = messages_run()
+    (plain,) = run.experiment.scenarios
+    in_rounds = msgspec.structs.replace(plain, round="100ms")
+    experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
+    found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
+    assert "closed loop in rounds of 100ms" in found.sentence
+    (loop,) = [text for text in found.caveats if text.startswith("Closed loop")]
+    assert "In a round all that are answered send at the same moment" in loop
+    assert any(text.startswith("Send lag, the error bar") for text in found.caveats)
+
+    assert not plain.scheduled
+    assert in_rounds.scheduled
+    assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
+    assert not any("Send lag" in text for text in analyse(run).scenarios[0].caveats)
+
+
+def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None:
+    for each in found.scenarios:
+        rivals = sum(not standing.apart for standing in each.standings)
+        assert len(each.comparisons) == math.comb(rivals, 2)
+        able = [one for one in each.comparisons if one.decidable]
+        assert len(able) >= len(each.comparisons) - 1
+        among = sum(one.decidable for axis in each.axes for one in axis.comparisons)
+        assert [one.p_corrected for one in able] == pytest.approx([min(1, among * one.p) for one in able])
+
+
+def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
+    echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
+    assert any(text.startswith("Closed loop") for text in echo.caveats)
+    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in echo.caveats)
+    assert any(text.startswith("Send lag, the error bar") for text in rpc.caveats)
+    assert all(any(FOLLY in text for text in one.caveats) for one in found.scenarios)
+
+
+def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
+    def given(trial: Trial) -> Trial:
+        return replace(trial, added={"threads": trial.levels.get("connections", 50)})
+
+    run = made_run()
+    trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
+    echo = scenario(analyse(replace(run, trials=trials)), "echo")
+    note = [text for text in echo.caveats if "no more clients at a time than it has threads" in text]
+    assert len(note) == 1
+    assert note[0].startswith(LOCK)
+    assert "ran 11, 101 and 1001 threads in all" in note[0]
+    assert not any("no more clients" in text for one in found.scenarios for text in one.caveats)
+
+
+# --- transports that lose messages -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def lossy() -> ScenarioFindings:
+    return analyse(messages_run()).scenarios[0]
+
+
+def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(lossy: ScenarioFindings) -> None:
+    order = [(one.contestant, one.rank, one.apart) for one in lossy.standings]
+    assert order == [(UDP, 1, False), (EPOLL, 2, False), (ZMQ, 3, False), (LOCK, 4, False), (REUSEPORT, 5, True)]
+    last = lossy.standings[-1]
+    assert last.value < lossy.standings[0].value  # it has the lowest figure of all, and does not win for it
+    assert last.against_leader is None
+    assert not any(REUSEPORT in (one.a, one.b) for one in lossy.comparisons)
+
+
+def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
+    assert lossy.verdict == "winner"
+    assert lossy.headline == f"{UDP} (0.02% lost)"
+    assert lossy.sentence.startswith(
+        f"Take {UDP} (0.02% lost): it has the lowest mean response time of those that lost at most 0.1% of their "
+        f"messages (closed loop), "
+    )
+    assert f"below {EPOLL}, the next" in lossy.sentence
+    assert lossy.sentence.endswith(f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost).")
+    told = (lossy.sentence, *lossy.evidence)
+    for name in (UDP, REUSEPORT):
+        assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
+
+
+def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
+    (one,) = analyse(messages_run(5, everybody=True)).scenarios
+    assert one.verdict == "winner"
+    assert all(standing.apart for standing in one.standings)
+    assert [standing.rank for standing in one.standings] == [1, 2]
+    first, *_ = one.sentence.split(". ")
+    assert f"{REUSEPORT} (25% lost)" in first
+    assert "though everybody lost more than 0.1% of their messages" in first
+    alone = analyse(with_trials(messages_run(5, everybody=True), lambda trial: trial.contestant == UDP)).scenarios[0]
+    assert alone.verdict == "unopposed"
+    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in alone.sentence
+
+
+def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
+    run = messages_run()
+    strict = replace(run, experiment=run.experiment.with_each(loss_bound=0.0001))
+    assert {one.contestant for one in analyse(strict).scenarios[0].standings if one.apart} == {UDP, REUSEPORT}
+    mild = analyse(replace(run, experiment=run.experiment.with_each(loss_bound=0.5))).scenarios[0]
+    assert not any(one.apart for one in mild.standings)
+    assert mild.headline == f"{REUSEPORT} (12% lost)"
+    assert "of those that lost" not in mild.sentence
+
+    def spoiled(trial: Trial) -> Trial:
+        if (trial.contestant, trial.block, trial.levels) != (ZMQ, 1, {"connections": 100}) or trial.load is None:
+            return trial
+        messages = trial.load.messages
+        return replace(trial, load=replace(trial.load, messages=replace(messages, lost=messages.expected // 50)))
+
+    once = analyse(replace(run, trials=tuple(map(spoiled, run.trials)))).scenarios[0]
+    assert {one.contestant for one in once.standings if one.apart} == {ZMQ, REUSEPORT}
+    cell = once.cell(ZMQ, "connections=100")
+    assert cell is not None
+    assert cell.loss is not None
+    assert [trial.above for trial in cell.loss.trials] == [True, False, False, False, False]
+
+
+def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
+    (text,) = [text for text in lossy.evidence if f"{REUSEPORT}: lost" in text]
+    cell = lossy.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    drops, lost = cell.loss.drops, cell.loss.messages
+    assert f"{REUSEPORT}: lost 12%, late 0.0997%, duplicated 0.02%, reordered 0.5%. Dropped: " in text
+    assert f"{drops.generator:,} datagrams at the generator's sockets" in text
+    assert f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each costs 1,000 " in text
+    assert drops.server is not None
+    assert drops.generator is not None
+    rest = lost - 1000 * drops.server - drops.generator
+    assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
+    assert not any(ZMQ + ":" in text for text in lossy.evidence)  # it lost nothing
+    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in lossy.caveats)
+    assert any("a loss flatters them" in text for text in lossy.caveats)
+
+
+def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
+    run = messages_run()
+
+    def refused(trial: Trial) -> Trial:
+        assert trial.server is not None
+        totals = {**trial.server.totals, "receive_dropped": 2}
+        return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
+
+    found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
+    (text,) = [text for text in found.evidence if f"{REUSEPORT}: lost" in text]
+    cell = found.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
+    assert f"the other {cell.loss.messages - 10_000:,} of" in text
+
+
+def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
+    """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
+    run = messages_run()
+    lan = analyse(replace(run, experiment=run.experiment.with_each(link="lan"))).scenarios[0]
+    for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
+        cell = found.cell(REUSEPORT, "connections=1000")
+        assert cell is not None
+        assert cell.loss is not None
+        assert cell.loss.drops.generator
+        assert cell.loss.drops.elsewhere == elsewhere(cell.loss.drops)
+
+
+def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
+    run = messages_run()
+
+    def uncounted(trial: Trial) -> Trial:
+        return replace(trial, kernel={})
+
+    (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
+    (text,) = [text for text in one.evidence if f"{REUSEPORT}: lost" in text]
+    assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
+
+
+def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
+    for one in found.scenarios:
+        assert not one.may_lose
+        assert not any("% lost" in text for text in (one.sentence, *one.evidence))
+        assert not any("flatters" in text for text in one.caveats)
+
+
+def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
+    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in lossy.caveats
+
+
+def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings) -> None:
+    cell = lossy.cell(LOCK, "connections=100")
+    assert cell is not None
+    responses = [
+        trial.load.latency.response_ns
+        for trial in messages_run().trials
+        if (trial.contestant, trial.levels) == (LOCK, {"connections": 100}) and trial.load
+    ]
+    total = sum(one.count for one in responses)
+    assert cell.mean_ns.value == pytest.approx(sum(one.mean * one.count for one in responses) / total)
+
+
+# --- the figures -------------------------------------------------------------------------------------------------
+
+
+def test_percentiles_are_those_of_the_merged_histogram_never_an_average(found: Analysis) -> None:
+    cell = scenario(found, "rpc-open").cell(EPOLL, "rate=20000")
+    assert cell is not None
+    loads = [
+        trial.load
+        for trial in made_run().trials
+        if trial.scenario == "rpc-open" and trial.contestant == EPOLL and trial.levels == {"rate": 20_000}
+    ]
+    texts = [load.latency.response_ns.histogram for load in loads if load is not None]
+    merged = hdr.merge([hdr.decode(text) for text in texts])
+    assert cell.response_ns.p99.value == hdr.percentile(merged, 99)
+    averaged = float(np.mean([hdr.percentile(hdr.decode(text), 99) for text in texts]))
+    assert cell.response_ns.p99.value != averaged
+    assert cell.response_ns.p99.interval is not None
+    assert cell.response_ns.p99.interval.low < cell.response_ns.p99.value < cell.response_ns.p99.interval.high
+
+
+def test_the_percentile_curve_rises_and_ends_where_too_few_messages_lie_beyond(found: Analysis) -> None:
+    for each in found.scenarios:
+        for cell in each.cells:
+            percents, values = zip(*cell.curve, strict=True)
+            assert list(percents) == sorted(percents)
+            assert list(values) == sorted(values)
+            assert percents[-1] <= 99.99
+    assert analyse_curve(count=1000)[-1][0] == pytest.approx(99.0)
+
+
+def analyse_curve(count: int) -> tuple[tuple[float, float], ...]:
+    return cells.curve(hdr.Histogram(np.array([7, 9]), np.array([count - 1.0, 1.0])))
+
+
+def test_cost_is_sum_over_sum(found: Analysis) -> None:
+    cell = scenario(found, "echo").cell(LOCK, "connections=1000")
+    assert cell is not None
+    assert cell.cost is not None
+    observed = [
+        (trial.server, trial.load.requests.completed)
+        for trial in made_run().trials
+        if (trial.scenario, trial.contestant, trial.levels) == ("echo", LOCK, {"connections": 1000}) and trial.load
+    ]
+    spent = sum(server.cpu_system_s for server, _ in observed if server is not None)
+    assert cell.cost.cpu_system_us.value == pytest.approx(1e6 * spent / sum(completed for _, completed in observed))
+    assert cell.cost.threads == 1001
+
+
+def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() -> None:
+    def read(trial: Trial) -> Trial:
+        return replace(trial, server=replace(trial.server, rss_ready_bytes=4 << 20)) if trial.server else trial
+
+    run = made_run()
+    told = scenario(analyse(replace(run, trials=tuple(map(read, run.trials)))), "echo")
+    each = {cell.contestant: cell.cost.connection_bytes for cell in told.cells if cell.cost}
+    assert {name: found and found.value for name, found in each.items()} == {
+        name: pytest.approx(11_000 if name in (SNAPSHOT, LOCK) else 1_700) for name in each
+    }
+    silent = scenario(analyse(run), "echo")
+    assert all(cell.cost.connection_bytes is None for cell in silent.cells if cell.cost)
+
+
+def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
+    run = made_run()
+    known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
+    for one in analyse(replace(run, about=known)).scenarios:
+        assert one.ground[0].startswith("The server had one core: lock contention and parallel work cannot show here")
+        assert set(one.ground) <= set(one.caveats)
+
+
+def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:
+    """A struck-out trial with an absurd figure changes no number."""
+    run = made_run()
+    struck = next(trial for trial in run.trials if trial.status == "struck_out")  # for what the server did
+    assert struck.load is not None
+    absurd = replace(struck, load=replace(struck.load, requests=replace(struck.load.requests, per_second=1e12)))
+    again = analyse(replace(run, trials=tuple(absurd if trial is struck else trial for trial in run.trials)))
+    assert again.scenarios == found.scenarios
+    assert found.counts.valid + len(found.set_aside) == len(run.trials)
+    assert {note.status for note in found.set_aside} == {"faulty", "failed", "skipped"}
+
+
+def test_the_drift_of_the_machine_is_reported(found: Analysis) -> None:
+    assert 1.3 < scenario(found, "echo").drift < 3
+
+
+def test_the_same_run_gives_the_same_findings(found: Analysis) -> None:
+    assert msgspec.json.encode(analyse(made_run())) == msgspec.json.encode(found)
+
+
+# --- runs at the edge --------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_trials_says_so() -> None:
+    empty = analyse(replace(made_run(), trials=()))
+    assert {one.verdict for one in empty.scenarios} == {"no_data"}
+    assert empty.counts.valid == 0
+
+
+def test_one_contestant_alone_is_compared_with_nobody() -> None:
+    alone = analyse(with_trials(made_run(), lambda trial: trial.contestant == EPOLL))
+    assert {one.verdict for one in alone.scenarios} == {"unopposed"}
+    assert not any(one.comparisons for one in alone.scenarios)
+
+
+def test_one_block_gives_figures_without_intervals_and_no_verdict() -> None:
+    once = analyse(with_trials(made_run(), lambda trial: trial.block == 1))
+    assert {one.verdict for one in once.scenarios} == {"not_enough_blocks"}
+    assert all(cell.throughput.interval is None for one in once.scenarios for cell in one.cells)
+    assert "no interval from 1 block" in once.scenarios[0].sentence
+
+
+def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None:
+    """10 connections are the slowest level: a plain mean over what is left would rise by a tenth."""
+
+    def keep(trial: Trial) -> bool:
+        return trial.contestant != COROUTINES or trial.levels.get("connections") != 10
+
+    partial = scenario(analyse(with_trials(made_run(), keep)), "echo")
+    value = {one.contestant: one.value for one in partial.standings}
+    assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
+    assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]
+    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in partial.caveats)
+
+
+def test_a_repeated_cell_counts_once_with_its_first_value() -> None:
+    run = made_run()
+    first = run.trials[0]
+    assert first.load is not None
+    better = replace(first, load=replace(first.load, requests=replace(first.load.requests, per_second=1e9)))
+    assert analyse(replace(run, trials=(*run.trials, better))).scenarios == analyse(run).scenarios
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"),
+    [(1.123, "+12%"), (0.966, "−3.4%"), (1.0, "0.0%"), (2.5, "×2.50"), (math.nan, "–"), (0.4, "−60%")],  # noqa: RUF001
+)
+def test_changes_read_as_people_say_them(ratio: float, text: str) -> None:
+    assert quantities.percent_change(ratio) == text
+
+
+def test_figures_keep_three_digits_and_a_unit() -> None:
+    assert [quantities.rate(x) for x in (999.9, 12_345, 123_456, 1_234_567)] == [
+        "1.00k/s",
+        "12.3k/s",
+        "123k/s",
+        "1.23M/s",
+    ]
+    assert [quantities.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
+    assert quantities.memory(5_900_000) == "5.63 MiB"
+    assert [quantities.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 1)] == [
+        "0%",
+        "12%",
+        "0.1%",
+        "0.002%",
+        "<0.0001%",
+        "100%",
+    ]
+    assert quantities.listed(["a", "b", "c"]) == "a, b and c"
+
+
+def test_how_far_the_machine_was_not_the_runs_own_is_told_of_valid_trials(found: Analysis) -> None:
+    assert found.machine is not None
+    assert found.machine.trials == found.counts.valid
+    assert found.machine.foreign_median == found.machine.foreign_most == pytest.approx(0.01)  # of two cores
+    run = made_run()
+    valid = [trial for trial in run.trials if trial.status == "valid"][:3]
+    nothing = MachineObservation(cores=2, window_s=1.0, steal_s=0.0, own_s=1.0, foreign_s=0.0, switches=0)
+    stolen = [replace(nothing, steal_s=steal) for steal in (0.0, 0.02, 0.04)]
+    few = [replace(one, machine=machine) for one, machine in zip(valid, stolen, strict=True)]
+    struck = replace(few[0], status="struck_out", machine=replace(nothing, steal_s=1.0))
+    machine = analyse(replace(run, trials=(*few, struck))).machine
+    assert machine is not None
+    assert (machine.trials, machine.foreign_most) == (3, 0.0)
+    assert (machine.steal_median, machine.steal_most) == (0.01, 0.02)
+
+
+def test_a_run_stored_before_the_machine_was_watched_says_nothing_of_it() -> None:
+    run = made_run()
+    assert analyse(replace(run, trials=tuple(replace(one, machine=None) for one in run.trials))).machine is None

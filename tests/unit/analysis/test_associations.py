@@ -1,0 +1,264 @@
+"""What is said to go along with a ranking: on made-up runs in which it is known what differs, and what does not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis import associations, message_cost
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
+from netdyno.model.observation import ServerObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import SystemCall, Traced, Trial
+from netdyno.statistics import stats
+from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
+
+Change = Callable[[Trial, ServerObservation], ServerObservation]
+
+
+@lru_cache
+def made() -> Analysis:
+    return analyse(made_run())
+
+
+def echo(analysis: Analysis) -> ScenarioFindings:
+    return next(one for one in analysis.scenarios if one.scenario.name == "echo")
+
+
+def whys(run: Run) -> tuple[Why, ...]:
+    """Of the scenario echo of a run in which the metric is that of the made run, so that nothing else has to be
+    analysed anew."""
+    known = echo(made())
+    names = [one.contestant for one in known.standings]
+    behind = message_cost.rows(run, known.scenario, names)
+    return associations.whys(run, known.scenario, known.standings, known.comparisons, behind)
+
+
+def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
+    return next(one for one in whys(run) if (one.worse, one.better) == (worse, better))
+
+
+def said(one: Why) -> dict[str, float]:
+    """The effect of each counter that is named."""
+    return {difference.counter: difference.comparison.ratio for difference in one.differences}
+
+
+def changed(change: Change, run: Run | None = None) -> Run:
+    """The made run with other observations of the servers; the rates stay as they are."""
+    run = run or made_run()
+    trials = tuple(
+        one if one.server is None else replace(one, server=change(one, one.server), kernel=dict(one.kernel))
+        for one in run.trials
+    )
+    return replace(run, trials=trials)
+
+
+def alike() -> Run:
+    """Everybody spends the same on a message, but for noise that is nobody's."""
+    random = np.random.default_rng(5)
+
+    def same(trial: Trial, server: ServerObservation) -> ServerObservation:
+        assert trial.load is not None
+        completed, noise = trial.load.requests.completed, random.normal(1, 0.05, size=5)
+        return replace(
+            server,
+            cpu_user_s=completed * 1e-6 * noise[0],
+            cpu_system_s=completed * 4e-6 * noise[1],
+            voluntary_switches=int(completed * 0.5 * noise[2]),
+            involuntary_switches=int(completed * 0.01 * noise[3]),
+            run_queue_wait_s=completed * 1e-6 * noise[4],
+        )
+
+    return changed(same)
+
+
+def of(name: str, change: Callable[[ServerObservation, int], ServerObservation]) -> Change:
+    """A change of one contestant's observations; it is given the messages, too."""
+
+    def only(trial: Trial, server: ServerObservation) -> ServerObservation:
+        assert trial.load is not None
+        return change(server, trial.load.requests.completed) if trial.contestant == name else server
+
+    return only
+
+
+# --- what differs ------------------------------------------------------------------------------------------------
+
+
+def test_what_differs_beyond_chance_is_named_with_its_figures_and_its_interval() -> None:
+    """In the made run, LOCK needs 7.6 us of CPU a message and EPOLL 4.9, and switches 0.98 times against 0.02."""
+    one = why(made_run())
+    effects = said(one)
+    assert effects["cpu"] == pytest.approx(7.6 / 4.9, rel=0.03)
+    assert effects["voluntary"] == pytest.approx(0.98 / 0.02, rel=0.03)
+    assert effects["run-queue"] == pytest.approx(2.1 / 0.08, rel=0.03)
+    assert "involuntary" not in effects, "the same in all"
+    cpu = next(one for one in one.differences if one.counter == "cpu")
+    assert cpu.worse / cpu.better == pytest.approx(cpu.comparison.ratio)
+    assert cpu.comparison.interval is not None
+    assert cpu.comparison.interval.low < 7.6 / 4.9 < cpu.comparison.interval.high
+    assert cpu.comparison.p_corrected <= stats.LEVEL
+    assert one.text.startswith(f"{LOCK} against {EPOLL} (throughput \N{MINUS SIGN}")
+    assert re.search(r"Of its CPU time 7\d(\.\d)?% was in the kernel against 8\d(\.\d)?%\.$", one.text)
+    assert "it needs " in one.short
+    assert " of server CPU a message against " in one.short
+    assert "gives up its core " in one.short
+
+
+def test_the_other_way_round_it_is_said_the_other_way_round() -> None:
+    """A slower server that needs less CPU: fewer, not more."""
+    half = changed(of(LOCK, lambda server, n: replace(server, cpu_user_s=n * 0.5e-6, cpu_system_s=n * 1.5e-6)))
+    one = why(half)
+    assert said(one)["cpu"] == pytest.approx(2.0 / 4.9, rel=0.03)
+    assert "(\N{MULTIPLICATION SIGN}0.4" in one.short
+    assert "[\N{MULTIPLICATION SIGN}0." in one.short
+
+
+def test_where_nothing_differs_nothing_is_named() -> None:
+    for one in whys(alike()):
+        assert one.differences == ()
+        assert one.text.endswith("Nothing that was counted explains it.")
+        assert "cpu" in one.considered
+
+
+def test_a_single_counter_that_differs_is_the_only_one_named() -> None:
+    more = changed(of(LOCK, lambda server, n: replace(server, run_queue_wait_s=3 * server.run_queue_wait_s)), alike())
+    assert said(why(more)).keys() == {"run-queue"}
+    assert all(one.differences == () for one in whys(more) if LOCK not in (one.worse, one.better))
+
+
+def test_a_counter_that_is_0_somewhere_is_compared_by_its_difference() -> None:
+    none = changed(of(EPOLL, lambda server, n: replace(server, voluntary_switches=0)))
+    one = next(one for one in why(none).differences if one.counter == "voluntary")
+    assert not one.relative
+    assert one.better == 0.0
+    assert one.comparison.ratio == pytest.approx(0.98, rel=0.01)
+    assert "0.980 times a message against 0 (+0.980 [+0.980 to +0.980])" in why(none).short
+
+
+def test_a_counter_that_counted_nothing_is_no_hypothesis() -> None:
+    """In the made run nothing is sent again; if it were among the tests, all others would be harder to pass."""
+    assert "retransmits" not in why(made_run()).considered
+    random = np.random.default_rng(3)
+
+    def sent_again(trial: Trial) -> Trial:
+        return replace(trial, kernel=trial.kernel | {"RetransSegs": int(random.integers(1, 50))})
+
+    run = made_run()
+    one = why(replace(run, trials=tuple(sent_again(trial) for trial in run.trials)))
+    assert "retransmits" in one.considered
+    assert "retransmits" not in said(one), "it is chance"
+
+
+def test_all_counters_of_all_paragraphs_are_corrected_as_one_family() -> None:
+    found = whys(made_run())
+    tested = sum(len(one.considered) for one in found)
+    least = min(difference.comparison.p for one in found for difference in one.differences)
+    assert (
+        max(difference.comparison.p_corrected for one in found for difference in one.differences) >= tested * least / 2
+    )
+    assert tested == 4 * len(found)
+
+
+def test_false_findings_are_rare_where_all_servers_spend_the_same() -> None:
+    """Of paragraphs on servers that differ in rank and in nothing counted: at most 5% of rankings name anything."""
+    run = made_run()
+    found = 0
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+
+        def noise(trial: Trial, server: ServerObservation, random: np.random.Generator = random) -> ServerObservation:
+            assert trial.load is not None
+            messages, factor = trial.load.requests.completed, np.exp(random.normal(0, 0.1, size=4))
+            return replace(
+                server,
+                cpu_user_s=messages * 1e-6 * factor[0],
+                cpu_system_s=messages * 4e-6 * factor[0],
+                voluntary_switches=int(messages * 0.5 * factor[1]),
+                involuntary_switches=int(messages * 0.1 * factor[2]),
+                run_queue_wait_s=messages * 1e-6 * factor[3],
+            )
+
+        found += any(one.differences for one in whys(changed(noise, run)))
+    assert found <= 4, "of 25; at a rate of 5% more than 4 come once in 130 times, and the seeds are fixed"
+
+
+# --- who and how much --------------------------------------------------------------------------------------------
+
+
+def test_each_is_compared_with_the_first_and_with_the_one_above_where_they_are_proven_different() -> None:
+    findings = echo(made())
+    names = [one.contestant for one in findings.standings if not one.apart]
+    pairs = [(one.worse, one.better) for one in findings.whys]
+    assert len(set(pairs)) == len(pairs)
+    assert {(name, names[0]) for name in names[1:]} <= set(pairs)
+    proven = {frozenset((one.a, one.b)) for one in findings.comparisons if one.different}
+    assert all(frozenset(pair) in proven for pair in pairs)
+    assert {CALLBACKS, COROUTINES} not in [set(pair) for pair in pairs], "they cannot be told apart"
+
+
+def test_of_those_that_tie_nothing_is_said() -> None:
+    assert all(one.whys == () for one in analyse(made_run(blocks=4)).scenarios), "too few blocks for any verdict"
+
+
+def test_with_too_few_blocks_for_the_counters_it_says_how_many_it_takes() -> None:
+    """Two servers and six blocks prove a rank; where only four of them were observed, no counter can be proven."""
+    run = made_run()
+    scenario = replace(run.experiment.scenarios[0], factors={}, contestants=(EPOLL, LOCK))
+    trials = tuple(
+        replace(one, levels={}) if one.block <= 4 else replace(one, levels={}, server=None, machine=None, kernel={})
+        for one in run.trials
+        if one.scenario == "echo" and one.contestant in (EPOLL, LOCK) and one.levels["connections"] == 100
+    )
+    small = replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
+    (findings,) = analyse(small).scenarios
+    assert findings.comparisons[0].different
+    (one,) = findings.whys
+    assert one.differences == ()
+    assert "4 blocks are too few to tell what was counted from chance: it takes 5." in one.text
+
+
+def test_a_run_without_observations_says_that_nothing_was_counted() -> None:
+    run = made_run()
+    bare = replace(run, trials=tuple(replace(one, server=None, machine=None, kernel={}) for one in run.trials))
+    assert "Nothing was counted by which the two could be compared." in why(bare).text
+
+
+# --- what was traced ---------------------------------------------------------------------------------------------
+
+
+def traced(name: str, **calls: int) -> Traced:
+    counted = tuple(SystemCall(name=call, calls=count, again=0, failed=0, time_s=0.0) for call, count in calls.items())
+    return Traced(
+        scenario="echo", contestant=name, levels={"connections": 100}, window_s=0.3, messages=1000, calls=counted
+    )
+
+
+def test_system_calls_stand_beside_it_as_traced_and_untested() -> None:
+    both = (traced(EPOLL, recvfrom=1000, sendto=1000), traced(LOCK, recvfrom=1000, sendto=1000, futex=1040))
+    text = why(replace(made_run(), traced=both)).text
+    assert text.endswith(
+        " Traced at 100 connections, once each and so not tested: 3.04 system calls a message against 2.00; "
+        "most of the difference is futex, 1.04 against 0."
+    )
+
+
+def test_the_same_calls_are_no_difference_and_one_trace_alone_says_nothing() -> None:
+    same = (traced(EPOLL, recvfrom=1000), traced(LOCK, recvfrom=1010))
+    assert why(replace(made_run(), traced=same)).text.endswith("1.01 system calls a message against 1.00.")
+    assert "Traced" not in why(replace(made_run(), traced=same[:1])).text
+
+
+def test_what_was_traced_changes_no_figure_and_no_verdict() -> None:
+    absurd = (traced(EPOLL, recvfrom=10**9), traced(LOCK, recvfrom=1))
+    plain, beside = echo(made()), echo(analyse(replace(made_run(), traced=absurd)))
+    for field in ("cells", "comparisons", "standings", "sentence", "evidence", "caveats"):
+        assert msgspec.to_builtins(getattr(plain, field)) == msgspec.to_builtins(getattr(beside, field))
+    assert [one.differences for one in plain.whys] == [one.differences for one in beside.whys]

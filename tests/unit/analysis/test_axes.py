@@ -1,0 +1,154 @@
+"""Figures are measured figures: each contestant's own, and compared in shared blocks alone."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from netdyno.analysis import answers, axes
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
+
+LOADS = (10, 100)
+ECHO = Scenario(name="echo", workload="echo", factors={"connections": LOADS})
+Filled = dict[tuple[str, int, int], float]
+"""Throughput by contestant, block and connections."""
+
+
+def run_of(filled: Filled) -> Run:
+    trials: list[Trial] = []
+    for (name, block, connections), rate in filled.items():
+        levels: dict[str, type_level] = {"connections": connections}
+        made = made_trial(ECHO, block, name, levels, {"throughput": rate})
+        trials.append(replace(made, position=len(trials)))
+    experiment = Experiment(name="made", question="?", scenarios=(ECHO,))
+    return replace(paired_run(), experiment=experiment, trials=tuple(trials), about=())
+
+
+def findings(run: Run) -> ScenarioFindings:
+    return analyse(run).scenarios[0]
+
+
+def test_two_that_share_no_block_are_printed_as_measured_and_not_ranked() -> None:
+    """Least squares over cells that nobody shares made 205k/s and 11.5k/s of two servers at 100k/s."""
+    filled: Filled = {(EPOLL, block, 10): 100_000.0 for block in (1, 2, 3)}
+    one = findings(run_of(filled | {(LOCK, 4, 10): 100_000.0}))
+    assert {standing.contestant: standing.value for standing in one.standings} == {
+        EPOLL: pytest.approx(100_000, rel=1e-3),
+        LOCK: pytest.approx(100_000, rel=1e-3),
+    }
+    assert [standing.rank for standing in one.standings] == [None, None]
+    assert one.verdict == "not_enough_blocks"
+    assert "share a block" in one.sentence
+    assert not one.comparisons
+
+
+def test_sparse_data_that_hang_together_do_not_carry_a_figure_over() -> None:
+    """Blocks differ fourfold, and each contestant has the other's slow ones missing."""
+    drift = {1: 1.0, 2: 4.0, 3: 1.0, 4: 4.0, 5: 1.0, 6: 4.0}
+    filled = {(EPOLL, block, 10): 1000 * drift[block] for block in (1, 2, 3, 4)}
+    filled |= {(CALLBACKS, block, 10): 1100 * drift[block] for block in (3, 4, 5, 6)}
+    filled |= {(LOCK, block, 10): 900 * drift[block] for block in (1, 3, 5)}
+    for standing in findings(run_of(filled)).standings:
+        own = [rate for (name, _, _), rate in filled.items() if name == standing.contestant]
+        assert min(own) * 0.999 <= standing.value <= max(own) * 1.001
+
+
+def assert_measured(run: Run, one: ScenarioFindings) -> None:
+    """Every figure lies among those of the trials that it stands for; histograms have steps of 0.1%."""
+    for axis in one.axes:
+        read = METRICS[axis.metric].of
+        assert read is not None
+        for score in axis.scores:
+            mine = [
+                (trial, trial.load)
+                for trial in run.trials
+                if (trial.scenario, trial.contestant) == (one.scenario.name, score.contestant)
+                and level_key(trial.levels) == one.heaviest.key
+                and trial.load is not None
+                and trial.status == "valid"
+            ]
+            assert (score.value is not None) == bool(mine)
+            assert score.trials == len(mine)
+            figures = [figure for trial, load in mine if (figure := read(trial, load)) is not None]
+            if score.value is not None:
+                assert min(figures) * 0.999 <= score.value.value <= max(figures) * 1.001
+
+
+def test_merged_percentiles_costs_and_means_lie_among_those_of_their_trials() -> None:
+    for one in analyse(made_run()).scenarios:
+        assert_measured(made_run(), one)
+
+
+rates = st.dictionaries(
+    st.tuples(st.sampled_from((EPOLL, CALLBACKS, LOCK)), st.integers(1, 6), st.sampled_from(LOADS)),
+    st.floats(1e3, 1e6).map(lambda rate: float(round(rate))),
+    min_size=1,
+    max_size=24,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rates)
+def test_no_figure_lies_outside_the_range_of_the_trials_that_it_stands_for(filled: Filled) -> None:
+    run = run_of(filled)
+    one = findings(run)
+    assert_measured(run, one)
+    for standing in one.standings:
+        own = one.axes[0].score(standing.contestant)
+        assert own is not None
+        assert math.isnan(standing.value) == (own.value is None)
+
+
+@settings(max_examples=25, deadline=None)
+@given(rates)
+def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(filled: Filled) -> None:
+    one = findings(run_of(filled))
+    blocks = {name: {block for who, block, _ in filled if who == name} for name, _, _ in filled}
+    for axis in one.axes:
+        for comparison in axis.comparisons:
+            assert 0 < comparison.blocks <= len(blocks[comparison.a] & blocks[comparison.b])
+        compared = {name for comparison in axis.comparisons for name in (comparison.a, comparison.b)}
+        ranked = {score.contestant for score in axis.scores if score.rank is not None}
+        assert ranked <= compared or len(axis.scores) == 1
+
+
+def test_an_answer_has_every_axis_and_one_correction_over_all() -> None:
+    found = {one.scenario.name: one for one in analyse(made_run()).scenarios}
+    assert [axis.metric for axis in found["echo"].axes] == ["throughput", "p50", "p99", "cpu", "memory"]
+    assert [axis.metric for axis in found["rpc-open"].axes] == ["p99", "kept", "p50", "cpu", "memory"]
+    assert found["echo"].comparisons == found["echo"].axes[0].comparisons
+
+
+def test_what_the_others_cost_is_in_the_answer() -> None:
+    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
+    assert one.verdict == "tie"
+    assert f"What the others cost beside {one.standings[0].contestant}: " in one.sentence
+    assert f"{LOCK} p99 +" in one.sentence
+    assert "throughput \N{MINUS SIGN}" in one.sentence
+
+
+def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
+    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
+    assert all(
+        answers._lead(axis, comparison.a, comparison.b) is None
+        for axis in one.axes
+        for comparison in axis.comparisons
+        if 1 / answers.WORTH_TELLING < comparison.ratio < answers.WORTH_TELLING
+    )
+
+
+def test_a_capacity_stands_alone() -> None:
+    assert axes.names(replace(ECHO, metric="capacity", arrivals="poisson")) == ()

@@ -1,0 +1,176 @@
+"""What is said and drawn of the machine over a run."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis import canary
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.canary import MachineOverTime, drift_line, sentences
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.report import machine
+from netdyno.present.terminal import table
+from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial
+from tests.support.builders.made_run import made_run
+
+LARGEST = 40_000
+"""Characters of the section, in a page that may have two million."""
+
+
+def found(run: Run) -> MachineOverTime:
+    told = canary.of_run(run)
+    assert told is not None
+    return told
+
+
+def of_blocks(*speeds: list[float]) -> MachineOverTime:
+    return found(run_of(judge(of_speeds(speeds))))
+
+
+# --- what is found -----------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_canary_says_nothing() -> None:
+    analysis = analyse(made_run())
+    assert analysis.canary is None
+    assert drift_line(None) == ""
+    assert 'id="machine"' not in report.html(analysis)
+
+
+def test_the_range_is_that_of_all_readings_and_the_drift_that_of_the_blocks() -> None:
+    told = of_blocks([1.0] * 6, [0.5, 0.5, 0.5, 0.5, 0.5, 0.2], [0.8] * 6)
+    first = told.ranges[0]
+    assert first.name == "round trips"
+    assert (first.least, first.most) == (20_000 * 0.2, 20_000 * 1.0)
+    assert first.drift == pytest.approx(2.0)  # 1 against 0.5: one slow trial is no block
+    assert told.drift.drift == pytest.approx(2.0)
+
+
+def test_a_trial_stands_at_its_time_with_the_mean_of_its_readings() -> None:
+    told = found(run_of(judge([trial(1, 0, 1.0, 0.81), *(trial(1, number) for number in range(1, 6))])))
+    assert told.trials[0].speeds == pytest.approx((20_000 * 0.9, 900e6 * 0.9, 900e6 * 0.9))
+    times = [one.at_s for one in of_blocks([1.0] * 3, [1.0] * 3).trials]
+    assert times == pytest.approx([0, 2.7, 5.4, 8.1, 10.8, 13.5])
+
+
+def test_what_was_struck_out_and_what_could_not_be_judged_is_counted() -> None:
+    judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]))
+    cut_short = of_speeds([[1.0] * 2])
+    told = found(run_of([*judged, *(replace(one, block=2) for one in cut_short)]))
+    assert (told.struck, told.unjudged, told.unread) == (2, 2, 0)
+    said = " ".join(sentences(told))
+    assert "2 trials were made again, beside which the machine was not that of the block." in said
+    assert "2 trials of a block that did not come to its end could not be judged." in said
+
+
+def test_one_that_could_not_be_read_is_not_called_another_machine() -> None:
+    trials = [trial(1, number) for number in range(6)]
+    readings = trials[3].canary
+    assert readings is not None
+    trials[3] = replace(trials[3], canary=replace(readings, after=None, unread="no such file"))
+    told = found(run_of(judge(trials)))
+    assert (told.struck, told.unread) == (0, 1)
+    assert "Beside 1 trial the canary could not be read." in sentences(told)
+
+
+# --- what is said ------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_drifted_is_said_in_one_line() -> None:
+    assert drift_line(of_blocks([1.0] * 6, [0.5] * 6)) == (
+        "The machine drifted: by the canary, round trips ran 2.00 times as fast in the fastest block as in the "
+        "slowest, and at 10.0k/s to 20.0k/s over the run. 1 trial was made again, beside which the machine was not "
+        "that of the block."
+    )
+    assert drift_line(of_blocks([1.0] * 6, [0.9] * 6)) == ""
+    assert drift_line(of_blocks([1.0] * 6, [0.9] * 3 + [0.3] + [0.9] * 3)) == (
+        "2 trials were made again, beside which the machine was not that of the block."
+    )
+
+
+def test_the_table_has_that_line() -> None:
+    out = io.StringIO()
+    Console(file=out, width=80).print(table.render(analyse(drifting_run())))
+    assert "The machine drifted: by the canary, round trips ran 2.00 times as fast" in " ".join(out.getvalue().split())
+
+
+def test_the_report_states_range_drift_and_what_was_struck_out() -> None:
+    said = sentences(of_blocks([1.0] * 6, [0.8] * 6))
+    assert said[0] == (
+        "Over the run: round trips 16.0k/s to 20.0k/s, median 16.0k/s; server's core 720M/s to 900M/s, median 720M/s; "
+        "generator's core 720M/s to 900M/s, median 720M/s."
+    )
+    assert said[1].startswith("From block to block the machine drifted by a factor of 1.25 (round trips,")
+    assert said[2] == "No trial was further than a factor of 1.5 from its block."
+
+
+def test_where_it_was_only_counted_the_report_says_so() -> None:
+    judged = judge(of_speeds([[1.0] * 3 + [0.4] + [1.0] * 3]), "count")
+    told = found(replace(run_of(judged), environment={"foreign_load": "count"}))
+    said = sentences(told)
+    assert "How far each trial was from its block was only counted, as asked, and struck nothing out." in said
+    assert not any("further than" in text for text in said)
+
+
+# --- what is drawn -----------------------------------------------------------------------------------------------
+
+
+def section(run: Run) -> str:
+    page = report.html(analyse(run))
+    match = re.search(r'<section id="machine".*?</section>', page, re.DOTALL)
+    assert match is not None
+    return match[0]
+
+
+def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None:
+    text = section(drifting_run())
+    for name in ("Round trips", "Server&#39;s core", "Generator&#39;s core"):
+        assert f"<figcaption>{name}</figcaption>" in text
+    assert text.count("<svg") == 3
+    assert "The canary&#x27;s round trips over the run, " in text
+    assert "Crosses: trials struck out" in text
+    rows = re.findall(r"<tr><th scope=\"row\">(\S+)</th>", text)
+    assert [row for row in rows if row.isdigit()] == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_every_trial_of_a_short_run_is_a_point() -> None:
+    told = of_blocks([1.0, 0.9, 1.1, 1.0, 1.0, 0.95])
+    assert [one.median for one in machine.points(told, 0)] == [one.speeds[0] for one in told.trials]
+
+
+def test_a_long_run_keeps_its_extremes_and_what_was_struck_out_and_stays_small() -> None:
+    blocks = [[1.0 - 0.4 * (block / 500) + 0.01 * (trial % 5) for trial in range(10)] for block in range(500)]
+    blocks[123][4] = 0.2
+    blocks[321][7] = 2.6
+    told = of_blocks(*blocks)
+    assert len(told.trials) == 5000
+    assert told.struck == 4
+    for number in range(3):
+        drawn = machine.points(told, number)
+        assert len(drawn) <= machine.MOST_POINTS
+        assert min(one.least for one in drawn) == min(one.least[number] for one in told.trials)
+        assert max(one.most for one in drawn) == max(one.most[number] for one in told.trials)
+        assert 1 <= sum(one.struck for one in drawn) <= 4
+    view = machine.view(told)
+    assert view is not None
+    assert "A point is the median of 63 trials" in view.note
+    assert "where one block in 25 begins" in view.note
+    assert len(view.table.rows) <= machine.MOST_BLOCKS
+    assert view.table.rows[0][:2] == ("1\u201325", "250")
+    assert sum(int(row[-1]) for row in view.table.rows) == 4
+    assert sum(int(row[1]) for row in view.table.rows) == 5000
+
+
+def test_the_section_of_a_run_of_thousands_of_trials_stays_small() -> None:
+    """The worst of them: no two trials are alike, and many are struck out."""
+    blocks = [[1.0 + 0.3 * ((block * 7 + trial * 13) % 17) / 17 for trial in range(8)] for block in range(1000)]
+    for block in range(0, 1000, 9):
+        blocks[block][3] = 0.3 + 0.1 * (block % 3)
+    text = section(run_of(judge(of_speeds(blocks))))
+    assert len(text) < LARGEST

@@ -1,0 +1,272 @@
+"""From stored trials to capacities: a block's, a search's, their ranking, and where a curve bends."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.capacity import fill
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.terminal.table import render
+from netdyno.statistics.knee import knee
+from netdyno.statistics.threshold import Capacity, Measured, capacity
+from tests.support.builders.made_capacity import PLAN, RATES, SLO, experiment_run, load, search_run, trial, truth_hz
+
+
+def block(outcomes: str) -> list[Measured]:
+    """Rates 100, 200, ...: H held, F failed, with no latency to tell where between them."""
+    return [Measured(100.0 * number, outcome == "H") for number, outcome in enumerate(outcomes, 1) if outcome != "-"]
+
+
+# --- one block --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ("HHHFF", Capacity(300)),
+        ("HFHHFFF", Capacity(400)),
+        ("HHHFFFHF", Capacity(300)),
+        ("HHFHFF", Capacity(200)),
+        ("HH-FF", Capacity(200)),
+        ("HHHHH", Capacity(500, "at least")),
+        ("FFFFF", Capacity(100, "below")),
+        ("FFFHF", Capacity(100, "below")),
+        ("HHFHH", Capacity(500, "at least")),
+    ],
+)
+def test_the_boundary_of_a_block_is_where_fewest_outcomes_speak_against_it(outcomes: str, expected: Capacity) -> None:
+    assert capacity(block(outcomes), None) == expected
+
+
+def test_the_latency_tells_where_between_two_rates_its_limit_was_crossed() -> None:
+    two = [Measured(100, True, 1e6), Measured(400, False, 1e8)]
+    assert capacity(two, 1e7).rate_hz == pytest.approx(200)  # half of the way on both logarithmic scales
+    assert capacity(two, 1.01e6).rate_hz == pytest.approx(100, rel=0.01)
+    assert capacity(two, 0.99e8).rate_hz == pytest.approx(400, rel=0.01)
+
+
+def test_where_the_latency_did_not_cross_the_limit_the_lower_rate_stands() -> None:
+    assert capacity([Measured(100, True, 1e6), Measured(400, False, 2e6)], 1e7).rate_hz == 100
+
+
+# --- the knee ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_knee_is_where_a_curve_bends_most() -> None:
+    rates = [10.0 * number for number in range(1, 13)]
+    hockey_stick = [(rate, 1e6 if rate <= 90 else 1e6 * 10 ** ((rate - 90) / 10)) for rate in rates]
+    assert knee(hockey_stick) == 90
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [(1.0, 1.0), (2.0, 2.0), (3.0, 900.0)],
+        [(float(rate), math.exp(rate)) for rate in range(1, 9)],
+        [(float(rate), 5.0) for rate in range(1, 9)],
+    ],
+)
+def test_what_is_short_straight_or_level_has_no_knee(points: list[tuple[float, float]]) -> None:
+    assert knee(points) is None
+
+
+# --- all contestants --------------------------------------------------------------------------------------------------
+
+
+def scenario(run: Run) -> ScenarioFindings:
+    return analyse(run).scenarios[0]
+
+
+def test_contestants_are_ranked_by_their_capacity_and_told_apart() -> None:
+    found = scenario(experiment_run())
+    assert [one.contestant for one in found.standings] == ["fast", "middle", "slow"]
+    assert (found.verdict, found.headline, found.better) == ("winner", "fast", "higher")
+    assert (
+        "Take fast: it has the highest capacity under p99<5ms (open loop at the offered rates, constant arrivals)"
+        in found.sentence
+    )
+    for one in found.standings:
+        assert one.value == pytest.approx(truth_hz(one.contestant), rel=0.12)
+    assert {one.pairs for one in found.comparisons} == {9}
+    assert all(one.different for one in found.comparisons)
+
+
+def test_two_that_do_not_differ_tie() -> None:
+    one = experiment_run(("fast",))
+    twin = tuple(replace(each, contestant="twin") for each in experiment_run(("fast",)).trials)
+    found = scenario(replace(one, trials=(*one.trials, *twin)))
+    assert found.verdict == "tie"
+
+
+def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
+    found = scenario(experiment_run(("strong", "fast", "weak")))
+    assert [(one.contestant, one.bound) for one in found.standings] == [("strong", "≥"), ("fast", ""), ("weak", "≤")]
+    assert [found.standings[0].value, found.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
+    text = " ".join(found.caveats)
+    assert "strong met it at every rate in 9 of 9 blocks: its capacity is that or more" in text
+    assert "weak met it at no rate in 9 of 9 blocks: its capacity is that or less" in text
+
+
+def test_what_the_machine_spoils_is_missing_and_lowers_no_capacity() -> None:
+    run = experiment_run(("fast", "slow"))
+
+    def spoilt(one: Trial) -> Trial:
+        if (one.contestant, one.block) != ("fast", 3) or one.levels["rate"] != RATES[0]:
+            return one
+        assert one.load is not None
+        return trial(one.contestant, one.block, one.position, one.load, "foreign_load")
+
+    before, after = scenario(run), scenario(replace(run, trials=tuple(map(spoilt, run.trials))))
+    assert [one.value for one in after.standings] == [one.value for one in before.standings]
+    assert (before.standings[0].missing, after.standings[0].missing) == (0, 1)
+
+
+def test_an_overload_that_was_struck_out_still_bounds_the_capacity() -> None:
+    run = experiment_run(("fast", "slow"))
+
+    def struck(one: Trial) -> Trial:
+        assert one.load is not None
+        beyond = float(one.levels["rate"]) > 20_000
+        return trial(one.contestant, one.block, one.position, one.load, "verification") if beyond else one
+
+    found = scenario(replace(run, trials=tuple(map(struck, run.trials))))
+    assert [one.bound for one in found.standings] == ["", ""]
+    assert found.standings[0].missing == 0
+
+
+def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> None:
+    found = scenario(experiment_run(("fast", "slow"), blocks=2))
+    assert found.verdict == "not_enough_blocks"
+    assert "shares 2 blocks with a rival, 5 needed" in found.sentence
+
+
+# --- one search -------------------------------------------------------------------------------------------------------
+
+
+def test_a_stored_search_gives_its_answer_again() -> None:
+    found = scenario(search_run())
+    assert found.capacity is not None
+    assert found.sentence == found.capacity.sentence
+    numbers = re.fullmatch(
+        r"fast meets p99 < 5 ms up to ([\d,]+) messages/s \(held in 3 of 3 trials\); at ([\d,]+) it failed in 3 of 3 "
+        r"trials\.",
+        found.sentence,
+    )
+    assert numbers
+    low, high = (float(one.replace(",", "")) for one in numbers.groups())
+    assert low < truth_hz("fast") <= high
+    (standing,) = found.standings
+    assert standing.value == pytest.approx(low)
+    assert standing.bound == ""
+
+
+def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
+    run = search_run()
+    found = scenario(replace(run, trials=run.trials[:5], finished_at=None))
+    assert found.capacity is not None
+    assert (found.sentence, found.standings) == ("The search for the capacity of fast did not come to its end.", ())
+
+
+def test_a_search_that_nothing_passes_has_no_capacity() -> None:
+    found = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
+    assert found.standings == ()
+    assert "weak does not meet p99 < 1 µs at 50 messages/s, the least that was to be tried" in found.sentence
+
+
+def test_a_generator_at_its_limit_gives_no_capacity() -> None:
+    found = scenario(search_run("fast", PLAN, "generator"))
+    assert found.standings == ()
+    assert found.sentence.startswith("limited by the generator, which was at its limit at 50 messages/s: nothing is")
+
+
+def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:
+    found = scenario(search_run()).capacity
+    assert found is not None
+    (curve,) = found.curves
+    assert [point.rate_hz for point in curve.points] == sorted(point.rate_hz for point in curve.points)
+    below, above = curve.points[0], curve.points[-1]
+    assert (below.held, below.failed, below.silent, below.why) == (1, 0, 0, "")
+    assert (above.held, above.silent) == (0, 0)
+    assert "overload" in above.why
+    assert below.latency_ns == below.p99_ns
+    assert curve.knee_hz is not None
+    assert 0.5 * truth_hz("fast") < curve.knee_hz <= truth_hz("fast")
+
+
+def test_an_experiment_of_another_metric_has_no_capacity() -> None:
+    run = experiment_run(("fast", "slow"))
+    throughput = replace(run.experiment.scenarios[0], metric="throughput", slo="")
+    other = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
+    assert scenario(other).capacity is None
+    assert fill.bound(other, throughput, "fast") == ""
+    assert scenario(other).ranked_levels == len(RATES)
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+def body(run: Run) -> str:
+    return report.html(analyse(run)).partition("<body>")[2].partition('<script id="data"')[0]
+
+
+def test_the_report_draws_the_curve_with_objective_capacity_and_knee() -> None:
+    page = body(search_run())
+    assert "<h3>Rate and latency</h3>" in page
+    (spoken,) = re.findall(r'aria-label="(Response time over the offered rate[^"]*)"', page)
+    assert "objective p99 &lt; 5 ms" in spoken
+    assert re.search(
+        r"fast: p99 [\d.]+ µs at 1,000 to [\d.]+ s at [\d,]+, capacity [\d.]+k/s, knee at [\d,]+\.", spoken
+    )
+    panel = page.partition(spoken)[2].partition("</svg>")[0]
+    for label in ("p50", "p99", "p99.9", "p99 &lt; 5 ms", "offered rate, messages per second (log scale)"):
+        assert f">{label}<" in panel
+    assert page.count("(knee)") == 1
+    assert '<p class="verdict">Capacity</p>' in page
+    assert "./netdyno capacity fast --slo" in page
+
+
+def test_the_report_of_all_has_one_panel_with_everybody() -> None:
+    page = body(experiment_run())
+    (spoken,) = re.findall(r'aria-label="(Response time over the offered rate[^"]*)"', page)
+    assert all(f"{name}: p99" in spoken for name in ("fast", "middle", "slow"))
+    assert "geometric mean over" not in page.partition("<caption>Ranking by capacity")[2].partition("</caption>")[0]
+    assert "./netdyno run capacity" in page
+
+
+def test_a_report_of_trials_without_any_figure_can_be_written() -> None:
+    run = search_run()
+    silent = tuple(
+        replace(one, status="failed", reason="it died", load=None, audits=()) for one in run.trials[: len(RATES)]
+    )
+    page = body(replace(run, trials=silent))
+    assert "it died" in page
+
+
+def test_the_table_shows_a_bound_before_the_value() -> None:
+    import io
+
+    from rich.console import Console
+
+    out = io.StringIO()
+    Console(file=out, width=100).print(render(analyse(experiment_run(("strong", "fast")))))
+    assert re.search(r"strong +≥24\.4k/s", out.getvalue())
+
+
+def test_a_trial_at_a_rate_is_what_the_queue_makes_of_it() -> None:
+    """The made-up servers are what the tests say they are."""
+    import numpy as np
+
+    from netdyno.model import objective as slo
+
+    objective = slo.parse(SLO, "")
+    for share, meets in ((0.97, True), (1.03, False)):
+        result = load("fast", share * truth_hz("fast"), 1.0, np.random.default_rng(1))
+        assert (objective.broken(result) == ()) == meets

@@ -1,0 +1,120 @@
+"""What a trial says of an objective: who is to blame decides whether it is a witness."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from netdyno.analysis.capacity.judge import judge
+from netdyno.model import objective
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.trial import Status, Trial
+from tests.support.builders.made_run import SCENARIOS, load_result
+
+OPEN = SCENARIOS[2]
+OBJECTIVE = objective.parse("p99<5ms", "")
+RATE = 10_000
+
+
+def load(completed_share: float = 1.0, median_ns: float = 1e6) -> LoadResult:
+    return load_result(OPEN, {"rate": RATE}, RATE * completed_share, median_ns, 0.5, np.random.default_rng(1))
+
+
+def trial(result: LoadResult | None, *failed: str, status: Status = "valid", reason: str = "") -> Trial:
+    return Trial(
+        block=1,
+        position=0,
+        scenario=OPEN.name,
+        contestant="one",
+        levels={"rate": RATE},
+        status="struck_out" if failed else status,
+        reason=reason,
+        started_at="",
+        seconds=1.0,
+        load=result,
+        audits=tuple(Audit(name=name, passed=False, detail="so it was") for name in failed),
+    )
+
+
+def outcome(of: Trial) -> tuple[str, str]:
+    return judge(of, OBJECTIVE, OPEN)
+
+
+def test_a_trial_below_the_limit_holds_and_one_above_says_by_how_much() -> None:
+    assert outcome(trial(load())) == ("held", "")
+    kind, why = outcome(trial(load(median_ns=4e6)))
+    assert kind == "failed"
+    assert why.startswith("p99 1")
+    assert why.endswith("ms, not below 5 ms")
+
+
+def test_an_overload_fails_even_where_the_latency_holds() -> None:
+    kind, why = outcome(trial(load(completed_share=0.9)))
+    assert (kind, why) == ("failed", "overload: 9.00k/s answered of 10.0k/s offered")
+
+
+def test_what_chance_leaves_out_is_no_overload() -> None:
+    assert outcome(trial(load(completed_share=0.985)))[0] == "held"
+
+
+@pytest.mark.parametrize("audit", ["verification", "bytes", "connections", "server_alive", "died", "stalled"])
+def test_a_wrong_answer_is_no_answer(audit: str) -> None:
+    assert outcome(trial(load(), audit)) == ("failed", f"{audit}: so it was")
+
+
+@pytest.mark.parametrize("audit", ["steal", "foreign_load", "harness_quiet", "observation", "link", "canary"])
+def test_what_the_machine_did_is_no_fault_of_the_server(audit: str) -> None:
+    assert outcome(trial(load(), audit)) == ("disturbed", f"{audit}: so it was")
+    assert outcome(trial(load(completed_share=0.5), audit))[0] == "disturbed"
+
+
+@pytest.mark.parametrize("audit", ["generator", "achieved_rate"])
+def test_what_the_generator_did_is_no_fault_of_the_server(audit: str) -> None:
+    assert outcome(trial(load(completed_share=0.5), audit)) == ("generator", f"{audit}: so it was")
+
+
+def test_answers_that_were_held_up_in_the_warm_up_are_not_the_generators_fault() -> None:
+    one = load()
+    late = msgspec.structs.replace(one, requests=msgspec.structs.replace(one.requests, completed=RATE * 2 + 500))
+    assert outcome(trial(late, "achieved_rate"))[0] == "disturbed"
+
+
+def test_a_server_that_answers_nothing_is_not_blamed_on_the_generator() -> None:
+    one = load()
+    none = msgspec.structs.replace(one.latency.response_ns, count=0, mean=0.0, p50=0, p90=0, p99=0, p999=0, max=0)
+    requests = msgspec.structs.replace(one.requests, completed=0, per_second=0.0)
+    mute = msgspec.structs.replace(
+        one, requests=requests, latency=msgspec.structs.replace(one.latency, response_ns=none)
+    )
+    assert outcome(trial(mute, "generator")) == ("failed", "overload: 0/s answered of 10.0k/s offered")
+    few = msgspec.structs.replace(mute, plan=msgspec.structs.replace(mute.plan, rate_hz=5.0))
+    assert outcome(trial(few, "generator")) == ("failed", "nothing was answered")
+
+
+def test_an_audit_that_is_not_known_here_makes_no_witness() -> None:
+    assert outcome(trial(load(), "something_new"))[0] == "disturbed"
+
+
+def test_a_trial_that_the_machine_ended_early_is_no_witness() -> None:
+    lost = msgspec.structs.replace(trial(load(), "steal"), load=None, status="struck_out")
+    assert outcome(lost) == ("disturbed", "steal: so it was")
+
+
+@pytest.mark.parametrize("status", ["failed", "skipped"])
+def test_a_trial_without_figures_is_no_witness_and_says_why(status: Status) -> None:
+    assert outcome(trial(None, status=status, reason="it died")) == ("broken", "it died")
+
+
+def over_udp(share: float) -> LoadResult:
+    one = load()
+    counts = msgspec.structs.replace(one.messages, expected=20_000, lost=round(20_000 * share))
+    plan = msgspec.structs.replace(one.plan, url="udp://127.0.0.1:7000")
+    return msgspec.structs.replace(one, messages=counts, plan=plan)
+
+
+def test_loss_that_nobody_speaks_of_has_the_bound_of_the_scenario() -> None:
+    assert outcome(trial(over_udp(OPEN.loss_bound)))[0] == "held"
+    assert outcome(trial(over_udp(0.02))) == ("failed", "lost 2%, more than 0.1%")
+    allowing = objective.parse("p99<5ms,lost<5%", "")
+    assert judge(trial(over_udp(0.02)), allowing, OPEN).outcome == "held"

@@ -1,0 +1,486 @@
+"""Verdicts on claims, from made-up data whose truth is known: every kind of test confirmed, refuted and undecided."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from netdyno.analysis.claims.judge import judge
+from netdyno.model.contestant import About, CodeSize
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.statistics import stats
+from tests.support.builders.made_claims import Levels, Truth, judged, made
+from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
+
+Table = dict[str, float]
+
+FASTER = f"""
+[claim.test]
+kind = "ratio"
+metric = "throughput"
+a.contestant = "{COROUTINES}"
+b.contestant = "{LOCK}"
+above = 2
+"""
+EVERYWHERE = f"{FASTER}every = true\n"
+LESS_CPU = f"""
+[claim.test]
+kind = "ratio"
+metric = "cpu"
+cells.contestant = "{COROUTINES}"
+a.both.nodelay = "on"
+b.both.nodelay = "off"
+below = 0.8
+"""
+ORDER = f"""
+[claim.test]
+kind = "order"
+metric = "p99"
+along = "contestant"
+rising = ["{COROUTINES}", ["{LOCK}", "{SNAPSHOT}"]]
+"""
+ORDER_OF_SHARES = f"""
+[claim.test]
+kind = "order"
+metric = "connected"
+along = "contestant"
+falling = ["{SNAPSHOT}", "{LOCK}"]
+"""
+TREND = f"""
+[claim.test]
+kind = "trend"
+metric = "switches"
+cells = {{ contestant = "{LOCK}" }}
+along = "connections"
+direction = "rises"
+"""
+FALL = TREND.replace("switches", "throughput").replace("rises", "falls")
+TREND_OF_SHARES = TREND.replace("switches", "lost")
+FLAT = f"""
+[claim.test]
+kind = "flat"
+metric = "p50"
+cells.contestant = "{COROUTINES}"
+along = "connections"
+within = 1.5
+"""
+FLAT_SHARES = FLAT.replace("p50", "connected").replace("1.5", "0.1")
+FLAT_CODE = f"""
+[claim.test]
+kind = "flat"
+metric = "lines"
+cells.contestant = ["{COROUTINES}", "{LOCK}"]
+along = "contestant"
+within = 1.25
+"""
+BOUND = f"""
+[claim.test]
+kind = "bound"
+metric = "mean"
+cells = {{ contestant = "{LOCK}", connections = [100, 1000] }}
+above = "4s"
+"""
+BOUND_OF_SHARES = f"""
+[claim.test]
+kind = "bound"
+metric = "connected"
+cells = {{ contestant = "{LOCK}", connections = 1000 }}
+below = 0.5
+"""
+
+
+def by_name(**figures: float) -> Truth:
+    """The same at every level: of coroutines, of lock, of snapshot."""
+    keys = {COROUTINES: "coroutines", LOCK: "lock", SNAPSHOT: "snapshot"}
+    return lambda name, _: figures.get(keys[name], 1.0)
+
+
+def by_connections(ten: float, hundred: float, thousand: float) -> Truth:
+    figures = {10: ten, 100: hundred, 1000: thousand}
+    return lambda _, levels: figures[int(levels["connections"])]
+
+
+def by_nodelay(on: float, off: float) -> Truth:
+    return lambda _, levels: on if levels["both.nodelay"] == "on" else off
+
+
+def but_at_1000(coroutines: float, lock: float, there: float) -> Truth:
+    """Coroutines are `there` at 1000 connections."""
+
+    def truth(name: str, levels: Levels) -> float:
+        if name != COROUTINES:
+            return lock
+        return there if levels["connections"] == 1000 else coroutines
+
+    return truth
+
+
+CASES = {
+    "ratio": (FASTER, "throughput", by_name(coroutines=300, lock=100), by_name(coroutines=150, lock=100)),
+    "ratio in every cell": (EVERYWHERE, "throughput", but_at_1000(300, 100, 250), but_at_1000(300, 100, 100)),
+    "ratio of levels": (LESS_CPU, "cpu", by_nodelay(600, 1000), by_nodelay(900, 1000)),
+    "order": (
+        ORDER,
+        "p99",
+        by_name(coroutines=1e6, lock=2e6, snapshot=1.5e6),
+        by_name(coroutines=1e6, snapshot=7e5, lock=2e6),
+    ),
+    "order of shares": (ORDER_OF_SHARES, "connected", by_name(lock=0.2, snapshot=0.9), by_name(lock=0.9, snapshot=0)),
+    "trend": (TREND, "switches", by_connections(1, 1.2, 1.5), by_connections(1, 2, 1.5)),
+    "trend that falls": (FALL, "throughput", by_connections(900, 800, 400), by_connections(400, 500, 600)),
+    "trend of shares": (TREND_OF_SHARES, "lost", by_connections(0, 0.01, 0.2), by_connections(0.2, 0.1, 0)),
+    "flat": (FLAT, "p50", by_connections(1e6, 1.2e6, 8e5), by_connections(1e6, 1.2e6, 2e6)),
+    "flat shares": (FLAT_SHARES, "connected", by_connections(0.9, 0.85, 0.95), by_connections(0.9, 0.85, 0.5)),
+    "bound": (BOUND, "mean", by_name(lock=20e9), by_name(lock=1e9)),
+    "bound of shares": (BOUND_OF_SHARES, "connected", by_name(lock=0.15), by_name(lock=0.9)),
+}
+ON_THE_THRESHOLD = {
+    "ratio": by_name(coroutines=200, lock=100),
+    "ratio in every cell": but_at_1000(300, 100, 200),
+    "ratio of levels": by_nodelay(800, 1000),
+    "order": by_name(coroutines=1e6, lock=2e6, snapshot=1e6),
+    "order of shares": by_name(lock=0.5, snapshot=0.5),
+    "trend": by_connections(1, 1, 1),
+    "trend that falls": by_connections(500, 500, 500),
+    "trend of shares": by_connections(0.1, 0.1, 0.1),
+    "flat": by_connections(1e6, 1.5e6, 1e6),
+    "flat shares": by_connections(0.9, 0.8, 0.9),
+    "bound": by_name(lock=4e9),
+    "bound of shares": by_name(lock=0.5),
+}
+
+
+# --- each kind of test -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_data_that_agrees_confirms(case: str) -> None:
+    tests, metric, agrees, _ = CASES[case]
+    one = judged(made(tests, metric, agrees))
+    assert (one.verdict, one.reason) == ("confirmed", "")
+    assert all(check.interval is not None for check in one.checks)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_data_that_disagrees_refutes(case: str) -> None:
+    tests, metric, _, disagrees = CASES[case]
+    one = judged(made(tests, metric, disagrees))
+    assert (one.verdict, one.reason) == ("refuted", "")
+    assert one.told is not None
+    assert one.told.outcome == "fails"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_data_on_the_threshold_decides_nothing(case: str) -> None:
+    tests, metric, _, _ = CASES[case]
+    one = judged(made(tests, metric, ON_THE_THRESHOLD[case]))
+    assert one.verdict == "undecided"
+    assert "cannot be told from the threshold" in one.reason
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("which", [2, 3])
+def test_few_blocks_decide_nothing(case: str, which: int) -> None:
+    tests, metric, *truths = CASES[case]
+    one = judged(made(tests, metric, truths[which - 2], blocks=4))
+    assert one.verdict == "undecided"
+    assert "too few blocks" in one.reason or "not proven so" in one.reason
+
+
+def test_four_blocks_give_no_verdict_however_many_cells_agree() -> None:
+    one = judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=4))
+    assert one.checks[0].interval is None
+    assert (one.verdict, one.checks[0].pairs) == ("undecided", 24)
+    assert "too few blocks: 4, and a verdict needs 5" in one.reason
+    assert judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=5)).verdict == "confirmed"
+
+
+def test_code_has_no_spread_and_is_judged_from_any_number_of_blocks() -> None:
+    for lock, verdict in ((110, "confirmed"), (200, "refuted"), (10, "refuted"), (125, "undecided")):
+        assert judged(made(FLAT_CODE, "lines", by_name(coroutines=100, lock=lock), blocks=1)).verdict == verdict
+
+
+def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None:
+    """A loop that stands in common/ is as much a server's code as one that stands in its folder."""
+    run = made(FLAT_CODE, "lines", by_name(coroutines=40, lock=100), blocks=1)
+    assert judged(run).verdict == "refuted"
+    size = CodeSize(files=1, lines=60, functions=1, complexity=1, complexity_max=1)
+    shared = About(kind="shared", name="common/epoll", code=size)
+    about = [replace(one, family=(shared.name,)) if one.name == COROUTINES else one for one in run.about]
+    one = judged(replace(run, about=(*about, shared)))
+    assert (one.verdict, one.checks[0].figures) == ("confirmed", ("100", "100"))
+    one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
+    assert (one.verdict, one.reason) == ("not_testable", "the code of common/epoll was not counted: no source files")
+
+
+# --- what is compared --------------------------------------------------------------------------------------------
+
+
+def test_the_effect_is_that_of_the_data_whatever_the_machine_does_between_blocks() -> None:
+    in_one_cell = f'{FASTER}cells = {{ connections = 10, both.nodelay = "on" }}\n'
+    (check,) = judged(made(in_one_cell, "throughput", by_name(coroutines=300, lock=100))).checks
+    assert check.effect == pytest.approx(3.0, rel=1e-6)
+    assert check.interval is not None
+    assert 2.8 < check.interval.low < 3.0 < check.interval.high < 3.2
+    assert (check.pairs, check.blocks, check.claimed) == (8, 8, "above ×2")  # noqa: RUF001
+    assert check.shown.startswith("×3.00 [×2.")  # noqa: RUF001
+    assert check.figures == ("324/s", "108/s")
+    assert check.what == f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
+
+
+@pytest.mark.parametrize("metric", [name for name, one in METRICS.items() if one.of is not None])
+def test_every_metric_is_read_from_where_it_is_stored(metric: str) -> None:
+    threshold = '"1ns"' if METRICS[metric].latency or metric == "cpu" else "0.01"
+    bound = f'[claim.test]\nkind = "bound"\nmetric = "{metric}"\nabove = {threshold}\n'
+    truth = 0.25 if METRICS[metric].scale == "share" else 5e6
+    (check,) = judged(made(bound, metric, lambda *_: truth, noise=lambda *_: 0.0)).checks
+    drift = sum(0.4 * math.sin(block) for block in range(1, 9)) / 8
+    expected = truth if METRICS[metric].scale == "share" else truth * math.exp(drift)
+    assert check.effect == pytest.approx(expected, rel=0.01)
+
+
+def test_in_every_cell_means_each_by_itself() -> None:
+    one = judged(made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100)))
+    assert len(one.checks) == 6
+    assert [check.outcome for check in one.checks] == ["holds"] * 4 + ["fails"] * 2
+    assert one.checks[0].what == f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
+    (together,) = judged(made(FASTER, "throughput", but_at_1000(300, 100, 100))).checks
+    assert together.effect == pytest.approx(9 ** (1 / 3), rel=0.02)
+
+
+def test_a_trend_may_pause_but_not_turn() -> None:
+    assert judged(made(TREND, "switches", by_connections(1, 2, 2))).verdict == "confirmed"
+    turned = judged(made(TREND, "switches", by_connections(1, 2, 1.5)))
+    assert turned.verdict == "refuted"
+    assert turned.told is not None
+    assert (turned.told.needed, turned.told.outcome) == (False, "fails")
+
+
+def test_all_tests_of_a_claim_must_hold_and_one_that_fails_refutes() -> None:
+    both = f"{FASTER.replace('[claim.test]', '[[claim.test]]')}{FLAT.replace('[claim.test]', '[[claim.test]]')}"
+    both = both.replace("p50", "throughput")
+
+    def truth(at_1000: float) -> Truth:
+        return lambda name, levels: (
+            (at_1000 if levels["connections"] == 1000 else 1) * (300 if name == COROUTINES else 100)
+        )
+
+    assert judged(made(both, "throughput", truth(1.2))).verdict == "confirmed"
+    assert judged(made(both, "throughput", truth(2))).verdict == "refuted"
+    assert judged(made(both, "throughput", truth(1.5))).verdict == "undecided"
+
+
+def test_a_refutation_is_corrected_for_the_number_of_comparisons_and_a_confirmation_needs_no_correction() -> None:
+    """In noise that leaves each of six comparisons p = 2.7%."""
+
+    def noise(block: int, number: int) -> float:
+        return 0.5 * (-1) ** block if number % 3 == 0 else 0.0
+
+    run = made(EVERYWHERE, "throughput", but_at_1000(400, 100, 400), blocks=6, noise=noise)
+    assert judged(run).verdict == "confirmed"
+    one = judged(made(EVERYWHERE, "throughput", but_at_1000(400, 100, 100), blocks=6, noise=noise))
+    assert one.verdict == "undecided"
+    assert "it fails, but not proven so among 6 comparisons" in one.reason
+    assert [check.p for check in one.checks] == pytest.approx([0.027] * 6, abs=0.001)
+
+
+def test_a_figure_of_zero_has_no_ratio_and_decides_nothing() -> None:
+    one = judged(made(TREND, "switches", by_connections(0, 1, 2)))
+    assert one.verdict == "undecided"
+    assert "context switches per message of 0 has no ratio" in one.reason
+
+
+# --- not testable ------------------------------------------------------------------------------------------------
+
+
+FASTER_IS_TRUE = by_name(coroutines=300, lock=100)
+
+
+def with_status(run: Run, names: tuple[str, ...], status: str, reason: str) -> Run:
+    trials = [
+        replace(trial, status=status, reason=reason, load=None, server=None) if trial.contestant in names else trial
+        for trial in run.trials
+    ]
+    return replace(run, trials=tuple(trials))
+
+
+def test_a_missing_contestant_is_not_testable_with_its_reason() -> None:
+    run = with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "skipped", "Folly not found: see its README")
+    one = judged(run)
+    assert one.verdict == "not_testable"
+    assert one.reason == f"{LOCK} was skipped: Folly not found: see its README"
+    assert one.why == ""
+
+
+def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
+    run = made(FASTER, "throughput", but_at_1000(300, 100, 1))
+    trials = [
+        replace(trial, status="skipped", reason="too many", load=None)
+        if trial.contestant == LOCK and trial.levels["connections"] == 1000
+        else trial
+        for trial in run.trials
+    ]
+    one = judged(replace(run, trials=tuple(trials)))
+    assert (one.verdict, one.checks[0].pairs) == ("confirmed", 32)
+    assert one.checks[0].effect == pytest.approx(3, rel=0.02)
+
+
+def test_trials_that_failed_leave_a_claim_undecided() -> None:
+    one = judged(with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "failed", "it ended"))
+    assert one.verdict == "undecided"
+    assert "no block has a figure of all it compares" in one.reason
+
+
+def test_who_was_left_out_of_the_run_is_not_testable() -> None:
+    run = made(FASTER, "throughput", FASTER_IS_TRUE)
+    one = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
+    assert (one.verdict, one.reason) == ("not_testable", f"this run planned no such trial of {LOCK}")
+
+
+@pytest.mark.parametrize(
+    ("needs", "environment", "reason"),
+    [
+        ('["cores >= 4"]', {"cores_allowed": 2}, "it needs 4 cores, and there were 2"),
+        ('["cores >= 4"]', {}, "it needs 4 cores, and how many there were was not recorded"),
+        ('["second host"]', {"cores_allowed": 64}, "it needs a second host, and this run was made on one"),
+        ('["cores >= 4", "folly"]', {"cores_allowed": 4}, ""),
+        ('["second host"]', {"hosts": 2}, ""),
+        ('["second platform"]', {"hosts": 2}, "it needs a second platform, and this run was made on one"),
+    ],
+)
+def test_a_need_that_the_machine_does_not_meet(needs: str, environment: dict[str, int], reason: str) -> None:
+    run = made(FASTER, "throughput", FASTER_IS_TRUE, keys=f"needs = {needs}")
+    one = judged(replace(run, environment=dict(environment)))
+    assert (one.verdict, one.reason) == ("not_testable" if reason else "confirmed", reason)
+
+
+def test_what_fails_refutes_even_where_another_test_cannot_be_had() -> None:
+    second = FASTER.replace(LOCK, SNAPSHOT)
+    both = f"{FASTER}{second}".replace("[claim.test]", "[[claim.test]]")
+    for lock, verdict in ((100, "not_testable"), (150, "not_testable"), (200, "refuted")):
+        run = made(both, "throughput", by_name(coroutines=300, lock=lock, snapshot=100))
+        assert judged(with_status(run, (SNAPSHOT,), "skipped", "not here")).verdict == verdict
+
+
+def test_code_that_was_not_counted_is_not_testable() -> None:
+    run = made(FLAT_CODE, "lines", by_name(coroutines=100, lock=110))
+    about = [replace(one, code=None, why_no_code="no source files") if one.name == LOCK else one for one in run.about]
+    one = judged(replace(run, about=tuple(about)))
+    assert (one.verdict, one.reason) == ("not_testable", f"the code of {LOCK} was not counted: no source files")
+
+
+# --- what goes with it -------------------------------------------------------------------------------------------
+
+
+def test_connects_that_failed_are_counted_in_trials_that_were_struck_out_for_them() -> None:
+    run = made(BOUND_OF_SHARES, "connected", by_name(lock=0.15))
+    struck = [replace(trial, status="struck_out", reason="connections: 15 of 100") for trial in run.trials]
+    assert judged(replace(run, trials=tuple(struck))).verdict == "confirmed"
+    latency = made(BOUND, "mean", by_name(lock=20e9))
+    struck = [replace(trial, status="struck_out", reason="little") for trial in latency.trials]
+    assert judged(replace(latency, trials=tuple(struck))).verdict == "undecided"
+
+
+def test_why_tells_what_was_counted_on_both_sides() -> None:
+    one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
+    assert one.why == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
+    queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
+    assert queue.why == f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
+    ends = judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"'))
+    assert ends.why.startswith("Context switches of the server per message: ")
+    assert ends.why.index("(1000 connections)") < ends.why.index("(10 connections)"), "what both share is not repeated"
+    assert "100 connections" not in ends.why.replace("1000 connections", "")
+
+
+def test_a_counter_that_was_not_read_is_not_zero() -> None:
+    run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"')
+    one = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
+    assert one.why == f"Delayed ACKs per 1,000 messages: not recorded ({COROUTINES}), not recorded ({LOCK})."
+
+
+def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
+    def lossy(trial: Trial) -> Trial:
+        assert trial.load is not None
+        if trial.contestant != COROUTINES:
+            return trial
+        messages = replace(trial.load.messages, expected=1000, lost=120)
+        plan = replace(trial.load.plan, url="udp://127.0.0.1:7000")
+        return replace(trial, load=replace(trial.load, messages=messages, plan=plan))
+
+    one = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy))
+    assert one.verdict == "confirmed"
+    assert one.notes == (f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",)
+    assert judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy)).notes == ()
+
+
+def test_without_claims_there_are_no_verdicts() -> None:
+    run = made(FASTER, "throughput", FASTER_IS_TRUE)
+    assert judge(replace(run, experiment=replace(run.experiment, claims=()))) == ()
+
+
+# --- properties --------------------------------------------------------------------------------------------------
+
+OPPOSITE = {"confirmed": "refuted", "refuted": "confirmed", "undecided": "undecided"}
+factors = st.lists(st.floats(0.2, 20), min_size=6, max_size=6)
+
+
+def noisy(figures: list[float]) -> Truth:
+    places = [(a, b) for a in (COROUTINES, LOCK) for b in (10, 100, 1000)]
+    return lambda name, levels: (
+        100 * dict(zip(places, figures, strict=True)).get((name, int(levels["connections"])), 1.0)
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(factors)
+def test_the_opposite_claim_has_the_opposite_verdict(figures: list[float]) -> None:
+    one = judged(made(FASTER, "throughput", noisy(figures), blocks=6)).verdict
+    other = judged(made(FASTER.replace("above", "below"), "throughput", noisy(figures), blocks=6)).verdict
+    assert other == OPPOSITE[one]
+
+
+@settings(max_examples=40, deadline=None)
+@given(factors)
+def test_turning_the_ratio_round_changes_nothing(figures: list[float]) -> None:
+    turned = FASTER.replace(COROUTINES, "x").replace(LOCK, COROUTINES).replace('"x"', f'"{LOCK}"')
+    turned = turned.replace("above = 2", "below = 0.5")
+    one, other = (judged(made(tests, "throughput", noisy(figures), blocks=6)) for tests in (FASTER, turned))
+    assert one.verdict == other.verdict
+    assert one.checks[0].effect == pytest.approx(1 / other.checks[0].effect)
+
+
+@settings(max_examples=20, deadline=None)
+@given(factors, st.randoms(use_true_random=False))
+def test_a_verdict_does_not_depend_on_the_order_of_trials(figures: list[float], random: object) -> None:
+    run = made(ORDER, "p99", lambda name, levels: 1e4 * noisy(figures)(name, levels), blocks=6)
+    trials = list(run.trials)
+    random.shuffle(trials)  # type: ignore[attr-defined]
+    assert judge(replace(run, trials=tuple(trials))) == judge(run)
+
+
+def test_on_the_threshold_itself_verdicts_are_rare() -> None:
+    """What is claimed is neither true nor false, and the noise is heavy-tailed: at most 5% may come to a verdict."""
+    random = np.random.default_rng(5)
+    found = [
+        judged(
+            made(FASTER, "throughput", by_name(coroutines=200, lock=100), noise=lambda *_: 0.05 * random.standard_t(3))
+        ).verdict
+        for _ in range(200)
+    ]
+    assert sum(verdict != "undecided" for verdict in found) <= 200 * stats.LEVEL + 8
+    assert "not_testable" not in found
+
+
+def test_a_claim_and_its_verdict_survive_storing() -> None:
+    run = made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6), keys='needs = ["folly"]\npublished = { "ms" = 3.9 }')
+    again = msgspec.json.decode(msgspec.json.encode(run), type=Run)
+    assert again.experiment.claims == run.experiment.claims
+    assert judge(again) == judge(run)

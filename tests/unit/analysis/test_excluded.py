@@ -1,0 +1,165 @@
+"""A contestant that is unsafe on purpose is in no ranking, figure or claim, and stands apart with what was found."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis import analysis, excluded
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, Chart
+from netdyno.base import quantities
+from netdyno.model.contestant import About
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_claims import RATIO, judged, made
+from tests.support.builders.made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_run, unsafe_run
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(unsafe_run())
+
+
+def flat(analysis: Analysis) -> tuple[str, list[str]]:
+    out = io.StringIO()
+    Console(file=out, width=80).print(render(analysis))
+    return re.sub(r"\s+", " ", out.getvalue()), out.getvalue().splitlines()
+
+
+def test_every_answer_is_that_of_a_run_without_it(found: Analysis) -> None:
+    run = made_run()
+    without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
+    assert found.contestants == without.contestants
+    assert EPOLL not in found.contestants
+    for one, other in zip(found.scenarios, without.scenarios, strict=True):
+        assert one.standings == other.standings
+        assert one.comparisons == other.comparisons
+        assert one.cells == other.cells
+        assert one.headline == other.headline
+        assert one.sentence == f"{other.sentence} Left out as unsafe: {EPOLL}."
+        assert one.caveats[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}."
+        assert one.caveats[1:] == other.caveats
+
+
+def test_what_verification_found_stands_apart_level_by_level(found: Analysis) -> None:
+    echo = found.scenarios[0]
+    assert [one.level for one in echo.unsafe] == [level.label for level in echo.levels]
+    right, last = echo.unsafe[0], echo.unsafe[-1]
+    assert (right.trials, right.wrong, right.lost, right.corrupt) == (6, 0, 0, 0)
+    assert (last.trials, last.wrong, last.expected, last.lost) == (6, 6, 12_000, 3000)
+    assert (last.corrupt, last.streams) == (42, 18)
+    assert excluded.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
+    assert "12 trials without a fault prove no safety" in excluded.explained(echo.unsafe)
+    assert "without a fault" not in excluded.explained([last])
+
+
+def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> None:
+    assert found.counts.faulty == 7
+    assert [note.contestant for note in found.set_aside if note.kind == "verification"].count(EPOLL) == 6
+
+
+def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
+    text, lines = flat(found)
+    assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}." in text
+    assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
+    assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_report_marks_it_and_never_draws_it(found: Analysis) -> None:
+    page = report.html(found)
+    assert page.count("Unsafe, and in no ranking, figure or claim") == len(found.scenarios)
+    assert "<td>3,000 (25%)</td>" in page
+    assert "server, UNSAFE" in page
+    assert "frames mix &lt;b&gt;" in page
+    assert "<b>" not in page
+    for table in re.findall(r'<table class="(?:brief|ranking).*?</table>', page, re.DOTALL):
+        assert EPOLL not in table
+        assert LOCK in table
+
+
+def test_where_nobody_is_unsafe_nothing_is_said() -> None:
+    analysis = analyse(made_run())
+    assert all(one.unsafe == () for one in analysis.scenarios)
+    assert "nsafe" not in report.html(analysis).replace("unsafe-inline", "")
+    assert "nsafe" not in flat(analysis)[0]
+
+
+def test_where_everybody_is_unsafe_nobody_is_ranked() -> None:
+    everybody = tuple(About(kind="server", name=name, unsafe=WHY_UNSAFE) for name in MEASURED)
+    run = made_run()
+    run = replace(run, trials=tuple(one for one in run.trials if one.contestant in MEASURED), about=everybody)
+    analysis = analyse(run)
+    assert analysis.contestants == ()
+    assert {one.verdict for one in analysis.scenarios} == {"no_data"}
+    assert all(one.standings == () for one in analysis.scenarios)
+    assert "Unsafe, and in no ranking" in report.html(analysis)
+
+
+def test_no_claim_stands_on_it() -> None:
+    def fast(name: str, _: object) -> float:
+        return 300 if name == COROUTINES else 100
+
+    run = made(f"[claim.test]{RATIO}above = 2", "throughput", fast)
+    assert judged(run).verdict == "confirmed"
+    one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
+    assert (one.verdict, one.reason) == ("not_testable", f"{LOCK} is unsafe and in no claim")
+    other = judged(replace(run, about=(About(kind="server", name=LOCK, unranked="an instrument"),)))
+    assert (other.verdict, other.reason) == ("not_testable", f"{LOCK} is not ranked and in no claim")
+
+
+def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:
+    below = '[claim.test]\nkind = "bound"\nmetric = "throughput"\nbelow = 200\nevery = true'
+    run = made(below, "throughput", lambda name, _: 300 if name == COROUTINES else 100)
+    assert judged(run).verdict != "confirmed"
+    assert (
+        judged(replace(run, about=(About(kind="server", name=COROUTINES, unsafe=WHY_UNSAFE),))).verdict == "confirmed"
+    )
+
+
+def test_a_claim_on_code_leaves_its_code_out() -> None:
+    run = made(
+        '[claim.test]\nkind = "bound"\nmetric = "lines"\nbelow = 200\nevery = true',
+        "lines",
+        lambda name, _: 300 if name == COROUTINES else 100,
+    )
+    assert judged(run).verdict == "refuted"
+    unsafe_one = tuple(replace(one, unsafe=WHY_UNSAFE if one.name == COROUTINES else "") for one in run.about)
+    assert judged(replace(run, about=unsafe_one)).verdict == "confirmed"
+
+
+# --- what is no contestant at all ---------------------------------------------------------------------------------
+
+
+def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
+    run = made_run()
+    about = (replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])
+    found = analyse(replace(run, about=about))
+    without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
+    assert found.contestants == without.contestants
+    for one, other in zip(found.scenarios, without.scenarios, strict=True):
+        assert (one.standings, one.cells, one.sentence, one.unsafe) == (
+            other.standings,
+            other.cells,
+            other.sentence,
+            (),
+        )
+        assert one.caveats == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *other.caveats)
+
+
+def test_no_figure_draws_who_is_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Run] = []
+
+    def charts(run: Run) -> tuple[Chart, ...]:
+        drawn.append(run)
+        return ()
+
+    monkeypatch.setattr(analysis, "charts", charts)
+    analyse(unsafe_run())
+    assert EPOLL not in {trial.contestant for trial in drawn[0].trials}

@@ -1,0 +1,228 @@
+"""Figures are filled with what a run measured: known values come out, and nothing that was not measured does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.figures.fill import charts, estimate
+from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.model.base import type_level
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.present.report import charts as views
+from netdyno.present.report import heat, theme
+from netdyno.statistics import stats
+from tests.support.builders.made_charts import (
+    ASIO,
+    BARS,
+    COROUTINES,
+    CURVES,
+    FACTORS,
+    FOLLY,
+    GRID,
+    LADDER,
+    NAMES,
+    PAIRS,
+    QT,
+    REALTIME,
+    REUSEPORT,
+    ROOM,
+    SNAPSHOT,
+    SURFACES,
+    TAKING_PART,
+    TRUTH,
+    grid_truth,
+    made,
+    skipped,
+)
+
+filled = partial(made, truth=TRUTH, names=TAKING_PART)
+
+
+def only(run: Run) -> Chart:
+    (chart,) = charts(run)
+    return chart
+
+
+def panel(chart: Chart, title: str) -> ChartPanel:
+    (found,) = (one for one in chart.panels if one.title == title)
+    return found
+
+
+def spot(of: ChartPanel, **at: type_level) -> Spot:
+    """By some of its coordinates; a factor of both sides is named by its option."""
+
+    def options(of: Mapping[str, type_level]) -> dict[str, type_level]:
+        return {name.rpartition(".")[2]: value for name, value in of.items()}
+
+    (found,) = (one for one in of.spots if at.items() <= options(one.at).items())
+    return found
+
+
+def test_bars_have_the_geometric_mean_of_each_cell_with_its_interval_and_its_blocks() -> None:
+    chart = only(filled(PAIRS + BARS))
+    assert [one.title for one in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert (chart.along, chart.across) == (("netdyno-load", "asio-callbacks", "qt-signals"), ("off", "on"))
+    stalled = spot(panel(chart, ASIO), client="asio-callbacks", nodelay="off").value
+    whole = spot(panel(chart, QT), client="qt-signals", nodelay="on").value
+    assert stalled is not None
+    assert whole is not None
+    assert [stalled.value, whole.value] == pytest.approx([1600, 20_000 * 0.4 * 1.2])
+    assert stalled.points == pytest.approx([1600 * factor for factor in FACTORS])
+    assert stalled.interval is not None
+    logs = np.log(np.array(FACTORS))
+    expected = stats.mean_interval(stats.pairs_of({(block, ""): log for block, log in enumerate(logs)}))
+    assert expected is not None
+    assert stalled.interval.low == pytest.approx(1600 * math.exp(expected.low))
+    assert stalled.interval.high == pytest.approx(1600 * math.exp(expected.high))
+    assert 1390 < stalled.interval.low < 1600 < stalled.interval.high < 1850
+
+
+def test_the_published_figures_stand_in_their_panel() -> None:
+    chart = only(filled(PAIRS + BARS))
+    assert [one.value for one in panel(chart, ASIO).published] == [9128.15, 7455.03]
+    assert panel(chart, QT).published == ()
+
+
+def test_what_was_published_without_a_panel_stands_in_all_of_them() -> None:
+    chart = only(filled(PAIRS + BARS.replace(f'at = {{ contestant = "{ASIO}", ', "at = { ")))
+    assert [[one.value for one in of.published] for of in chart.panels] == [[9128.15, 7455.03]] * 4
+    assert [of.published[0].at["contestant"] for of in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert chart.elsewhere == 0
+
+
+@pytest.mark.parametrize(("blocks", "interval"), [(1, False), (4, False), (5, True)])
+def test_fewer_than_five_blocks_have_points_and_no_interval_and_the_figure_says_so(blocks: int, interval: bool) -> None:
+    chart = only(filled(PAIRS + BARS, blocks=blocks))
+    assert chart.blocks == blocks
+    assert all(one.value and len(one.value.points) == blocks for one in chart.spots)
+    assert all((one.value is not None and one.value.interval is not None) is interval for one in chart.spots)
+    note = views.view(chart, theme.looks(NAMES), "f1").note
+    assert ("no interval" in note) is not interval
+    assert ("One block: no interval." in note) is (blocks == 1)
+
+
+def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -> None:
+    speed, connected = charts(filled(ROOM + SURFACES))
+    for chart in (speed, connected):
+        assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 10, 200)
+    lost = spot(panel(speed, SNAPSHOT), connections=400, backlog=10)
+    assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, "struck out (connections)", 0, 6)
+    counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
+    assert counted.value is not None
+    assert counted.value.value == pytest.approx(0.15 + 0.85 * 60 / 400)
+    assert (counted.missing, counted.set_aside, counted.trials) == ("", 6, 6)
+    assert speed.gaps == tuple(f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT))
+    assert connected.gaps == ()
+
+
+def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> None:
+    chart, _ = charts(filled(ROOM + SURFACES))
+    scale = heat.Scale(chart)
+    assert scale.legend()[::2] == ("7.50k/s", "60.0k/s")
+    left, right = (heat.surface(chart, of, scale) for of in chart.panels)
+    assert [row.label for row in left.rows] == ["300", "266", "234", "202", "170", "138", "106", "74", "42", "10"]
+    assert (left.rows[0].cells[0].step, left.rows[0].cells[-1].step) == (0, theme.HEAT_STEPS - 1)
+    assert right.rows[0].cells[-1].step == round(23 * (24_000 - 7500) / (60_000 - 7500))  # beyond the cliff
+    cells = {(row.label, label): one for row in right.rows for label, one in zip(right.columns, row.cells, strict=True)}
+    ringed = {place: one for place, one in cells.items() if one.published}
+    assert {place: one.published for place, one in ringed.items()} == {("300", "325"): "36.0k", ("10", "400"): "9.00k"}
+    assert ringed["10", "400"].step is None
+    assert right.published[1] == "9.00k/s at 390 connections and backlog 12 (ringed: the nearest that was run here)"
+    assert left.published == ()
+
+
+def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> None:
+    run = filled(REALTIME + LADDER)
+    run = replace(run, trials=tuple(skipped(t, "no such library") if t.contestant == FOLLY else t for t in run.trials))
+    chart = only(run)
+    assert [one.title for one in chart.panels] == ["100 clients", "1000 clients"]
+    many = panel(chart, "1000 clients")
+    lossy = spot(many, contestant=REUSEPORT)
+    assert lossy.lost == pytest.approx(0.125)
+    assert lossy.above
+    assert spot(panel(chart, "100 clients"), contestant=REUSEPORT).above is False
+    assert spot(many, contestant=ASIO).lost is None
+    assert chart.gaps == (f"{FOLLY}: skipped (no such library)",)
+    view = views.view(chart, theme.looks(NAMES), "f1")
+    assert "what was lost has no response time" in view.note
+    first, second = view.panels
+    rungs = [name for name in first.svg.split(">") if name.partition("</text")[0] in NAMES]
+    assert [one.partition("<")[0] for one in rungs] == [ASIO, COROUTINES, QT, SNAPSHOT, REUSEPORT]
+    assert "12.5% lost !" in second.svg
+    assert FOLLY in second.svg  # for the source has a figure of it
+    assert "1.00 s (udp-reuseport, 12.5% lost !)" in second.alt
+
+
+def test_curves_have_each_line_and_what_stands_below() -> None:
+    chart = only(filled(GRID + CURVES))
+    assert [one.title for one in chart.panels][:2] == ["threads 1", "threads 2"]
+    assert (len(chart.panels), chart.across) == (12, (ASIO, FOLLY))
+    one = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
+    truth = grid_truth("", ASIO, one.at)
+    values = [estimate.value for estimate in one.estimates if estimate]
+    assert values == pytest.approx([truth["p50"], truth["cpu"], truth["memory"]], rel=1e-4)
+
+
+def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
+    run = filled(ROOM + SURFACES)
+    kept = tuple(t for t in run.trials if t.levels["connections"] in (50, 300) and t.levels["backlog"] in (10, 300))
+    chart, _ = charts(replace(run, trials=kept))
+    assert (chart.along, chart.across, len(chart.spots)) == ((50, 300), (10, 300), 8)
+    surface = heat.surface(chart, chart.panels[1], heat.Scale(chart))
+    assert [one.published for row in surface.rows for one in row.cells] == ["", "", "", ""]
+    assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
+    table = views.view(chart, theme.looks(NAMES), "f1").table
+    assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
+
+
+@pytest.mark.parametrize("tables", [PAIRS + BARS, ROOM + SURFACES, REALTIME + LADDER, GRID + CURVES])
+def test_a_run_without_any_trial_of_a_figure_draws_nothing_and_does_not_fail(tables: str) -> None:
+    run = filled(tables)
+    nothing = replace(run, trials=())
+    failed = replace(run, trials=tuple(skipped(one, "no cores") for one in run.trials))
+    for chart in (*charts(nothing), *charts(failed)):
+        assert all(one.value is None for one in chart.spots)
+        assert views.view(chart, theme.looks(NAMES), "f1").table.headings[-1] == "trials"
+
+
+def test_published_figures_of_panels_that_were_not_run_are_counted() -> None:
+    run = filled(PAIRS + BARS)
+    without = replace(run, trials=tuple(one for one in run.trials if one.contestant != ASIO))
+    view = views.view(only(without), theme.looks(NAMES), "f1")
+    assert "2 published figures of what was not run here: not drawn." in view.note
+
+
+def test_the_table_has_every_value_with_interval_published_figure_and_trials() -> None:
+    view = views.view(only(filled(PAIRS + BARS)), theme.looks(NAMES), "f1")
+    assert view.table.headings == (
+        *("contestant", "client", "both.nodelay", "throughput", "published (their machine)", "trials"),
+    )
+    assert len(view.table.rows) == 24
+    stalled = next(row for row in view.table.rows if row[:2] == (ASIO, ASIO) and "off" in row[2])
+    assert stalled[3].startswith("1.60k/s [")
+    assert stalled[4:] == ("9.13k/s", "6 of 6")
+
+
+def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
+    run = filled(PAIRS + BARS.replace('"throughput"', '"achieved"').replace("9128.15", "1").replace("7455.03", "1"))
+    chart = only(run)
+    assert {one.missing for one in chart.spots} == {"no such figure"}
+
+
+def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:
+    def middle(metric: str, *points: float) -> float:
+        found = estimate(METRICS[metric], dict(enumerate(points)))
+        assert found is not None
+        return found.value
+
+    assert middle("throughput", 100.0, 400.0) == pytest.approx(200)
+    assert middle("switches", 0.0, 4.0) == pytest.approx(2)
+    assert middle("lost", 0.1, 0.4) == pytest.approx(0.25)
+    assert estimate(METRICS["p50"], {}) is None

@@ -1,0 +1,192 @@
+"""The work behind a message: what is counted of it in a trial, and the tables of the report."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis import counters, message_cost
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.observation import Pinning
+from netdyno.model.run import Run
+from netdyno.model.trial import SystemCall, Traced, Trial
+from netdyno.present.report import html
+from netdyno.present.report import work as report
+from netdyno.present.report.tables import Table
+from tests.support.builders.made_run import EPOLL, LOCK, SNAPSHOT, made_run
+
+
+def call(name: str, calls: int, again: int = 0, time_s: float = 0.0) -> SystemCall:
+    return SystemCall(name=name, calls=calls, again=again, failed=0, time_s=time_s)
+
+
+def with_traces(*traced: Traced) -> Run:
+    return replace(made_run(), traced=traced)
+
+
+def traced(name: str, *calls: SystemCall, reason: str = "") -> Traced:
+    messages = 1000 if calls else 0
+    return Traced(
+        scenario="echo",
+        contestant=name,
+        levels={"connections": 100},
+        reason=reason,
+        window_s=0.25,
+        messages=messages,
+        calls=calls,
+    )
+
+
+@lru_cache
+def echo() -> ScenarioFindings:
+    return next(one for one in analyse(made_run()).scenarios if one.scenario.name == "echo")
+
+
+def view(run: Run) -> report.WorkView:
+    """Of the scenario echo; nothing else of the run is analysed anew."""
+    names = [one.contestant for one in echo().standings]
+    found = report.view(dataclasses.replace(echo(), work=message_cost.rows(run, echo().scenario, names)))
+    assert found is not None
+    return found
+
+
+def column(table: Table, heading: str) -> dict[str, str]:
+    at = table.headings.index(heading)
+    return {row[0]: row[at] for row in table.rows}
+
+
+# --- what a trial has counted ------------------------------------------------------------------------------------
+
+
+def trial(url: str = "tcp://127.0.0.1:7000", **fields: object) -> Trial:
+    one = next(one for one in made_run().trials if one.load is not None)
+    assert one.load is not None
+    requests = replace(one.load.requests, completed=1000)
+    return replace(one, load=replace(one.load, requests=requests, plan=replace(one.load.plan, url=url)), **fields)
+
+
+def figure(counter: counters.Counter, one: Trial) -> float | None:
+    assert one.load is not None
+    return counter.of(one, one.load)
+
+
+SEGMENTS = {"InSegs": 2010, "OutSegs": 2000, "UdpInDatagrams": 0, "UdpOutDatagrams": 30}
+
+
+def test_where_both_ends_share_a_namespace_what_is_sent_is_all_that_crosses() -> None:
+    assert figure(counters.PACKETS, trial(kernel=SEGMENTS)) == pytest.approx(2.03)
+
+
+def test_over_a_link_the_server_counts_what_comes_as_well() -> None:
+    assert figure(counters.PACKETS, trial("tcp://10.77.0.1:7000", kernel=SEGMENTS)) == pytest.approx(4.04)
+
+
+def test_a_run_from_before_segments_were_counted_has_none() -> None:
+    assert figure(counters.PACKETS, trial(kernel={"RetransSegs": 3})) is None
+
+
+def test_softirqs_are_those_of_the_servers_cores() -> None:
+    machine = trial().machine
+    assert machine is not None
+    seen = replace(machine, softirq_s={0: 0.02, 1: 0.5})
+    bound = trial(machine=seen, pinning=Pinning(server=(0,), generator=(1,), note=""))
+    assert figure(counters.SOFTIRQ, bound) == pytest.approx(20_000)
+    anywhere = trial(machine=seen, pinning=Pinning(server=(), generator=(), note=""))
+    assert figure(counters.SOFTIRQ, anywhere) == pytest.approx(520_000)
+    assert figure(counters.SOFTIRQ, trial(machine=replace(machine, softirq_s={1: 0.5}))) is None
+    assert figure(counters.SOFTIRQ, trial()) is None, "a run from before it was counted"
+
+
+def test_bytes_are_those_of_the_load_over_its_whole_life() -> None:
+    one = trial()
+    assert one.load is not None
+    assert figure(counters.BYTES_IN, one) == one.load.bytes.sent / one.load.messages.sent
+    both = replace(one.load, bytes=replace(one.load.bytes, received=3 * one.load.bytes.sent))
+    more = replace(one, load=both)
+    assert figure(counters.BYTES_OUT, more) == pytest.approx(3 * one.load.bytes.sent / one.load.messages.sent)
+
+
+# --- the tables --------------------------------------------------------------------------------------------------
+
+
+def test_calls_stand_by_name_the_most_frequent_first_and_the_rest_as_a_sum() -> None:
+    some = [call(name, 100 - number) for number, name in enumerate("abcdefgh")]
+    shown = view(
+        with_traces(
+            traced(LOCK, *some, call("futex", 1500, again=30, time_s=0.5)),
+            traced(EPOLL, call("recvfrom", 1010), call("sendto", 1000)),
+        )
+    )
+    assert shown.calls is not None
+    assert shown.level == "100 connections"
+    assert shown.calls.headings[:9] == (
+        "contestant",
+        "system calls a message",
+        "futex",
+        "recvfrom",
+        "sendto",
+        "a",
+        "b",
+        "c",
+        "all others",
+    )
+    assert [row[0] for row in shown.calls.rows] == [EPOLL, LOCK], "in the order of the ranking"
+    assert column(shown.calls, "system calls a message") == {EPOLL: "2.01", LOCK: "2.27"}
+    assert column(shown.calls, "futex") == {EPOLL: "0", LOCK: "1.50"}
+    assert column(shown.calls, "all others") == {EPOLL: "0", LOCK: "0.475"}
+    assert column(shown.calls, "of them in vain (EAGAIN)") == {EPOLL: "0", LOCK: "0.0300"}
+    assert column(shown.calls, "in futex a message, traced") == {EPOLL: "0 ns", LOCK: "500 µs"}
+    assert column(shown.calls, "traced at") == dict.fromkeys((EPOLL, LOCK), "4.00k/s")
+    assert column(shown.calls, "measured at")[EPOLL].endswith("k/s")
+
+
+def test_who_was_not_traced_is_named_with_the_reason() -> None:
+    reason = "strace is not installed (package strace)"
+    shown = view(
+        with_traces(traced(EPOLL, call("read", 1000)), *(traced(one, reason=reason) for one in (LOCK, SNAPSHOT)))
+    )
+    assert shown.untraced == (f"Not traced: {LOCK} and {SNAPSHOT} ({reason}).",)
+    assert shown.calls is not None
+    assert len(shown.calls.rows) == 1
+
+
+def test_a_run_in_which_nothing_was_traced_says_so_and_has_what_was_counted() -> None:
+    shown = view(made_run())
+    assert shown.calls is None
+    assert shown.untraced == ("No system calls were traced in this run.",)
+    assert shown.level == "100 connections"
+    assert column(shown.counted, "bytes in")[EPOLL] == "31.0"
+    assert column(shown.counted, "CPU user")[EPOLL].endswith("ns")
+    assert column(shown.counted, "segments and datagrams")[EPOLL] == "\N{EN DASH}"
+
+
+def test_everybody_moves_the_same_or_it_is_said_who_does_not() -> None:
+    run = made_run()
+    assert view(run).same_bytes == "Everybody moves the same: 31.0 bytes in and 31.0 bytes out a message."
+
+    def longer(one: Trial) -> Trial:
+        if one.load is None or one.contestant != LOCK:
+            return one
+        moved = one.load.bytes
+        return replace(one, load=replace(one.load, bytes=replace(moved, received=moved.received * 2)))
+
+    told = view(replace(run, trials=tuple(map(longer, run.trials)))).same_bytes
+    assert told.startswith("Not the same bytes a message: ")
+    assert f"{LOCK} 31.0 in and 62.0 out" in told
+
+
+def test_the_page_shows_the_work_and_what_goes_along_with_each_ranking() -> None:
+    run = with_traces(traced(EPOLL, call("recvfrom", 1010)), traced(LOCK, call("<b>", 900)))
+    about = (replace(run.about[0], copies="a reply once"), *run.about[1:])
+    page = html(analyse(replace(run, about=about)))
+    assert "The work behind a message" in page
+    assert "What goes along with the ranking" in page
+    assert f"<p>{LOCK} against {EPOLL} (throughput" in page
+    assert "that they are its cause is not proven" in page
+    assert '<th scope="col">recvfrom</th>' in page
+    assert "<b></th>" not in page
+    assert page.count("<dd>a reply once</dd>") == 1, "who says nothing of copies is not among those who do"

@@ -1,0 +1,153 @@
+"""Two runs side by side: what differs between them is said first, and blocks are not paired."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.run_comparison import Both, side_by_side, unpaired
+from netdyno.base import quantities
+from netdyno.commands import cli, compare
+from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.experiment.plan import Cell
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.store import store
+from tests.support.builders.made_run import EPOLL, LOCK, made_run, unsafe_run
+
+
+def faster(factor: float, who: str = EPOLL) -> Callable[[Trial], Trial]:
+    def change(trial: Trial) -> Trial:
+        if trial.contestant != who or trial.load is None:
+            return trial
+        requests = replace(trial.load.requests, per_second=trial.load.requests.per_second * factor)
+        return replace(trial, load=replace(trial.load, requests=requests))
+
+    return change
+
+
+def changed(run: Run, change: Callable[[Trial], Trial], **fields: object) -> Run:
+    return replace(run, trials=tuple(map(change, run.trials)), **fields)
+
+
+def cell(run: Run, other: Run, contestant: str, level: str) -> Both:
+    cells = side_by_side(run, other).cells
+    (found,) = [one for one in cells if (one.scenario, one.contestant) == ("echo", contestant) and level in one.level]
+    return found
+
+
+def test_the_ratio_is_that_of_the_geometric_means_and_the_second_stands_above() -> None:
+    run = made_run()
+    one = cell(run, changed(run, faster(3.0)), EPOLL, "100 connections")
+    assert one.ratio == pytest.approx(3.0)
+    assert one.second / one.first == pytest.approx(3.0)
+    assert (one.first_trials, one.second_trials, one.apart) == (6, 6, True)
+    same = cell(run, changed(run, faster(3.0)), LOCK, "100 connections")
+    assert same.ratio == pytest.approx(1.0)
+    assert not same.apart
+
+
+def test_the_drift_of_the_machine_is_in_the_interval() -> None:
+    """Within a run the blocks drift by far more than servers differ; between runs nothing takes that out."""
+    run = made_run()
+    one = cell(run, changed(run, faster(1.12)), EPOLL, "100 connections")
+    assert one.interval is not None
+    assert one.interval.low < 1 < 1.12 < one.interval.high
+    assert one.interval.high / one.interval.low > 1.3
+
+
+def test_an_unpaired_interval_holds_the_truth_in_19_of_20_runs_though_sides_differ_in_number_and_noise() -> None:
+    random = np.random.default_rng(5)
+    held, runs = 0, 400
+    for _ in range(runs):
+        first, second = random.normal(0, 0.05, 6), random.normal(0.1, 0.2, 9)
+        interval = unpaired([float(one) for one in first], [float(one) for one in second])
+        assert interval is not None
+        held += interval.low <= math.exp(0.1) <= interval.high
+    error = math.sqrt(0.95 * 0.05 / runs)
+    assert 0.95 - 3 * error <= held / runs <= 0.99
+
+
+def test_below_five_blocks_on_a_side_there_is_no_interval() -> None:
+    enough = [0.1] * FEWEST_BLOCKS
+    assert unpaired(enough, enough[1:]) is None
+    assert unpaired(enough, enough) is not None
+
+
+def test_cells_of_one_run_only_are_counted_and_not_compared() -> None:
+    run = made_run()
+    fewer = replace(run, trials=tuple(one for one in run.trials if one.contestant != LOCK))
+    found = side_by_side(run, fewer)
+    assert LOCK not in {one.contestant for one in found.cells}
+    assert found.alone == len({(one.scenario, one.level) for one in found.cells})
+
+
+def test_who_is_unsafe_is_in_no_comparison() -> None:
+    assert EPOLL not in {one.contestant for one in side_by_side(unsafe_run(), unsafe_run()).cells}
+
+
+def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
+    run = made_run()
+    first, *rest = run.experiment.scenarios
+    for fields in ({"metric": "p99"}, {"duration_s": 9.0}):
+        scenarios = (replace(first, **fields), *rest)
+        found = side_by_side(run, replace(run, experiment=replace(run.experiment, scenarios=scenarios)))
+        assert any(text.startswith(f"echo: {next(iter(fields))} was ") for text in found.asked)
+        assert ("echo" in {one.scenario for one in found.cells}) == ("metric" not in fields)
+
+
+def text(first: Run, second: Run) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(compare.render(side_by_side(first, second)))
+    return re.sub(r"\s+", " ", out.getvalue())
+
+
+def test_differences_are_told_before_any_figure() -> None:
+    run = made_run()
+    other = changed(run, faster(3.0), environment=run.environment | {"compiler": "clang 14"}, run_id="other")
+    told = text(run, other)
+    assert "environment: compiler was g++ 12.2.0 -O2 -march=native and is clang 14" in told
+    assert told.index("environment: compiler") < told.index("95% interval") < told.index("are not paired")
+    assert f"{quantities.TIMES}3.00*" in told
+    assert "environment: the same in both runs" in text(run, run)
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Path:
+    """A results folder with two runs, the second of which has another contestant only."""
+    run = made_run()
+    for name, keep in (("one", EPOLL), ("two", LOCK)):
+        (tmp_path / name).mkdir()
+        mine = [trial for trial in run.trials if trial.contestant == keep and trial.scenario == "echo"]
+        trials = [replace(trial, position=number) for number, trial in enumerate(mine)]
+        cells = [
+            Cell(block=one.block, position=one.position, scenario="echo", contestant=keep, levels=one.levels)
+            for one in trials
+        ]
+        with store.Store.create(tmp_path / name, replace(run, run_id=name), [], cells) as made:
+            for trial in trials:
+                made.add(trial)
+    return tmp_path
+
+
+def test_json_is_one_object_with_everything_in_it(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "one", "one", "--json", "--results", str(stored)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"first", "second", "environment", "asked", "cells", "alone", "note"}
+    assert {(one["contestant"], one["ratio"]) for one in found["cells"]} == {(EPOLL, 1.0)}
+    assert len(found["cells"]) == 3
+    assert "not paired" in found["note"]
+
+
+def test_runs_without_a_cell_in_common_end_with_1(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "one", "two", "--results", str(stored)]) == 1
+    assert "No cell has valid trials in both runs." in capsys.readouterr().out

@@ -1,0 +1,16 @@
+from netdyno.model.load_result import Audit
+from netdyno_client.journal import Journal
+from tests.unit.audits.cases._journal import SECOND, judged
+
+
+def struck_out() -> Audit:
+    """It was told to end after half of the window."""
+
+    def end(journal: Journal) -> None:
+        journal.end = SECOND // 2
+
+    return judged("window", end)
+
+
+def passes() -> Audit:
+    return judged("window")

@@ -1,0 +1,191 @@
+"""Which trials the canary strikes out, which it does not, and what becomes of blocks that are small or cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.audits.canary import FACTOR, FEWEST_TRIALS, NAME, Judge, median_of
+from netdyno.model.load_result import Audit
+from netdyno.model.trial import Trial
+from tests.support.builders.made_canary import judge, of_speeds, reading, trial
+
+
+def struck(trials: Sequence[Trial]) -> list[tuple[int, int]]:
+    """Block and position of those whose audit failed."""
+    return [(one.block, one.position) for one in trials if any(not a.passed and a.name == NAME for a in one.audits)]
+
+
+def audit(one: Trial) -> Audit:
+    (found,) = [each for each in one.audits if each.name == NAME]
+    return found
+
+
+def test_a_machine_that_stays_the_same_strikes_nothing_out() -> None:
+    judged = judge(of_speeds([[1.0, 1.05, 0.95, 1.1, 0.9, 1.0]]))
+    assert struck(judged) == []
+    assert all(one.status == "valid" and one.reason == "" for one in judged)
+    assert len([audit(one) for one in judged]) == 6
+
+
+def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out() -> None:
+    trials = of_speeds([[1.0] * 4 + [0.5, 0.5] + [1.0] * 4])
+    judged = judge(trials)
+    assert struck(judged) == [(1, 3), (1, 4), (1, 5)]  # the reading after 3 is the one before 4
+    assert judged[4].status == "struck_out"
+    assert judged[4].reason == (
+        "canary: before it, the canary read 10.0k/s (round trips), a factor of 2.00 off the median of its block, "
+        "20.0k/s (bound 1.5)"
+    )
+    assert judged[3].reason.startswith("canary: after it, ")
+
+
+@pytest.mark.parametrize("which", ["server", "generator"])
+def test_one_core_is_enough(which: str) -> None:
+    trials = of_speeds([[1.0] * 8])
+    half = reading(**{which: 0.5})
+    trials[3] = trial(1, 3, 1.0, half)
+    judged = judge(trials)
+    assert struck(judged) == [(1, 3)]
+    assert f"after it, the canary read 450M/s ({which}'s core), a factor of 2.00 off" in judged[3].reason
+
+
+def test_a_faster_machine_is_another_one_too() -> None:
+    assert struck(judge(of_speeds([[1.0] * 4 + [2.0] + [1.0] * 4]))) == [(1, 3), (1, 4)]
+
+
+def test_the_bound_is_a_factor_either_way() -> None:
+    for speed, passed in ((1 / FACTOR + 0.001, True), (1 / FACTOR - 0.001, False), (FACTOR, True), (1.501, False)):
+        trials = [trial(1, position) for position in range(6)]
+        trials[2] = trial(1, 2, speed)
+        assert audit(judge(trials)[2]).passed is passed, speed
+
+
+def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:
+    assert struck(judge(of_speeds([[1.0] * 6, [0.5] * 6, [2.0] * 6]))) == [(1, 5), (2, 5)]  # where it changed
+    apart = [trial(block, position, speed) for block, speed in ((1, 1.0), (2, 0.4), (3, 2.5)) for position in range(6)]
+    assert struck(judge(apart)) == []
+
+
+# --- small blocks ------------------------------------------------------------------------------------------------
+
+
+def test_a_small_block_that_agrees_with_itself_is_one_machine() -> None:
+    blocks = [(1, 1.0), (2, 0.3), (3, 1.0), (4, 3.0)]
+    assert struck(judge([trial(block, position, speed) for block, speed in blocks for position in (0, 1)])) == []
+
+
+def test_in_a_small_block_that_does_not_the_neighbours_say_who_stands_apart() -> None:
+    trials = [trial(block, position) for block in (1, 2, 3, 4) for position in (0, 1)]
+    trials[5] = trial(3, 1, 0.5)
+    judged = judge(trials)
+    assert struck(judged) == [(3, 1)]
+    assert "off the median of its block and its neighbours, 20.0k/s" in judged[5].reason
+
+
+def test_the_first_of_small_blocks_waits_for_its_neighbours() -> None:
+    told: list[Trial] = []
+    judging = Judge("strike-out", told.extend)
+    for one in (trial(1, 0, 0.5), trial(1, 1)):
+        judging.add(one)
+    judging.block_ended()
+    assert told == []
+    for block in (2, 3):
+        for position in (0, 1):
+            judging.add(trial(block, position))
+        judging.block_ended()
+    assert struck(told) == [(1, 0)]
+    assert [(one.block, one.position) for one in told] == [(2, 0), (2, 1), (1, 0), (1, 1), (3, 0), (3, 1)]
+
+
+def test_a_run_of_too_few_trials_does_not_know_its_machine() -> None:
+    judged = judge([trial(1, 0), trial(1, 1, 0.4)])
+    assert struck(judged) == []
+    assert audit(judged[0]).detail == "not judged, for there are too few trials to know the machine by"
+
+
+def test_neighbours_are_those_that_ran_nearest() -> None:
+    """To 3 trials in the middle of 9, one more from either side; each reading between two trials counts once."""
+    read = [(1 + number // 3, one.canary) for number, one in enumerate(of_speeds([[9, 9, 3, 1, 2, 1, 3, 9, 9]]))]
+    told = [(block, readings) for block, readings in read if readings is not None]
+    assert FEWEST_TRIALS == 5
+    found = median_of(told, 2)
+    assert found is not None
+    assert found.whose == "of its block and its neighbours"
+    assert found.speeds["round trips"] == 20_000 * 2.5  # of 3 1 2 1 3 9
+
+
+def test_a_reading_of_its_own_before_a_trial_counts_too() -> None:
+    """Where one was taken anew, as after a pause."""
+    found = median_of([(1, one) for number in range(5) if (one := trial(1, number, 1.2, 1.0).canary) is not None], 1)
+    assert found is not None
+    assert found.speeds["round trips"] == pytest.approx(20_000 * 1.1)
+
+
+# --- what is told, and what is not judged ------------------------------------------------------------------------
+
+
+def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
+    judged = judge(of_speeds([[1.0] * 4 + [0.25] + [1.0] * 4]), "count")
+    assert struck(judged) == []
+    assert {one.status for one in judged} == {"valid"}
+    assert audit(judged[4]).detail.startswith(
+        "not judged, for it is only counted: before it, the canary read 5.00k/s (round trips), a factor of 4.00 off"
+    )
+
+
+def test_a_trial_beside_which_it_could_not_be_read_is_struck_out() -> None:
+    trials = [trial(1, position) for position in range(6)]
+    readings = trials[2].canary
+    assert readings is not None
+    trials[2] = replace(trials[2], canary=replace(readings, after=None, unread="the canary ended with exit code 1"))
+    judged = judge(trials)
+    assert struck(judged) == [(1, 2)]
+    assert judged[2].reason == ("canary: how fast the machine was is not known: the canary ended with exit code 1")
+
+
+def test_other_audits_stay_and_keep_their_reasons() -> None:
+    trials = [trial(1, position) for position in range(6)]
+    lost = Audit(name="verification", passed=False, detail="lost 3")
+    trials[1] = replace(trials[1], status="struck_out", reason="verification: lost 3", audits=(lost,))
+    trials[2] = replace(trial(1, 2, 0.5), status="struck_out", reason="verification: lost 3", audits=(lost,))
+    judged = judge(trials)
+    assert (judged[1].status, judged[1].reason) == ("struck_out", "verification: lost 3")
+    assert judged[1].audits[0] == lost
+    assert judged[2].reason.startswith("verification: lost 3; canary: before it, ")
+
+
+def test_a_trial_that_failed_stays_as_it_is_and_its_readings_count() -> None:
+    trials = [trial(1, position, 0.5, status="failed") for position in range(6)]
+    trials.append(trial(1, 6))
+    judged = judge(trials)
+    assert judged[:6] == trials[:6]
+    assert struck(judged) == [(1, 6)]
+
+
+def test_a_trial_that_was_skipped_has_no_reading_and_is_not_judged() -> None:
+    skipped = replace(trial(1, 3, status="skipped"), canary=None)
+    judged = judge([*(trial(1, position) for position in range(3)), skipped, trial(1, 4), trial(1, 5)])
+    assert judged[3] == skipped
+
+
+def test_who_is_interrupted_while_storing_finds_the_block_still_waiting() -> None:
+    told: list[Trial] = []
+    interruptions = [KeyboardInterrupt()]
+
+    def revise(judged: Sequence[Trial]) -> None:
+        if interruptions:
+            raise interruptions.pop()
+        told.extend(judged)
+
+    judging = Judge("strike-out", revise)
+    for one in of_speeds([[1.0] * 6]):
+        judging.add(one)
+    with pytest.raises(KeyboardInterrupt):
+        judging.block_ended()
+    judging.run_ended()
+    assert len(told) == 6
+    judging.run_ended()
+    assert len(told) == 6

@@ -1,0 +1,241 @@
+"""Each audit strikes out what it should and nothing else."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from netdyno.audits.of_trial import (
+    completed,
+    died,
+    foreign_load,
+    harness_quiet,
+    link,
+    observation,
+    server_alive,
+    server_totals,
+    with_failed_connects,
+)
+from netdyno.model.load_result import Audit, ClientReport, LoadResult, Requests
+from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
+from netdyno.model.outcomes import verdict
+from tests.support.builders import made_load
+from tests.support.builders.made_load import load, machine, relay
+
+LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
+TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
+
+
+def test_a_server_that_answers_is_alive() -> None:
+    audit = server_alive(LOAD, "")
+    assert (audit.passed, audit.detail) == (True, "a fresh connection got 10 true answers")
+
+
+def test_a_server_that_is_gone_is_not_alive() -> None:
+    audit = died("signal SIGSEGV")
+    assert (audit.name, audit.passed, audit.detail) == ("died", False, "signal SIGSEGV")
+
+
+def test_a_check_that_failed_is_not_alive() -> None:
+    audit = server_alive(None, "no answer within 3 s")
+    assert (audit.passed, audit.detail) == (False, "the closing check failed: no answer within 3 s")
+
+
+def test_a_false_or_missing_answer_is_not_alive() -> None:
+    false = msgspec.structs.replace(LOAD, audits=(Audit(name="verification", passed=False, detail="1 corrupt"),))
+    assert (server_alive(false, "").passed, server_alive(false, "").detail) == (False, "1 corrupt")
+    silent = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, received=0))
+    assert server_alive(silent, "").detail == "a fresh connection got no answer"
+    assert not server_alive(silent, "").passed
+
+
+def test_speed_says_nothing_about_being_alive() -> None:
+    slow = msgspec.structs.replace(LOAD, audits=(Audit(name="little", passed=False, detail="N is not X*R"),))
+    assert server_alive(slow, "").passed
+
+
+def test_totals_that_agree_pass() -> None:
+    assert server_totals(TOTALS, [LOAD], "").passed
+
+
+@pytest.mark.parametrize("name", ["bytes_in", "bytes_out", "connections", "protocol_errors"])
+def test_a_total_that_differs_strikes_out(name: str) -> None:
+    audit = server_totals(TOTALS | {name: TOTALS[name] + 1}, [LOAD], "")
+    assert not audit.passed
+    assert audit.detail == f"{name}: server {TOTALS[name] + 1}, expected {TOTALS[name]}"
+
+
+def test_the_closing_check_counts_too() -> None:
+    both = {**TOTALS, "bytes_in": 620, "bytes_out": 620, "connections": 4}
+    assert server_totals(both, [LOAD, LOAD], "").passed
+    assert not server_totals(TOTALS, [LOAD, LOAD], "").passed
+
+
+def test_connections_that_a_client_made_again_are_counted() -> None:
+    none = dict.fromkeys((field.name for field in msgspec.structs.fields(ClientReport)), 0)
+    report = msgspec.convert(none | {"recovered": 2, "tick_lag_ns": LOAD.send_lag_ns}, ClientReport)
+    again = msgspec.structs.replace(LOAD, client=report)
+    assert server_totals(TOTALS | {"connections": TOTALS["connections"] + 2}, [again], "").passed
+    assert not server_totals(TOTALS, [again], "").passed
+
+
+def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:
+    lost = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, lost=1), errors={"timeout": 1})
+    assert server_totals(TOTALS | {"bytes_out": 400}, [lost], "").passed
+    assert not server_totals(TOTALS | {"connections": 9}, [lost], "").passed
+
+
+def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
+    url = "multicast://239.255.0.1:7000?interface=lo&server=127.0.0.1"
+    group = msgspec.structs.replace(LOAD, plan=msgspec.structs.replace(LOAD.plan, url=url))
+    assert server_totals(TOTALS | {"bytes_out": 31}, [group], "").passed
+    assert not server_totals(TOTALS | {"connections": 3}, [group], "").passed
+    assert not server_totals(TOTALS | {"protocol_errors": 1}, [group], "").passed
+
+
+def test_failed_connects_that_are_counted_strike_nothing_out() -> None:
+    failed = Audit(name="connections", passed=False, detail="established 3 of 9")
+    other = Audit(name="bytes", passed=False, detail="received 1, expected 2")
+
+    def crowd(established: int, **errors: int) -> LoadResult:
+        connections = msgspec.structs.replace(LOAD.connections, attempted=9, established=established)
+        return msgspec.structs.replace(LOAD, connections=connections, errors={**LOAD.errors, **errors})
+
+    judged = with_failed_connects([failed, other], crowd(3))
+    assert [one.passed for one in judged] == [True, False]
+    assert judged[0].detail == "not judged, for failed connects are counted: established 3 of 9"
+    for nobody in (crowd(1), crowd(0), crowd(3, closed_by_server=1), crowd(3, reset=1)):
+        assert with_failed_connects([failed], nobody) == (failed,)
+
+
+def test_a_server_may_have_accepted_whom_the_client_had_given_up() -> None:
+    more, fewer = (TOTALS | {"connections": TOTALS["connections"] + step} for step in (1, -1))
+    assert not server_totals(more, [LOAD], "").passed
+    assert server_totals(more, [LOAD], "", failed_connects=True).passed
+    assert not server_totals(fewer, [LOAD], "", failed_connects=True).passed
+
+
+def test_no_totals_or_a_bad_end_strikes_out() -> None:
+    assert server_totals({}, [LOAD], "").detail == "no line of totals after SIGTERM"
+    assert server_totals(TOTALS, [LOAD], "exit code 1").detail == "it ended with exit code 1"
+    assert not server_totals(TOTALS, [LOAD], "exit code 1").passed
+
+
+def observed(harness_cpu_s: float, window_s: float) -> ServerObservation:
+    return made_load.observed(harness_cpu_s=harness_cpu_s, window_s=window_s)
+
+
+def test_a_loud_harness_strikes_out() -> None:
+    assert harness_quiet(observed(0.019, 1.0)).passed
+    assert not harness_quiet(observed(0.021, 1.0)).passed
+    assert harness_quiet(observed(0.009, 0.1)).passed  # two readings are not held against a short window
+    assert not harness_quiet(observed(0.011, 0.1)).passed
+
+
+def test_the_verdict_gives_every_reason() -> None:
+    good, bad = Audit(name="a", passed=True, detail="fine"), Audit(name="b", passed=False, detail="1 of 2")
+    worse = Audit(name="c", passed=False, detail="gone")
+    assert verdict([good]) == ("valid", "")
+    assert verdict([good, bad, worse]) == ("struck_out", "b: 1 of 2; c: gone")
+
+
+def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
+    assert observation(observed(0.0, 1.0), 1.0).passed
+    judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
+    assert not judged.passed
+    assert "2 of the server's threads" in judged.detail
+
+
+@pytest.mark.parametrize(
+    ("read_s", "asked_s", "passed"),
+    [(1.09, 1.0, True), (0.91, 1.0, True), (1.11, 1.0, False), (0.001, 0.25, False), (0.218, 0.2, True)],
+)
+def test_a_server_that_was_not_read_over_the_window_strikes_out(read_s: float, asked_s: float, passed: bool) -> None:
+    judged = observation(observed(0.0, read_s), asked_s)
+    assert judged.passed is passed
+    assert passed or f"{read_s:.3f} s apart, and the window is {asked_s:g} s" in judged.detail
+
+
+def test_a_window_without_an_answer_strikes_out() -> None:
+    assert completed(LOAD).passed
+    nothing = msgspec.structs.replace(LOAD, requests=Requests(sent=0, completed=0, per_second=0.0))
+    assert not completed(nothing).passed
+
+
+def test_a_link_that_kept_its_promise() -> None:
+    """What was lost and what a rate dropped was asked for; one stall of 90 ms is not held against so many frames."""
+    found = link(relay(), delay_s=0.02)
+    assert (found.passed, found.detail) == (True, "99.9% of 1800 frames left within 200 µs of their time")
+    assert link(relay(p999_ns=1_900_000), delay_s=0.02).passed  # a tenth of the delay
+    assert link(relay(p999_ns=900_000), delay_s=0.0).passed  # a millisecond
+
+
+@pytest.mark.parametrize(
+    ("totals", "detail"),
+    [
+        (relay(p999_ns=2_100_000), "one frame in a thousand left 2.10 ms or more after it was due"),
+        (relay(overflowed=3), "3 frames dropped by the full link"),
+        (relay(unread=1), "1 frame dropped before the relay had read them"),
+        (relay(refused=2), "2 frames refused at the other end"),
+    ],
+)
+def test_a_link_that_was_late_or_dropped_unasked_strikes_out(totals: RelayTotals, detail: str) -> None:
+    found = link(totals, delay_s=0.02)
+    assert not found.passed
+    assert found.detail == f"{detail} (allowed: 2.00 ms, none dropped)"
+
+
+def failed(seen: MachineObservation) -> list[str]:
+    audits = foreign_load(seen, "strike-out")
+    assert [audit.name for audit in audits] == ["steal", "foreign_load"]
+    return [audit.name for audit in audits if not audit.passed]
+
+
+def test_stolen_time_strikes_out() -> None:
+    assert failed(machine(steal_s=0.04)) == []
+    assert failed(machine(steal_s=0.041)) == ["steal"]
+    assert failed(machine(steal_s=0.02, window_s=0.2)) == []  # two ticks say nothing in a short window
+    assert failed(machine(steal_s=0.03, window_s=0.2)) == ["steal"]
+
+
+def test_foreign_load_strikes_out() -> None:
+    assert failed(machine(foreign_s=0.06)) == []
+    assert failed(machine(foreign_s=0.061)) == ["foreign_load"]
+    assert failed(machine(foreign_s=0.03, window_s=0.2)) == []
+    assert failed(machine(foreign_s=0.031, window_s=0.2)) == ["foreign_load"]
+
+
+def test_what_the_kernel_does_at_context_switches_is_not_held_against_anybody() -> None:
+    assert failed(machine(foreign_s=0.15, switches=50_000)) == []
+    assert failed(machine(foreign_s=0.17, switches=50_000)) == ["foreign_load"]
+
+
+def test_where_the_kernel_paces_the_link_only_steal_is_judged() -> None:
+    steal, foreign = foreign_load(machine(foreign_s=0.6, steal_s=0.1), "strike-out", paced=True)
+    assert (steal.passed, foreign.passed) == (False, True)
+    assert foreign.detail.startswith(
+        "not judged, for the kernel's work on a link that it paces is among it: what netdyno"
+    )
+
+
+def test_a_process_that_never_rests_strikes_out_on_a_machine_of_any_size() -> None:
+    assert failed(machine(foreign_s=1.0, cores=64)) == ["foreign_load"]
+    assert failed(machine(foreign_s=0.4, cores=64)) == []
+
+
+def test_the_figures_are_told() -> None:
+    (_, foreign) = foreign_load(machine(foreign_s=0.75), "strike-out")
+    assert foreign.detail == "what netdyno had not started used 750 ms of the 2000 ms of 2 cores (limit 60 ms)"
+    (steal, _) = foreign_load(machine(steal_s=0.1, cores=1), "strike-out")
+    assert steal.detail == "the hypervisor gave others 100 ms of the 1000 ms of the only core (limit 25 ms)"
+
+
+def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() -> None:
+    for audit in foreign_load(machine(steal_s=1.0, foreign_s=1.0), "count"):
+        assert audit.passed
+        assert audit.detail.startswith("not judged, for it is only counted: ")
+        assert "1000 ms of the 2000 ms" in audit.detail
+
+
+def test_a_kernel_that_does_not_tell_is_not_judged() -> None:
+    assert foreign_load(None, "strike-out") == ()

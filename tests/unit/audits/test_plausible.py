@@ -1,0 +1,202 @@
+"""The audit of impossible figures: each bound is broken by a figure of its own, and by nothing that can be."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import pytest
+
+from netdyno.audits.plausible import Bound, Limits, accounts, physical, plausible
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import ServerObservation
+from tests.support.builders.made_load import MS, changed, distribution, load, observed
+
+LOAD = load()
+"""A thousand messages of 31 bytes in a second, ten at a time, each after 10 ms."""
+SERVER = observed()
+LIMITS = Limits(
+    server_cores=1,
+    generator_cores=1,
+    all_cores=2,
+    copies_hz=1e10,
+    rate_hz=1_000_000,
+    delay_s=0.004,
+    service_s=0.005,
+)
+WHOLE = (LOAD, SERVER, LIMITS)
+Change = tuple[str, object]
+DISTRIBUTIONS = {
+    "response time": "latency.response_ns",
+    "service time": "latency.service_ns",
+    "send lag": "send_lag_ns",
+    "connect time": "connect_ns",
+}
+
+IMPOSSIBLE: dict[str, Change] = {
+    "messages sent in the window, of those sent at all": ("load.messages.sent", 999),
+    "messages answered in the window, of those timed in it or sent before it": ("load.requests.completed", 1001),
+    "messages timed, of those sent in the window": ("load.requests.sent", 999),
+    "replies without repeated ones, of those expected": ("load.messages.expected", 999),
+    "messages lost, off from those missing": ("load.messages.lost", 1),
+    "messages answered in all intervals, off from those of the window": (
+        "load.timeseries.completed",
+        (101, *(100,) * 9),
+    ),
+    "messages per second times the window, off from those answered in it": ("load.requests.per_second", 1001.0),
+    "connections, off from those that did not fail": ("load.connections.refused", 1),
+    "bytes of the messages sent, of all bytes sent": ("load.bytes.sent", 30_999),
+    "bytes of the replies, of all bytes received": ("load.bytes.received", 30_999),
+    "messages answered in the window, of those timed in it or under way at its start": (
+        "load.requests.completed",
+        1011,
+    ),
+    "cores times the window (s), off from the CPU of the load": ("load.generator.cores_used", 0.2),
+    "service times, off from response times in number": ("load.latency.service_ns.count", 1001),
+    "mean response time (ns), off from mean service time and send lag": ("load.send_lag_ns.mean", 1e6),
+    "longest response time (s)": ("load.latency.response_ns.max", 5 * 10**9),
+    "both ways over the link (ns), of the shortest connect time": ("load.connect_ns", distribution(10, 7 * MS)),
+    "both ways over the link (ns), of the shortest service time": (
+        "load.latency.service_ns",
+        distribution(1000, 7 * MS),
+    ),
+    "a round trip through the kernel (ns), of the shortest service time": (
+        "load.latency.service_ns",
+        distribution(1000, 900),
+    ),
+    "what a request was to take (ns), of the shortest service time": ("limits.service_s", 0.02),
+    "messages that a closed loop answers, each after the one before": ("load.requests.completed", 1100),
+    "CPU of the server (s)": ("server.cpu_system_s", 0.9),
+    "CPU of the load (s)": ("load.generator.cpu_user_s", 0.9),
+    "CPU on the lookout (s), of all of the load's": ("load.generator.spun_s", 0.4),
+    "CPU that the messages cost the server at least (s), of what it used": ("server.cpu_user_s", 0.0),
+    "CPU that the messages cost the load at least (s), of what it used": ("load.generator.cpu_system_s", 0.0),
+    "bytes that are copied out of the kernel": ("limits.copies_hz", 10_000.0),
+    "bits on their way to the server over the link": ("limits.rate_hz", 240_000),
+    "bits on their way back over the link": ("limits.rate_hz", 240_000),
+}
+for _name, _path in DISTRIBUTIONS.items():
+    IMPOSSIBLE[f"percentiles of the {_name} that lie below a lower one"] = (f"load.{_path}.p90", -1)
+    IMPOSSIBLE[f"mean {_name} (ns), of the longest"] = (f"load.{_path}.mean", 1e12)
+    IMPOSSIBLE[f"mean {_name} (ns) below 0"] = (f"load.{_path}.mean", -1.0)
+    IMPOSSIBLE[f"values of the {_name}, off from those in its histogram"] = (f"load.{_path}.count", 1)
+    for _percent, _figure in ((50, "p50"), (99, "p99"), (100, "max")):
+        what = f"{_percent}% of the {_name} (ns), off from its histogram"
+        IMPOSSIBLE[what] = (f"load.{_path}.{_figure}", 11 * MS)
+for _figure in ("p50", "p90", "p99", "p999", "max", "mean"):
+    what = f"{_figure} of the service time (ns), of the response time's"
+    IMPOSSIBLE[what] = (f"load.latency.service_ns.{_figure}", 11 * MS)
+
+
+def spoilt(change: Change) -> tuple[LoadResult, ServerObservation, Limits]:
+    where, _, path = change[0].partition(".")
+    whole = {"load": LOAD, "server": SERVER, "limits": LIMITS}
+    return tuple((whole | {where: changed(whole[where], path, change[1])}).values())  # type: ignore[return-value]
+
+
+def judged(what: LoadResult = LOAD, limits: Limits = LIMITS) -> Audit:
+    return plausible(what, SERVER, limits)
+
+
+def test_what_can_be_passes_and_says_what_was_nearest() -> None:
+    found = plausible(*WHOLE)
+    assert found.passed, found.detail
+    assert "accounts agree" in found.detail
+    assert "nearest to its limit: messages that a closed loop answers, each after the one before, 1000 of 1009." in (
+        found.detail
+    )
+
+
+def test_every_bound_has_a_figure_that_breaks_it() -> None:
+    bounds = chain(accounts(LOAD), physical(*WHOLE))
+    assert {bound.what for bound in bounds} == IMPOSSIBLE.keys()
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+def test_what_cannot_be_is_struck_out_by_its_name(what: str) -> None:
+    found = plausible(*spoilt(IMPOSSIBLE[what]))
+    assert not found.passed
+    assert f"{what}: " in found.detail
+    assert ", at most " in found.detail
+
+
+def test_what_is_no_number_is_struck_out() -> None:
+    assert Bound("a", float("nan"), 1.0).broken
+    assert Bound("a", 1.0, float("nan")).broken
+    assert not Bound("a", 1.0, 1.0).broken
+    assert not judged(changed(LOAD, "requests.per_second", float("nan"))).passed
+
+
+def test_a_histogram_that_cannot_be_read_is_struck_out() -> None:
+    found = judged(changed(LOAD, "latency.service_ns.histogram", "AAAA"))
+    assert not found.passed
+    assert found.detail.startswith("a histogram cannot be read: ")
+
+
+def test_a_window_without_an_answer_is_another_audits() -> None:
+    assert plausible(load((0,) * 10), SERVER, LIMITS).passed
+
+
+# --- the link ----------------------------------------------------------------------------------------------------
+
+
+def over(size: int, rate_hz: int | None, url: str = "tcp://10.77.0.1:7000") -> Audit:
+    """A thousand messages a second of that size."""
+    return judged(load(size=size, url=url), LIMITS._replace(rate_hz=rate_hz, delay_s=0.0))
+
+
+def test_a_full_link_passes_and_one_that_carries_more_than_all_does_not() -> None:
+    """1460 bytes are 1514 in a frame, and 1000 of them a second fill 12.1 Mbit/s."""
+    assert over(1460, 12_200_000).passed
+    found = over(1460, 11_000_000)
+    assert not found.passed
+    assert "bits on their way back over the link: 12112000" in found.detail
+    assert over(1460, None).passed
+
+
+def test_datagrams_bear_their_own_headers() -> None:
+    """73 bytes in a frame: 584 kbit/s, and as a stream, of which frames are full, 257 kbit/s."""
+    assert over(31, 400_000).passed
+    assert not over(31, 400_000, "udp://10.77.0.1:7000").passed
+    assert over(31, 600_000, "udp://10.77.0.1:7000").passed
+
+
+def test_a_broadcast_counts_for_each_that_got_it() -> None:
+    crowd = changed(LOAD, "messages.expected", 10_000)
+    crowd = changed(changed(crowd, "messages.received", 10_000), "bytes.received", 310_000)
+    assert judged(crowd, LIMITS._replace(rate_hz=3_000_000)).passed
+    found = judged(crowd)
+    assert not found.passed
+    assert "back over the link" in found.detail
+    assert "to the server over the link" not in found.detail
+
+
+def test_messages_may_cross_the_link_outside_the_window() -> None:
+    """Those that were under way at either end, for as long as the longest was."""
+    assert not over(1460, 8_000_000).passed
+    slow = load(size=1460, service_ns=500 * MS, connections=500)
+    assert judged(slow, LIMITS._replace(rate_hz=8_000_000, delay_s=0.0)).passed
+
+
+def test_no_delay_no_service_time_and_an_open_loop_hold_nothing_against_anybody() -> None:
+    bare = LIMITS._replace(rate_hz=None, delay_s=0.0, service_s=0.0)
+    quick = load(service_ns=1100, arrivals="constant")
+    assert judged(quick, bare).passed
+    assert not judged(quick).passed
+
+
+def test_in_rounds_a_message_is_answered_once_a_round() -> None:
+    in_rounds = changed(load((10, 0, 0, 0, 0) * 2), "plan.round_s", 0.5)
+    assert judged(in_rounds).passed
+    assert not judged(changed(load((50, 0, 0, 0, 0) * 2), "plan.round_s", 0.5)).passed
+
+
+def test_timers_that_end_a_little_early_are_forgiven() -> None:
+    assert judged(limits=LIMITS._replace(service_s=0.011)).passed
+    assert judged(limits=LIMITS._replace(service_s=0.012)).passed
+    assert not judged(limits=LIMITS._replace(service_s=0.013)).passed
+
+
+def test_a_few_messages_may_fall_beside_the_readings_of_the_cpu() -> None:
+    idle = changed(SERVER, "cpu_user_s", 0.0)
+    assert plausible(load((9,) * 11, duration_s=1.1), idle, LIMITS).passed
+    assert not plausible(load((10,) * 10), idle, LIMITS).passed

@@ -1,0 +1,171 @@
+"""What follows from a failed audit: a fault, a bound, another try, or a note."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model import outcomes
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
+from tests.support import audit_names
+from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_run import EPOLL, LOCK, paired_run
+
+ECHO = Scenario(name="echo", workload="echo", contestants=(EPOLL, LOCK))
+LEVEL = {"connections": 10}
+
+
+def trial(
+    *failed: str,
+    name: str = EPOLL,
+    block: int = 1,
+    rate: float = 1000.0,
+    status: Status = "struck_out",
+    attempt: int = 1,
+) -> Trial:
+    made = made_trial(ECHO, block, name, LEVEL, {"throughput": rate})
+    audits = tuple(Audit(name=audit, passed=False, detail=f"{audit} it was") for audit in failed)
+    return replace(made, status=status if failed else "valid", audits=audits, attempt=attempt)
+
+
+def run_of(trials: Sequence[Trial], **fields: object) -> Run:
+    """Each trial at a place of its own, but for tries of the same contestant in the same block."""
+    places: dict[tuple[int, str], int] = {}
+    placed = [replace(one, position=places.setdefault((one.block, one.contestant), len(places))) for one in trials]
+    experiment = Experiment(name="made", question="?", scenarios=(replace(ECHO, **fields),))
+    return replace(paired_run(), experiment=experiment, trials=tuple(placed), about=())
+
+
+def busy(one: Trial, share: float) -> Trial:
+    assert one.load is not None
+    seconds = share * one.load.plan.duration_s
+    thread = GeneratorThread(cpu_user_s=seconds, cpu_system_s=0.0, spun_s=0.0)
+    return replace(one, load=replace(one.load, generator=replace(one.load.generator, threads=(thread,))))
+
+
+def statuses(run: Run) -> list[Status]:
+    return [one.status for one in outcomes.judged(run).trials]
+
+
+def findings(run: Run) -> ScenarioFindings:
+    (one,) = analyse(run).scenarios
+    return one
+
+
+def test_every_audit_has_a_kind_and_every_kind_an_audit() -> None:
+    assert set(outcomes.KINDS) == audit_names.of_harness() | audit_names.of_cpp()
+
+
+def test_what_the_server_did_is_a_fault_and_named() -> None:
+    trials = [trial(name=name, block=block) for block in range(1, 7) for name in (EPOLL, LOCK)]
+    faulty = [trial("died", name=LOCK, block=2, rate=5000.0), trial("verification", name=LOCK, block=4, rate=5000.0)]
+    kept = [one for one in trials if one.contestant == EPOLL or one.block not in (2, 4)]
+    one = findings(run_of([*kept, *faulty]))
+    assert [(standing.contestant, standing.kind) for standing in one.standings] == [(EPOLL, 0), (LOCK, 2)]
+    assert [(fault.kind, fault.trials, fault.of) for fault in one.standings[1].faults] == [
+        ("died", 1, 6),
+        ("verification", 1, 6),
+    ]
+    assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in one.sentence
+
+
+def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
+    dead = [replace(trial("died", name=LOCK, block=block, status="failed"), load=None) for block in range(1, 7)]
+    one = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
+    assert [standing.contestant for standing in one.standings] == [EPOLL]
+    assert f"Ranked apart for faults: {LOCK} ended by itself in 6 of 6 trials" in one.sentence
+
+
+@pytest.mark.parametrize("cause", [name for name, kind in outcomes.KINDS.items() if kind == "machine"])
+def test_what_the_machine_did_is_made_again(cause: str) -> None:
+    assert outcomes.is_disturbed(trial(cause))
+    assert outcomes.is_disturbed(trial(cause, "stalled", "completed", "connections", "generator"))
+    assert not outcomes.is_disturbed(trial(cause, "died"))
+    assert statuses(run_of([trial(cause), trial(attempt=2)])) == ["made_again", "valid"]
+    assert statuses(run_of([trial(cause), trial(cause, attempt=2)])) == ["made_again", "struck_out"]
+
+
+def test_in_an_overload_littles_law_is_no_disturbance() -> None:
+    """The queue grows as long as the load lasts: made again, it would do so again."""
+    one = trial("little")
+    assert one.load is not None
+    rate = one.load.requests.completed / one.load.plan.duration_s
+    offered = {share: replace(one.load, plan=replace(one.load.plan, rate_hz=rate / share)) for share in (0.5, 1.0)}
+    assert not outcomes.is_disturbed(replace(one, load=offered[0.5]))
+    assert outcomes.is_disturbed(replace(one, load=offered[1.0]))
+    assert statuses(run_of([replace(one, load=offered[0.5])])) == ["valid"]
+
+
+def test_a_wrong_reply_is_a_fault_on_any_machine_and_a_late_one_is_not() -> None:
+    both = trial("verification", "steal")
+    assert both.load is not None
+    assert not outcomes.faults(both)
+    corrupt = replace(both, load=replace(both.load, messages=replace(both.load.messages, corrupt=1)))
+    assert [one.name for one in outcomes.faults(corrupt)] == ["verification"]
+    assert not outcomes.is_disturbed(corrupt)
+
+
+def test_beside_a_client_contestant_nobody_is_blamed() -> None:
+    run = run_of([trial("verification"), trial(name=LOCK)], client="asyncio")
+    assert statuses(run) == ["struck_out", "valid"]
+    assert not findings(run).faulty
+
+
+def test_a_note_takes_nothing_away() -> None:
+    assert outcomes.verdict((Audit(name="stationary", passed=False, detail="a step"),)) == ("valid", "")
+    assert statuses(run_of([trial("stationary"), trial(name=LOCK)])) == ["valid", "valid"]
+
+
+def test_one_saturated_trial_of_many_counts_and_a_cell_of_them_is_a_bound_for_all() -> None:
+    few = [busy(trial("generator", block=1), 0.9), *(busy(trial(block=block), 0.8) for block in range(2, 7))]
+    slow = [busy(trial(name=LOCK, block=block, rate=500.0), 0.4) for block in range(1, 7)]
+    assert statuses(run_of([*few, *slow])) == ["valid"] * 12
+    many = [busy(trial("generator", block=block), 0.9) for block in range(1, 7)]
+    run = run_of([*many, *slow])
+    assert statuses(run) == ["censored"] * 12
+    one = findings(run)
+    assert [cell.contestant for cell in one.censored] == [EPOLL]
+    assert one.censored[0].share == pytest.approx(0.9)
+    assert one.standings[0].contestant == EPOLL  # the fast one does not disappear
+    assert {axis.metric: axis.bound for axis in one.axes} | {"cpu": "", "memory": ""} == {
+        "throughput": "at least",
+        "p50": "at most",
+        "p99": "at most",
+        "cpu": "",
+        "memory": "",
+    }
+    assert "at least" in one.sentence
+    assert any("the generator was at its limit" in text for text in one.caveats)
+
+
+def test_a_lag_alone_saturates_nothing() -> None:
+    run = run_of([busy(trial("generator", block=block), 0.2) for block in range(1, 7)])
+    assert statuses(run) == ["valid"] * 6
+
+
+def with_response(one: Trial, ns: int, lag_ns: int) -> Trial:
+    assert one.load is not None
+    load: LoadResult = one.load
+    response = replace(load.latency.response_ns, p50=ns, p99=ns)
+    lag = replace(load.send_lag_ns, p50=lag_ns, p99=lag_ns)
+    return replace(one, load=replace(load, latency=replace(load.latency, response_ns=response), receive_lag_ns=lag))
+
+
+def test_the_generators_own_part_is_held_against_the_shortest_of_all() -> None:
+    """So a slow server does not keep what a fast one loses."""
+    fast = [with_response(trial(block=block), 30_000, 10_000) for block in range(1, 7)]
+    slow = [with_response(trial(name=LOCK, block=block), 300_000, 10_000) for block in range(1, 7)]
+    one = findings(run_of([*fast, *slow]))
+    assert {(bar.percentile, bar.receive_ns, bar.of) for bar in one.error_bars} == {
+        ("p50", 10_000, 30_000),
+        ("p99", 10_000, 30_000),
+    }
+    assert {axis.bound for axis in one.axes if axis.metric in ("p50", "p99")} == {"at most"}
+    assert not findings(run_of(slow)).error_bars

@@ -1,0 +1,114 @@
+"""A pipe gets clean lines, a terminal a block that is drawn in place; neither needs a thread of its own."""
+
+from __future__ import annotations
+
+import io
+import threading
+
+import pytest
+from rich.console import Console
+
+from netdyno.experiment.plan import Cell
+from netdyno.model.trial import Trial
+from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, Progress, describe_result, render
+from tests.support.builders.made_run import EPOLL, REUSEPORT, ZMQ, messages_run
+
+CELLS = tuple(
+    Cell(block=block, position=0, scenario="echo", contestant="a", levels={"connections": 10}) for block in (1, 2)
+)
+
+
+def trial(status: str = "failed", seconds: float = 4.0) -> Trial:
+    return Trial(
+        block=1,
+        position=0,
+        scenario="echo",
+        contestant="a",
+        levels={"connections": 10},
+        status=status,  # type: ignore[arg-type]
+        reason="no ready\nline",
+        started_at="",
+        seconds=seconds,
+    )
+
+
+def test_a_pipe_gets_one_clean_line_per_trial() -> None:
+    stream = io.StringIO()
+    display, progress = PlainDisplay(stream), Progress(CELLS, 1.0)
+    display.begin("two trials")
+    display.trial_started(CELLS[0], progress)
+    display.throughput(100, 0.5)
+    progress.add(trial())
+    display.trial_done(trial(), progress)
+    display.close()
+    assert stream.getvalue() == (
+        "two trials\nblock 1/2 trial 1/2 (0:04 left) echo connections=10 a: failed: no ready line\n"
+    )
+
+
+def test_loss_stands_beside_the_latency_of_a_trial_over_messages() -> None:
+    told = {one.contestant: describe_result(one) for one in messages_run(1).trials if one.levels["connections"] == 1000}
+    assert told[REUSEPORT].endswith(" us, 12% lost")
+    assert told[ZMQ].endswith(" us, 0% lost")
+    assert told[EPOLL].endswith(" us")
+
+
+def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:
+    progress = Progress(CELLS, 1.5)
+    assert progress.left_s() == pytest.approx(3.0)
+    progress.add(trial(seconds=4.0))
+    assert progress.left_s() == pytest.approx(4.0)
+    progress.add(trial(seconds=0.0))
+    assert progress.left_s() == 0.0
+
+
+def test_of_a_run_that_may_go_on_the_time_left_is_the_most_that_it_may_take() -> None:
+    progress = Progress(CELLS, 1.5, time_budget_s=60.0)
+    progress.expect(2, 10, 5)
+    assert progress.left_words() == "at most 0:15 left"
+    progress.add(trial(seconds=20.0))
+    assert progress.left_words() == "at most 0:40 left"  # 180 s for nine trials, and no time for them
+    progress.expect(8, 10, 5)
+    assert progress.left_words() == "at most 2:20 left"  # what is planned comes, whatever the budget
+    assert "block 1/5, trial 2/10" in render(CELLS[0], progress, 0.0, 100)[1]
+    progress.expect(2, 2, 2)
+    assert progress.left_words() == "0:20 left"
+
+
+def test_the_live_block_says_which_trial_which_block_how_long_and_how_fast() -> None:
+    progress = Progress(CELLS, 90.0)
+    progress.add(trial(seconds=90.0))
+    first, second, third = render(CELLS[1], progress, 1234567.0, 100)
+    assert "50%" in first
+    assert "1:30 left" in first
+    assert second == "block 2/2, trial 2/2: echo connections=10 a"
+    assert third == "1,234,567 messages/s   (1 failed)"
+
+
+def test_a_terminal_is_drawn_in_place_without_a_thread() -> None:
+    stream = io.StringIO()
+    display = LiveDisplay(Console(file=stream, force_terminal=True, width=100))
+    progress = Progress(CELLS, 1.0)
+    threads = set(threading.enumerate())  # other tests of this process may have left some
+    display.begin("two trials")
+    display.trial_started(CELLS[0], progress)
+    started = set(threading.enumerate()) - threads
+    display.throughput(100, 0.5)
+    display.trial_done(trial(), progress)
+    display.close()
+    assert started == set()
+    assert "two trials" in stream.getvalue()
+    assert "block 1/2, trial 1/2" in stream.getvalue()
+    assert "failed: no ready" in stream.getvalue()
+
+
+def test_redraws_are_few_however_often_the_runner_calls() -> None:
+    stream = io.StringIO()
+    display = LiveDisplay(Console(file=stream, force_terminal=True, width=100))
+    display.begin("two trials")
+    display.trial_started(CELLS[0], Progress(CELLS, 1.0))
+    drawn = len(stream.getvalue())
+    for _ in range(1000):
+        display.throughput(1, 1.0)
+    assert len(stream.getvalue()) < drawn * 2
+    display.close()

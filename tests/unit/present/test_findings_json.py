@@ -1,0 +1,54 @@
+"""The findings for programs: the document names every key, and what is printed is JSON without a made-up number."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from netdyno.analysis.analysis import analyse
+from netdyno.base.paths import ROOT
+from netdyno.model.run import Run
+from netdyno.present.findings_json import document
+from tests.support.builders.made_capacity import experiment_run
+from tests.support.builders.made_run import made_run, messages_run, paired_run
+
+DOCUMENT = ROOT / "protocol" / "findings.md"
+RUNS: dict[str, Callable[[], Run]] = {
+    "made": made_run,
+    "messages": messages_run,
+    "pairs": paired_run,
+    "capacity": experiment_run,
+}
+
+
+def keys(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if key not in ("by_contestant", "causes"):
+                yield str(key)
+                yield from keys(below)
+    if isinstance(value, list):
+        for below in value:
+            yield from keys(below)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_it_is_json_and_every_key_is_documented(name: str) -> None:
+    text = json.dumps(document(analyse(RUNS[name]())), allow_nan=False)
+    told = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text()))
+    assert set(keys(json.loads(text))) - told - {"version"} == set()
+
+
+def test_it_says_what_the_table_says() -> None:
+    analysis = analyse(made_run())
+    found = json.loads(json.dumps(document(analysis)))
+    for one, question in zip(analysis.scenarios, found["questions"], strict=True):
+        assert question["sentence"] == one.sentence
+        assert [each["name"] for each in question["contestants"]] == [each.contestant for each in one.standings]
+        assert [axis["metric"] for axis in question["axes"]] == [axis.metric for axis in one.axes]
+        for axis, told in zip(one.axes, question["axes"], strict=True):
+            assert [score["rank"] for score in told["scores"]] == [score.rank for score in axis.scores]
+    assert found["questions"][0]["axes"][0]["unit"] == "messages/s"

@@ -1,0 +1,153 @@
+"""The terminal table: says what the findings say, fits 80 columns, is plain on a pipe."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_claims import claims_run
+from tests.support.builders.made_run import made_run, messages_run, paired_run
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(made_run())
+
+
+def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=terminal).print(render(analysis))
+    return out.getvalue()
+
+
+def test_every_answer_stands_in_it_word_for_word(found: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(found))
+    for one in found.scenarios:
+        assert one.headline in flat
+        assert one.sentence in flat
+
+
+def test_it_fits_eighty_columns_and_cuts_no_name(found: Analysis) -> None:
+    lines = text(found).splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert "…" not in text(found)
+    assert sum("threads-global-lock" in line for line in lines) >= len(found.scenarios)
+
+
+def test_on_a_pipe_there_is_no_escape_sequence(found: Analysis) -> None:
+    assert "\x1b" not in text(found)
+    assert "\x1b" in text(found, terminal=True)
+
+
+def test_ties_share_a_marked_rank_and_the_undecidable_have_none(found: Analysis) -> None:
+    assert re.search(r"^ ?1=\s+asio-callbacks", text(found), re.MULTILINE)
+    few = text(analyse(made_run(4))).split("\nchat ")[1]
+    assert not re.search(r"^ ?1=? ", few, re.MULTILINE)
+
+
+def test_set_aside_trials_are_told_with_their_reason(found: Analysis) -> None:
+    flat = re.sub(r"\s+", " ", text(found))
+    assert "Ranked apart for faults: threads-snapshot gave wrong or lost replies in 1 of 18 trials: 3 of 212000" in flat
+    assert "faulty 1 verification threads-snapshot" in flat
+    assert "failed 1 the server ended before it was ready threads-global-lock" in flat
+    assert "skipped 60 Folly not found: install it from source, folly-fibers" in flat
+
+
+def test_a_trial_that_is_set_aside_is_one_line_of_at_most_120_characters() -> None:
+    run = made_run()
+    long = tuple(replace(one, reason="x y " * 200) if one.status == "failed" else one for one in run.trials)
+    wide = text(analyse(replace(run, trials=long)), width=200).split("set aside")[1]
+    assert max(len(line.rstrip()) for line in wide.splitlines()[:6]) <= 120
+
+
+def test_the_link_is_said() -> None:
+    run = paired_run()
+    assert " over loopback in 1 block, " in re.sub(r"\s+", " ", text(analyse(run)))
+    lan = replace(run, experiment=run.experiment.with_each(link="lan", link_rate="1gbit"))
+    assert " over lan at 1gbit in 1 block, " in re.sub(r"\s+", " ", text(analyse(lan)))
+
+
+def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
+    rpc = re.sub(r"\s+", " ", text(found).split("\nrpc-open ")[1].split("\nchat ")[0])
+    assert "send lag p99 at most" in rpc
+
+
+def test_pairs_of_server_and_client_stand_in_a_table_with_what_came_of_each() -> None:
+    shown = text(analyse(paired_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    rows = {
+        line.split()[0]: line.split(maxsplit=1)[1].strip() for line in shown.split("\nserver ")[1].splitlines()[2:5]
+    }
+    assert re.fullmatch(r"157k/s +78\.3k/s +skipped", rows["epoll-coroutines"])
+    assert re.fullmatch(r"131k/s +55\.2k/s \(1/2\) +skipped", rows["asio-callbacks"])
+    assert re.fullmatch(r"61\.4k/s +struck out +skipped", rows["threads-global-lock"])
+    flat = re.sub(r"\s+", " ", shown)
+    assert "9 pairs of server and client, 4 with valid trials only" in flat
+    assert re.search(r"struck out 3 verification asio-callbacks with", flat)
+    assert re.search(r"skipped 6 client qt-signals: Qt 6 not asio-callbacks with found: install qt6-base-dev", flat)
+
+
+def test_many_pairs_that_share_a_cause_are_counted() -> None:
+    run = paired_run()
+    trials = [replace(one, contestant=f"{one.contestant}-{copy}") for copy in (1, 2) for one in run.trials]
+    flat = re.sub(r"\s+", " ", text(analyse(replace(run, trials=tuple(trials)))))
+    assert "skipped 12 client qt-signals: Qt 6 not found: install 6 pairs" in flat
+
+
+def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
+    flat = re.sub(r"\s+", " ", text(analyse(paired_run())))
+    assert "figures at client netdyno-load, 100 connections, ranks over all loads" in flat
+
+
+def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() -> None:
+    shown = text(analyse(messages_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    lines = shown.splitlines()
+    (heading,) = [line for line in lines if line.startswith("#")]
+    assert heading.split() == ["#", "contestant", "mean", "lost", "throughput", "p50", "p99"]
+    rows = [line.split() for line in lines if re.match(r"\d ", line)]
+    assert rows[0][1] == "udp-coroutines"
+    assert "0.02%" in rows[0]
+    assert "0%" in rows[1]
+    assert rows[-1][:2] == ["5", "udp-reuseport"]
+    assert rows[-1][rows[-1].index("12%") :][:2] == ["12%", "!"]
+    flat = re.sub(r"\s+", " ", shown)
+    assert "! above 0.1% in some trial: ranked apart, against the first of its kind" in flat
+
+
+def test_over_streams_there_is_no_column_of_losses(found: Analysis) -> None:
+    assert " lost " not in next(line for line in text(found).splitlines() if line.startswith(" #"))
+
+
+def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
+    shown = text(analyse(claims_run()))
+    assert max(len(line) for line in shown.splitlines()) <= 80
+    flat = re.sub(r"\s+", " ", shown)
+    assert flat.index("4 claims: 1 confirmed, 1 refuted, 1 undecided, 1 not testable here") < flat.index("echo asio")
+    assert "K1 confirmed Coroutines <b>win</b> (K1) here: throughput of asio-coroutines against thr" in flat
+    assert "(324/s against 108/s); claimed above \N{MULTIPLICATION SIGN}2 published: coroutines, requests in 10" in flat
+    assert "in 10 s: 91,281.5 Delayed ACKs per 1,000 messages: 4.00" in flat
+    assert re.search(r"K2 refuted .* Of 6 comparisons 6 fail K3 undecided", flat)
+    assert "K4 not testable here Coroutines <b>win</b> (K4) here: it needs 4 cores, and there were 2" in flat
+
+
+def test_where_there_are_no_claims_nothing_is_said_of_them(found: Analysis) -> None:
+    assert "claim" not in text(found).replace("claims any difference", "")
+
+
+def test_without_a_factor_of_clients_there_are_no_pairs(found: Analysis) -> None:
+    assert all(one.pairs == () for one in found.scenarios)
+    assert "server and client" not in text(found)
+
+
+def test_markup_in_a_reason_is_text() -> None:
+    run = made_run()
+    trials = tuple(replace(one, reason="[bold]x[/nonsense]") if one.status == "failed" else one for one in run.trials)
+    assert "[bold]x[/nonsense]" in text(analyse(replace(run, trials=trials)))
