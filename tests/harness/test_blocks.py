@@ -254,7 +254,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.support.builders import made_blocks
-from netdyno import runner
+from netdyno.run import runner
 
 measure = made_blocks.trials_with({"echo": 0.05})
 
@@ -272,7 +272,7 @@ made_blocks.execute(made_blocks.asked("echo"), Path(sys.argv[1]), Path(sys.argv[
 def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     block: int, tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:
-    path = os.pathsep.join(str(ROOT / part) for part in ("python", "tests/python"))
+    path = os.pathsep.join(map(str, (ROOT / "python", ROOT)))
     command = [sys.executable, "-c", KILLED, str(tmp_path / "results"), str(fake_build), str(block)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False)
     assert done.returncode == -signal.SIGKILL

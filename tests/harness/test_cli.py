@@ -359,7 +359,7 @@ def test_load_hands_every_argument_to_the_generator() -> None:
 
 def test_starting_imports_nothing_heavy() -> None:
     code = (
-        "import sys; from netdyno import cli, run_command, runner, listing; "
+        "import sys; from netdyno.commands import cli, listing, run; from netdyno.run import runner; "
         "print([name for name in ('numpy', 'scipy', 'matplotlib', 'jinja2') if name in sys.modules])"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}

@@ -25,7 +25,7 @@ NOBODY = 65534
 
 HARNESS = """
 import signal, subprocess
-from netdyno.namespace import private_namespace
+from netdyno.machine.links.namespace import private_namespace
 with private_namespace() as made:
     inside = subprocess.Popen([*made.enter, "sh", "-c", "echo entered; exec sleep 1000"], stdout=subprocess.PIPE)
     inside.stdout.readline()

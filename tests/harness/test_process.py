@@ -19,7 +19,7 @@ SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
 PARENT = """
 import sys, signal
-from netdyno.process import Process
+from netdyno.machine.process import Process
 with open("/dev/null", "wb") as output, Process(["sleep", "1000"], [], output) as child:
     print(child.pid, flush=True)
     signal.pause()

@@ -183,8 +183,10 @@ def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
 KILLED = """
 import sys
 from pathlib import Path
-from netdyno import contestants, experiment, runner
-from netdyno.display import PlainDisplay
+from netdyno.contestants import contestants
+from netdyno.experiment import experiment
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
 
 build, results, toml = map(Path, sys.argv[1:])
 chosen = contestants.discover(build=build)[:1]

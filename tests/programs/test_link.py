@@ -47,7 +47,7 @@ RATE = "10mbit"
 
 HARNESS = """
 import signal, subprocess
-from netdyno import lan
+from netdyno.machine.links import lan
 with lan.joined(10**9) as made:
     script = ["sh", "-c", "echo entered; exec sleep 1000"]
     left = [subprocess.Popen([*end.enter, *script], stdout=subprocess.PIPE) for end in made]

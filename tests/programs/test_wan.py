@@ -46,7 +46,7 @@ SCENARIO = Scenario(
 HARNESS = """
 import signal, sys
 from pathlib import Path
-from netdyno import wan
+from netdyno.machine.links import wan
 from netdyno.triallog import TrialLog
 with wan.joined(wan.Terms(delay_s=0.001), TrialLog(Path(sys.argv[1]))) as made:
     print(made.server.pid, made.load.pid, made.relay.pid, flush=True)

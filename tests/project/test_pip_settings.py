@@ -83,7 +83,7 @@ def test_the_real_pip_is_asked_and_the_command_replaces_the_process(tmp_path: Pa
     configuration = tmp_path / "pip.conf"
     configuration.write_text("[global]\nindex-url = https://mirror.example/simple\nno-index = true\n")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "UV_"))}
-    environment |= {"PIP_CONFIG_FILE": str(configuration), "PYTHONPATH": str(ROOT / "python")}
+    environment |= {"PIP_CONFIG_FILE": str(configuration), "PYTHONPATH": str(ROOT / "packages")}
     shown = subprocess.run(
         [sys.executable, "-m", "pip_settings", "/bin/sh", "-c", 'echo "$UV_DEFAULT_INDEX $0"'],
         env=environment,

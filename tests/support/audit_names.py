@@ -13,7 +13,7 @@ _IN_CPP = re.compile(r'\breturn \{"([a-z_]+)",')
 
 def of_harness() -> set[str]:
     """Those that Python judges and can fail: an audit that is never anything but passed belongs to who judges it."""
-    return {name for path in (ROOT / "python" / "netdyno").rglob("*.py") for name in _judged(path)}
+    return {name for path in (ROOT / "python").rglob("*.py") for name in _judged(path)}
 
 
 def of_generator() -> set[str]:

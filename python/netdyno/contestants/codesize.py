@@ -23,7 +23,7 @@ from netdyno.model.contestant import About, CodeSize, Contestant
 CPP_SUFFIXES = (".cpp", ".hpp")
 SUFFIXES = (*CPP_SUFFIXES, ".js", ".mjs", ".cjs", ".py")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-PACKAGE = "netdyno"
+PACKAGES = ("netdyno", "netdyno_client")
 
 
 class CodeError(Exception):
@@ -96,7 +96,7 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
         shared += [*_folders(root / "loadgen"), *_shared_folders(root / "clients")]
     rows = [_shared(str(folder.relative_to(root)), sources(folder, deep=False)) for folder in shared]
     if modules:
-        rows.append(_shared(f"python/{PACKAGE}, as far as contestants import it", sorted(set(modules))))
+        rows.append(_shared("python/, as far as contestants import it", sorted(set(modules))))
     return (*contestants, *rows)
 
 
@@ -161,7 +161,7 @@ def _imports(path: Path) -> Iterable[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.partition(".")[0] == PACKAGE)
+        yield from (name for name in names if name.partition(".")[0] in PACKAGES)
 
 
 def _is_foreign(relative: Path) -> bool:

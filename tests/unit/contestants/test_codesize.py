@@ -112,8 +112,8 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
     for path in ("servers/a/main.cpp", "common/net.cpp", "common/epoll/loop.cpp", "clients/_shared/journal.cpp"):
         write(tmp_path / path, CPP)
-    write(tmp_path / "clients/c/main.py", "from netdyno import wire\n")
-    write(tmp_path / "python/netdyno/wire.py", PYTHON)
+    write(tmp_path / "clients/c/main.py", "from netdyno.protocol import wire\n")
+    write(tmp_path / "python/netdyno/protocol/wire.py", PYTHON)
     write(tmp_path / "loadgen/plan.cpp", CPP)
     alone = [(one.kind, one.name) for one in describe([contestant("a")], [], tmp_path)]
     assert alone == [("server", "a"), ("shared", "common"), ("shared", "common/epoll")]
@@ -126,7 +126,7 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
         ("shared", "common/epoll"),
         ("shared", "loadgen"),
         ("shared", "clients/_shared"),
-        ("shared", "python/netdyno, as far as contestants import it"),
+        ("shared", "python/, as far as contestants import it"),
     ]
     assert all_of_it[0].caveats == ("slow",)
     assert all_of_it[0].code is not None
@@ -137,8 +137,8 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
 def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> None:
     package = tmp_path / "netdyno"
     main = write(tmp_path / "main.py", "import os\nfrom netdyno_client.plan import parse\n")
-    plan = write(package / "client" / "plan.py", "from netdyno import units\nimport netdyno_client\n")
-    init = write(package / "client" / "__init__.py", "")
+    plan = write(tmp_path / "netdyno_client" / "plan.py", "from netdyno import units\nimport netdyno_client\n")
+    init = write(tmp_path / "netdyno_client" / "__init__.py", "")
     root = write(package / "__init__.py", "")
     units = write(package / "units.py", "from netdyno_client import plan\n")
     write(package / "unused.py", "")
