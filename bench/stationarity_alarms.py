@@ -1,4 +1,4 @@
-"""How often the audit `stationary` strikes out, by simulation: the tables of docs/adr/stationary.md.
+"""How often the audit `stationary` strikes out, by simulation: the tables of docs/measurements/stationarity.md.
 
     python bench/stationarity_alarms.py [RUNS]
 

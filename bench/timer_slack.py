@@ -8,7 +8,7 @@ rest by --nice -20, which changes nothing of the slack, as real-time priority wo
 
     bench/timer_slack.py [--blocks 12] [--seconds 1] [--service 500us] [--rate 10000] [--nice 0] [--server NAME ...]
 
-docs/adr/level-ground.md has what it said.
+docs/measurements/level-ground.md has what it said.
 """
 
 from __future__ import annotations
