@@ -110,7 +110,7 @@ def why_skip(
     contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named = MappingProxyType({})
 ) -> str:
     """Why a contestant, or the cell's client, cannot have this cell; empty when they can. A thread count that a model
-    cannot have is refused by the server itself (docs/adr/threads-refused.md), so here it becomes a stated skip."""
+    cannot have is refused by the server itself (docs/adr/limited-by-threads.md), so here it becomes a stated skip."""
     wanted = settings(scenario, levels)
     reason = _why_silent(contestant, scenario.workload)
     if reason:
