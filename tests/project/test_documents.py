@@ -51,6 +51,12 @@ def test_every_block_says_what_it_is(block: Block) -> None:
     assert block.info in {RUN, SLOW} | OTHER
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_link_to_another_page_leads_there(page: Path) -> None:
+    linked = re.findall(r"\]\(([^)#:\s]+)\)", page.read_text())
+    assert [target for target in linked if not (page.parent / target).exists()] == []
+
+
 def test_the_documents_have_commands() -> None:
     assert sum(block.info == RUN for block in BLOCKS) >= 5
 
@@ -75,3 +81,18 @@ def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> Non
         shutil.rmtree(ROOT / "servers" / "my-server", ignore_errors=True)
     assert done.returncode == 0, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
+
+
+# --- records of decisions ----------------------------------------------------------------------------------------
+
+RECORDS = sorted((ROOT / "docs" / "adr").glob("*.md"))
+SCREEN_LINES, SCREEN_COLUMNS = 45, 120
+
+
+@pytest.mark.parametrize("page", RECORDS, ids=lambda page: page.stem)
+def test_a_record_is_one_screen_with_decision_why_and_cost(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert lines[0].startswith("# ")
+    assert [line for line in lines[1:] if line.startswith("#")] == ["## Decision", "## Why", "## Cost"]
+    assert len(lines) <= SCREEN_LINES
+    assert max(map(len, lines)) <= SCREEN_COLUMNS

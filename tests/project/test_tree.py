@@ -54,6 +54,20 @@ def test_no_file_names_the_host_of_a_package_registry() -> None:
     assert named == []
 
 
+RECORD = re.compile(rb"\b(?:adr|measurements)/[a-z-]+\.md\b")
+
+
+def test_records_and_measurements_that_a_file_names_are_there() -> None:
+    named = {path: RECORD.findall(path.read_bytes()) for path in committed_files()}
+    gone = [
+        f"{path.relative_to(ROOT)}: {page.decode()}"
+        for path, pages in named.items()
+        for page in pages
+        if not (ROOT / "docs" / page.decode()).is_file()
+    ]
+    assert gone == []
+
+
 def package_lines() -> list[list[str]]:
     """The groups of packages/debian.txt (separated by blank lines), comments removed."""
     text = (ROOT / "packages" / "debian.txt").read_text()
