@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.experiment import blocks
-from netdyno.statistics import precision, stats
+from netdyno.statistics import block_counts, precision, stats
 from netdyno.statistics.stats import Floats
 
 NOISE = 0.05
@@ -120,7 +119,7 @@ def look(series: Floats) -> Looks:
     shape = (budget + 1, runs, comparisons)
     means, halves, about_none = np.zeros(shape), np.full(shape, np.inf), np.full(shape, np.inf)
     sums, squares = np.cumsum(series, axis=1), np.cumsum(series**2, axis=1)
-    for count in range(blocks.FEWEST_BLOCKS, budget + 1):
+    for count in range(block_counts.FEWEST_BLOCKS, budget + 1):
         seen = series[:, :count]
         means[count] = sums[:, count - 1] / count
         halves[count] = stats.student(count - 1) * seen.std(axis=1, ddof=1) / math.sqrt(count)
@@ -140,9 +139,9 @@ def at_first_look(looks: Looks, asked: float) -> NDArray[np.int64]:
 def by_rule(looks: Looks, asked: float) -> NDArray[np.int64]:
     """Where precision.settled holds for the first time of all comparisons; a test holds the two together."""
     narrow = np.asarray(precision.are_narrow(looks.means, looks.halves, looks.about_none, asked), dtype=bool)
-    narrow[: blocks.FIRST_LOOK] = False
+    narrow[: block_counts.FIRST_LOOK] = False
     ends = narrow.copy()
-    for earlier in range(1, blocks.LOOKS):
+    for earlier in range(1, block_counts.LOOKS):
         ends[earlier:] &= narrow[:-earlier]
     return first_true(ends.all(axis=2))
 

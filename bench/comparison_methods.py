@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import ServerObservation
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import BORROWED, LEVEL, Floats
 from netdyno.store import store
 

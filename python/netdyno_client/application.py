@@ -17,7 +17,7 @@ from netdyno.model.load_result import LoadResult
 from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import Journal
 from netdyno_client.plan import ClientPlan
-from netdyno_client.recorder import NEVER, Window
+from netdyno_client.recorder import NEVER, Window, distribution
 from netdyno_client.result import Cpu, failures_text, load_result, summary
 
 TICK_NS = 10_000_000
@@ -102,7 +102,7 @@ class Application:
             error = write_file(Path(self._plan.json_file), encoded + b"\n")
             if error:
                 return error
-        said = summary(self._plan, result, failures, self._tick_lag.distribution())
+        said = summary(self._plan, result, failures, distribution(self._tick_lag))
         print(encoded.decode() if to_stdout else said, flush=True)
         return ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from netdyno.model.load_result import TimeSeries
+from netdyno.model.load_result import Distribution, TimeSeries
 from netdyno.statistics.histogram import Histogram
 
 LONGEST_SLOT_NS = 100_000_000
@@ -16,6 +16,21 @@ NEVER = 2**63 - 1
 def slot_ns(window_ns: int) -> int:
     """100 ms; in a window of less than 2 s the longest multiple of 5 ms of which it has 20, but not less than that."""
     return min(max(window_ns // LEAST_SLOTS // SLOT_STEP_NS * SLOT_STEP_NS, SLOT_STEP_NS), LONGEST_SLOT_NS)
+
+
+def distribution(histogram: Histogram) -> Distribution:
+    """As it stands in a result."""
+    p50, p90, p99, p999, most = histogram.percentiles(50, 90, 99, 99.9, 100)
+    return Distribution(
+        count=histogram.count,
+        mean=histogram.mean(),
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        p999=p999,
+        max=most,
+        histogram=histogram.encode(),
+    )
 
 
 @dataclass(frozen=True)

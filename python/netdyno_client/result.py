@@ -23,6 +23,7 @@ from netdyno.model.load_result import (
 from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import Failure, Journal
 from netdyno_client.plan import ClientPlan
+from netdyno_client.recorder import distribution
 
 LITTLE_TOLERANCE = 0.05
 ENOUGH_MESSAGES = 100
@@ -61,10 +62,10 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             completed=recorder.completed_in_window,
             per_second=recorder.completed_in_window / window_s,
         ),
-        latency=Latency(response_ns=recorder.response.distribution(), service_ns=recorder.service.distribution()),
-        send_lag_ns=recorder.send_lag.distribution(),
+        latency=Latency(response_ns=distribution(recorder.response), service_ns=distribution(recorder.service)),
+        send_lag_ns=distribution(recorder.send_lag),
         connections=_connections(journal),
-        connect_ns=journal.connect.distribution(),
+        connect_ns=distribution(journal.connect),
         messages=Messages(
             sent=messages.sent,
             expected=messages.sent,
@@ -88,9 +89,9 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         client=ClientReport(
             **{failure.value: failures[failure] for failure in Failure},
             recovered=journal.recovered,
-            tick_lag_ns=tick_lag.distribution(),
+            tick_lag_ns=distribution(tick_lag),
         ),
-        receive_lag_ns=Histogram().distribution(),  # nobody asks the kernel here
+        receive_lag_ns=distribution(Histogram()),  # nobody asks the kernel here
     )
 
 

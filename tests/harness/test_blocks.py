@@ -15,6 +15,7 @@ from typing import cast
 
 import msgspec
 import pytest
+from netdyno.run.progress import Progress
 from rich.console import Console
 
 from netdyno.analysis import stopping
@@ -29,10 +30,10 @@ from netdyno.model.experiment import Budget, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
-from netdyno.present.terminal.display import Progress
 from netdyno.present.terminal.table import render
 from netdyno.run import resume, runner
 from netdyno.run.schedule import Schedule
+from netdyno.statistics import block_counts
 from netdyno.store import store
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
@@ -67,7 +68,7 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
     spread(echo=0.08)
     run = load(execute(asked("echo"), tmp_path, fake_build))
     found = ending(run)
-    assert blocks.EARLIEST_END < found.blocks < 50
+    assert block_counts.EARLIEST_END < found.blocks < 50
     assert blocks_of(run, "echo") == list(range(1, found.blocks + 1))
     assert (found.why, run.finished_at is not None) == ("precise", True)
     assert found.widest is not None
@@ -115,7 +116,7 @@ def test_a_scenario_that_is_precise_is_left_out_of_later_blocks(
 ) -> None:
     spread(quiet=0.001, rough=0.5)
     run = load(execute(asked("quiet", "rough", most_blocks=18), tmp_path, fake_build))
-    assert blocks_of(run, "quiet") == list(range(1, blocks.EARLIEST_END + 1))
+    assert blocks_of(run, "quiet") == list(range(1, block_counts.EARLIEST_END + 1))
     assert blocks_of(run, "rough") == list(range(1, 19))
     assert (ending(run, "quiet").why, ending(run, "rough").why) == ("precise", "blocks")
 
@@ -127,7 +128,7 @@ def test_one_without_a_precision_has_its_blocks_and_no_more(tmp_path: Path, fake
     run = load(execute(msgspec.structs.replace(both, scenarios=(both.scenarios[0], fixed)), tmp_path, fake_build))
     assert blocks_of(run, "fixed") == list(range(1, 10))
     # those that are planned come first: six together, three of the other, and then its own
-    assert blocks_of(run, "quiet") == [*range(1, 7), *range(10, 10 + blocks.EARLIEST_END - 6)]
+    assert blocks_of(run, "quiet") == [*range(1, 7), *range(10, 10 + block_counts.EARLIEST_END - 6)]
     assert stopping.ending(run, fixed) is None
 
 
@@ -154,7 +155,7 @@ def test_a_further_block_is_planned_on_disk_before_it_begins(
 
     monkeypatch.setattr(runner, "run_trial", looked_up)
     execute(asked("echo"), tmp_path, fake_build)
-    assert len(seen) > 2 * blocks.EARLIEST_END
+    assert len(seen) > 2 * block_counts.EARLIEST_END
     assert all(seen)
 
 
@@ -225,7 +226,7 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     whole = load(execute(asked("echo"), tmp_path / "whole", fake_build))
 
     def interrupted(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-        if (cell.block, cell.position) == (blocks.EARLIEST_END, 1):
+        if (cell.block, cell.position) == (block_counts.EARLIEST_END, 1):
             signal.raise_signal(signal.SIGINT)
         return measure(cell, scenario, contestant, bench)
 
@@ -233,7 +234,7 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     outcome = execute(asked("echo"), tmp_path / "cut", fake_build)
     cut = load(outcome)
     assert outcome.interrupted == 130
-    assert len(cut.trials) == 2 * blocks.EARLIEST_END - 1
+    assert len(cut.trials) == 2 * block_counts.EARLIEST_END - 1
     assert ending(cut).why == "unfinished"
     monkeypatch.setattr(runner, "run_trial", measure)
     display = Silent()
@@ -268,7 +269,7 @@ made_blocks.execute(made_blocks.asked("echo"), Path(sys.argv[1]), Path(sys.argv[
 """
 
 
-@pytest.mark.parametrize("block", [2, blocks.EARLIEST_END])
+@pytest.mark.parametrize("block", [2, block_counts.EARLIEST_END])
 def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     block: int, tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from netdyno.run.progress import Progress
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
@@ -22,7 +23,6 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
-from netdyno.present.terminal.display import Progress
 from netdyno.run import runner, schedule
 from netdyno.store import store
 from netdyno.trial import canary, traced

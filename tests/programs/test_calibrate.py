@@ -30,6 +30,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit, Distribution, LoadResult
 from netdyno.model.observation import Pinning
 from netdyno.statistics.histogram import Histogram
+from netdyno_client import recorder
 from tests.support.builders import made_run
 from tests.support.server import serving
 
@@ -42,7 +43,7 @@ def distribution(values: Iterable[float]) -> Distribution:
     histogram = Histogram()
     for value in values:
         histogram.record(round(value))
-    return histogram.distribution()
+    return recorder.distribution(histogram)
 
 
 def loaded(response: Iterable[float], service: Iterable[float] | None = None, **plan: object) -> LoadResult:

@@ -56,9 +56,8 @@ from netdyno.analysis.findings import (
 from netdyno.analysis.ground import ground_of
 from netdyno.analysis.samples import samples
 from netdyno.base import quantities
-from netdyno.experiment import plan
 from netdyno.experiment.capacity import CAPACITY
-from netdyno.model import outcomes, transports
+from netdyno.model import levels, outcomes, transports
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
@@ -91,7 +90,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         run_id=run.run_id,
         experiment=run.experiment.name,
         question=run.experiment.question,
-        links=plan.links(run.experiment),
+        links=levels.links(run.experiment),
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=max(run.experiment.blocks, len({trial.block for trial in run.trials})),

@@ -20,12 +20,12 @@ from netdyno.analysis.findings import (
 )
 from netdyno.base import quantities
 from netdyno.base.units import parse_duration
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Trial
-from netdyno.present.prose import faults, loss
+from netdyno.present.prose import faults, loss, ranking
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Better, Comparison, Interval
 
 STATUS_WORDS = {
@@ -244,7 +244,7 @@ def _side(ratio: float) -> str:
 def _interval(one: Comparison) -> str:
     if one.interval is None:
         return f"no interval from {quantities.plural(one.blocks, 'block')}"
-    return f"95% interval {quantities.change_interval(one.interval)}"
+    return f"95% interval {ranking.change_interval(one.interval)}"
 
 
 def _gap(speech: Speech, one: Comparison) -> str:

@@ -16,11 +16,11 @@ from netdyno.analysis import answers, counters, measured
 from netdyno.analysis.counters import Counter
 from netdyno.analysis.findings import Difference, Standing, Why, Work
 from netdyno.base import quantities
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Samples
 
 SHOWN_IN_SHORT = 2

@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 
 from netdyno.analysis import differences, excluded, measured
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
@@ -24,6 +23,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.run import Run
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval
 
 Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # statistics are heavy, and plans and displays speak too
-    from netdyno.statistics.stats import Interval
+    pass
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
@@ -79,11 +79,6 @@ def share(part: float) -> str:
 def margin(ratio: float) -> str:
     """How far something lies above (ratio > 1) or below, without a sign: "12%", or "2.4 times" from double upwards."""
     return f"{three_digits(ratio)} times" if ratio >= 2 else f"{_percent(abs(ratio - 1) * 100)}%"
-
-
-def change_interval(interval: Interval | None) -> str:
-    """An interval of a ratio as changes: "+8% to +15%"."""
-    return "no interval" if interval is None else f"{percent_change(interval.low)} to {percent_change(interval.high)}"
 
 
 def p_value(p: float) -> str:

@@ -12,10 +12,10 @@ import msgspec
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.commands import run as run_command
 from netdyno.commands.run import Wishes
-from netdyno.experiment.plan import Named, combinations, why_skip
+from netdyno.experiment.plan import Named, why_skip
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.levels import level_label
+from netdyno.model.levels import combinations, level_label
 
 if TYPE_CHECKING:  # statistics are heavy, and wait until the trials are over
     from netdyno.analysis.aa.found import Control

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
+from netdyno.present.prose import ranking
 from netdyno.store import store
 
 NOT_PAIRED = (
@@ -61,7 +62,7 @@ def _table(scenario: str, cells: list[Both]) -> Table:
             _figure(one, one.first),
             _figure(one, one.second),
             f"{quantities.percent_change(one.ratio)}{'*' if one.apart else ' '}",
-            quantities.change_interval(one.interval),
+            ranking.change_interval(one.interval),
             f"{one.first_trials}, {one.second_trials}",
         )
     return table

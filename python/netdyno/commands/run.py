@@ -22,8 +22,9 @@ from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
-from netdyno.present.terminal.display import Display, LiveDisplay, PlainDisplay
+from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import runner
+from netdyno.run.progress import Display
 from netdyno.store import store
 
 if TYPE_CHECKING:  # its statistics are heavy

@@ -14,16 +14,8 @@ import msgspec
 
 from netdyno.base.errors import UserError
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.statistics.block_counts import EARLIEST_END
 
-FEWEST_BLOCKS = 5
-"""Of a comparison that can be judged, and of an interval. Among fifty comparisons Student's t makes an interval of four
-blocks 6.5 standard deviations wide to each side, and one of five 3.9; and the fewer blocks, the more it hangs on noise
-being normal."""
-FIRST_LOOK = 10
-"""The number of blocks after which an interval is first asked how wide it is."""
-LOOKS = 8
-"""At so many looks in succession, one after each block, it must have been narrow enough."""
-EARLIEST_END = FIRST_LOOK + LOOKS - 1
 MOST_BLOCKS = 60
 """The budget where neither the file nor the command line says one."""
 MOST_BLOCKS_IN_TIME = 1000

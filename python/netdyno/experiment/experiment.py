@@ -19,7 +19,6 @@ from netdyno.experiment import budgets
 from netdyno.experiment.blocks import check as check_blocks
 from netdyno.experiment.claims import parse as parse_claims
 from netdyno.experiment.figures import parse as parse_figures
-from netdyno.experiment.plan import combinations
 from netdyno.experiment.scenarios import SHARED, convert, read_shared
 from netdyno.experiment.scenarios import parse as parse_scenario
 from netdyno.model.base import type_level
@@ -27,6 +26,7 @@ from netdyno.model.claim import Cells
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment, Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
+from netdyno.model.levels import combinations
 from netdyno.model.options import settings
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")

@@ -6,7 +6,6 @@ twin, at a place as random as any (docs/adr/aa-control.md)."""
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,16 +14,16 @@ from typing import NamedTuple
 
 from netdyno.base import quantities
 from netdyno.base.units import parse_duration
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.capacity import coordinates
 from netdyno.model import transports
 from netdyno.model.base import Frozen, type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.levels import level_key
+from netdyno.model.levels import combinations, level_key
 from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 TRIAL_OVERHEAD_S = 0.15
 """What a trial takes beside warm-up and window: starting and ending the server, connecting, the closing check.
@@ -61,12 +60,6 @@ class Kind(NamedTuple):
     scenario: str
     contestant: str
     levels: dict[str, type_level]
-
-
-def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
-    """Every combination of the levels of a scenario's factors."""
-    for levels in itertools.product(*scenario.factors.values()):
-        yield dict(zip(scenario.factors, levels, strict=True))
 
 
 def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]:
@@ -249,11 +242,3 @@ def most_descriptors(experiment: Experiment, servers: Named) -> int:
         for levels in combinations(scenario)
         for contestant in scenario.contestants
     )
-
-
-def links(experiment: Experiment) -> tuple[str, ...]:
-    """What lies between load and server in its cells, each once."""
-    found = (
-        settings(scenario, levels).link_words for scenario in experiment.scenarios for levels in combinations(scenario)
-    )
-    return tuple(dict.fromkeys(found))

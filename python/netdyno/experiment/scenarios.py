@@ -13,10 +13,10 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.base.units import parse_duration
 from netdyno.experiment import blocks
 from netdyno.experiment.capacity import check_capacity
-from netdyno.experiment.plan import combinations
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
+from netdyno.model.levels import combinations
 from netdyno.model.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
 

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from netdyno.base import quantities
 from netdyno.base.paths import ROOT
-from netdyno.experiment import plan
 from netdyno.machine import program_settings
 from netdyno.machine.program_settings import said
+from netdyno.model import levels
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import Pinning
-from netdyno.store.store import Environment
+from netdyno.model.run import Environment
 
 _SYS = Path("/sys/devices/system")
 _CPU = _SYS / "cpu"
@@ -86,7 +86,7 @@ def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = 
         **_commit(root),
         "libraries": libraries(root / "packages" / "debian.txt"),
         "python": platform.python_version(),
-        "link": quantities.listed(plan.links(experiment)),
+        "link": quantities.listed(levels.links(experiment)),
         "pinning.server": ",".join(map(str, pinning.server)) or "none",
         "pinning.generator": ",".join(map(str, pinning.generator)) or "none",
         "pinning.note": pinning.note,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Scenario
-from netdyno.model.options import CORES, LOAD, SERVER
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.options import CORES, LOAD, SERVER, settings
 
 LEVEL_UNITS = {
     "connections": "connections",
@@ -47,3 +48,17 @@ def level_words(factor: str, value: type_level) -> str:
 def middle(scenario: Scenario) -> dict[str, type_level]:
     """One combination of a scenario's levels: of each factor the one in the middle, of two the second."""
     return {name: levels[len(levels) // 2] for name, levels in scenario.factors.items()}
+
+
+def combinations(scenario: Scenario) -> Iterator[dict[str, type_level]]:
+    """Every combination of the levels of a scenario's factors."""
+    for levels in itertools.product(*scenario.factors.values()):
+        yield dict(zip(scenario.factors, levels, strict=True))
+
+
+def links(experiment: Experiment) -> tuple[str, ...]:
+    """What lies between load and server in its cells, each once."""
+    found = (
+        settings(scenario, levels).link_words for scenario in experiment.scenarios for levels in combinations(scenario)
+    )
+    return tuple(dict.fromkeys(found))

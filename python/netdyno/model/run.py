@@ -7,6 +7,9 @@ from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 from netdyno.model.trial import Traced, Trial
 
+Environment = dict[str, str | int | float | bool | list[str]]
+"""What is recorded of a machine, by flat keys."""
+
 
 class Run(Frozen):
     """One execution of an experiment: what was asked, where, and everything that came of it. The twins of the A/A
@@ -16,7 +19,7 @@ class Run(Frozen):
     experiment: Experiment
     started_at: str
     finished_at: str | None
-    environment: dict[str, str | int | float | bool | list[str]]
+    environment: Environment
     trials: tuple[Trial, ...]
     about: tuple[About, ...] = ()
     """Who took part, in the order of codesize.describe; empty in a run stored before it was recorded."""

@@ -14,6 +14,7 @@ from netdyno.analysis.capacity.search import Answer, Search
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
+from netdyno.base.utc_now import utc_now
 from netdyno.experiment import plan
 from netdyno.experiment.capacity import RATE
 from netdyno.model import objective
@@ -68,7 +69,7 @@ def execute(
         beside = Canary(canary_path(build), bench.pinning, folder)
         answer, why, interrupted = _search(experiment, server, bench, beside, stored, show)
         if answer is not None:
-            stored.finish(store.utc_now())
+            stored.finish(utc_now())
     return Found(run_id, folder, answer, why, interrupted)
 
 

@@ -16,17 +16,18 @@ from netdyno.analysis import differences
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
+from netdyno.base.utc_now import utc_now
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.run import Run
+from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trace
-from netdyno.present.terminal.display import Display
 from netdyno.run import runner
+from netdyno.run.progress import Display
 from netdyno.store import store
-from netdyno.store.store import Environment, Store
+from netdyno.store.store import Store
 from netdyno.trial import traced
 from netdyno.trial.canary import Canary
 
@@ -78,7 +79,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
 
 def _with_line(run: Run, differ: Sequence[str]) -> Environment:
     before = run.environment.get(RESUMED, [])
-    line = f"{store.utc_now()} after {quantities.plural(len(run.all_trials), 'trial')}"
+    line = f"{utc_now()} after {quantities.plural(len(run.all_trials), 'trial')}"
     line += f", though {'; '.join(differ)}" if differ else ""
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 

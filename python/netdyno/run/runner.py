@@ -21,16 +21,18 @@ from netdyno.base import quantities
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.paths import canary_path, generator_path
 from netdyno.base.units import format_clock
+from netdyno.base.utc_now import utc_now
 from netdyno.contestants import codesize
 from netdyno.experiment import blocks, plan
 from netdyno.machine import digests, environment, pinning
 from netdyno.machine.links import link_check
+from netdyno.model import levels, run
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
-from netdyno.present.terminal.display import Display, Progress
+from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
 from netdyno.store import store
 from netdyno.trial import traced
@@ -114,7 +116,7 @@ def set_up(
     folder: Path,
     progress: Callable[[int, float], None],
     foreign_load: ForeignLoad,
-) -> tuple[Bench, store.Environment]:
+) -> tuple[Bench, run.Environment]:
     """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
     here."""
     generator = generator_path(build)
@@ -139,7 +141,7 @@ def begun(
     run_id: str,
     folder: Path,
     experiment: Experiment,
-    found: store.Environment,
+    found: run.Environment,
     servers: Sequence[Contestant],
     clients: Sequence[Contestant] = (),
 ) -> Run:
@@ -148,7 +150,7 @@ def begun(
     return Run(
         run_id=run_id,
         experiment=experiment,
-        started_at=store.utc_now(),
+        started_at=utc_now(),
         finished_at=None,
         environment=found,
         trials=(),
@@ -156,7 +158,7 @@ def begun(
     )
 
 
-def write_environment(folder: Path, found: store.Environment) -> None:
+def write_environment(folder: Path, found: run.Environment) -> None:
     """The environment beside the run, for whoever has no SQLite at hand."""
     (folder / "environment.json").write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
@@ -183,7 +185,7 @@ def carry_out(
     )
     interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
     if not interrupted:
-        stored.finish(store.utc_now())
+        stored.finish(utc_now())
     return interrupted
 
 
@@ -257,7 +259,7 @@ def announcement(
     experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({}), beside_s: float = 0.0
 ) -> str:
     """What is about to happen and how long it will take, with what is done beside the trials."""
-    cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in plan.combinations(scenario))
+    cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
     least = blocks.at_least(experiment) if budget_s is None else experiment
     most = blocks.at_most(experiment)
@@ -278,7 +280,7 @@ def announcement(
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
     return (
         f"{experiment.name}{size}: {experiment.question} {number} of {cells} trials "
-        f"({quantities.plural(len(servers), 'contestant')}){twice} over {quantities.listed(plan.links(experiment))}, "
+        f"({quantities.plural(len(servers), 'contestant')}){twice} over {quantities.listed(levels.links(experiment))}, "
         f"{takes} (minutes:seconds)"
     )
 

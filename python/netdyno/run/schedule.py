@@ -17,7 +17,7 @@ from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.terminal.display import Progress
+from netdyno.run.progress import Progress
 
 MOST_TRIES = 40
 """Of one cell in one block."""

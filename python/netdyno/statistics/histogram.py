@@ -10,8 +10,6 @@ import struct
 import zlib
 from collections.abc import Iterator
 
-from netdyno.model.load_result import Distribution
-
 HIGHEST = 3_600_000_000_000
 SIGNIFICANT_DIGITS = 3
 SUB_BUCKET_BITS = 11  # 2048 linear steps in each doubling: 3 significant digits
@@ -71,13 +69,6 @@ class Histogram:
         header = HEADER.pack(cookie, len(counts), 0, SIGNIFICANT_DIGITS, 1, HIGHEST, 1.0)
         body = zlib.compress(header + counts)
         return base64.b64encode(struct.pack(">Ii", COMPRESSED_COOKIE | NO_WORD_SIZE, len(body)) + body).decode()
-
-    def distribution(self) -> Distribution:
-        """As it stands in a result."""
-        p50, p90, p99, p999, most = self.percentiles(50, 90, 99, 99.9, 100)
-        return Distribution(
-            count=self.count, mean=self.mean(), p50=p50, p90=p90, p99=p99, p999=p999, max=most, histogram=self.encode()
-        )
 
     def _runs(self) -> Iterator[int]:
         """The counts in the order of their values, and each run of n zeros between them as -n."""

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 
-from netdyno.experiment.blocks import EARLIEST_END, LOOKS
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import EARLIEST_END, LOOKS
 from netdyno.statistics.stats import Floats, Pairs
 
 CLEAR = 2.0

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from netdyno.experiment.blocks import FEWEST_BLOCKS
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 Floats = NDArray[np.float64]
 Cell = tuple[int, str]

@@ -9,7 +9,6 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -20,7 +19,7 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
-from netdyno.model.run import Run
+from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
 
 SCHEMA_VERSION = 9
@@ -74,8 +73,6 @@ CREATE TABLE trial (
 """
 
 _REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
-
-Environment = dict[str, str | int | float | bool | list[str]]
 
 
 class Store:
@@ -326,8 +323,3 @@ def summary(path: Path) -> Mapping[str, object]:
 def count_trials(counts: Mapping[str, int]) -> dict[str, int]:
     """All outcomes, those that did not occur as 0, and how many trials were made again."""
     return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed", "made_again")}
-
-
-def utc_now() -> str:
-    """The time, as it is stored: ISO 8601, UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds")

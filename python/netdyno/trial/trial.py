@@ -13,6 +13,7 @@ import msgspec
 
 from netdyno.audits import of_trial as audits
 from netdyno.base.units import parse_duration
+from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
@@ -27,7 +28,6 @@ from netdyno.model.observation import MachineObservation, RelayTotals, ServerObs
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
-from netdyno.store.store import utc_now
 from netdyno.trial import load as generate
 from netdyno.trial.command import check_command, client_command, load_command, server_command
 from netdyno.trial.setup import Bench

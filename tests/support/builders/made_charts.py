@@ -10,9 +10,9 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from netdyno.experiment import experiment
-from netdyno.experiment.plan import combinations
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
+from netdyno.model.levels import combinations
 from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge import judge
 from netdyno.experiment import experiment
-from netdyno.experiment.plan import combinations
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
+from netdyno.model.levels import combinations
 from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run

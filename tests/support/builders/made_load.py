@@ -22,6 +22,7 @@ from netdyno.model.load_result import (
 )
 from netdyno.model.observation import Lateness, MachineObservation, Relayed, RelayTotals, ServerObservation
 from netdyno.statistics.histogram import Histogram
+from netdyno_client import recorder
 
 MS = 1_000_000
 SLOT_S = 0.1
@@ -59,7 +60,7 @@ def distribution(count: int, value_ns: int) -> Distribution:
     made = Histogram()
     for _ in range(count):
         made.record(value_ns)
-    return made.distribution()
+    return recorder.distribution(made)
 
 
 def load(

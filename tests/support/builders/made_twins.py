@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from netdyno.analysis.aa.control import control
 from netdyno.analysis.aa.found import AA, Control
 from netdyno.analysis.measured import metric, valid
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.plan import Cell, Kind, plan
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
@@ -23,6 +22,7 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Interval
 from tests.support.builders.made_run import load_result
 

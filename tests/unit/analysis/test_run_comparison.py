@@ -17,10 +17,10 @@ from rich.console import Console
 from netdyno.analysis.run_comparison import Both, side_by_side, unpaired
 from netdyno.base import quantities
 from netdyno.commands import cli, compare
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.plan import Cell
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.store import store
 from tests.support.builders.made_run import EPOLL, LOCK, made_run, unsafe_run
 

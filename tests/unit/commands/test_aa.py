@@ -14,9 +14,10 @@ from netdyno.base.paths import ROOT
 from netdyno.commands import aa, run
 from netdyno.commands.cli import main
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.blocks import FEWEST_BLOCKS
-from netdyno.experiment.plan import combinations, estimate_seconds, plan, twice
+from netdyno.experiment.plan import estimate_seconds, plan, twice
 from netdyno.model.experiment import Experiment
+from netdyno.model.levels import combinations
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from tests.support.builders.made_run import made_run
 from tests.support.builders.made_twins import asked, contestant, made_control, servers
 

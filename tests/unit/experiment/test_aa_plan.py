@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.experiment import experiment as experiments
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.plan import Kind, estimate_seconds, plan, twice
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from tests.support.builders.made_twins import asked, contestant, servers
 
 

@@ -10,8 +10,8 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
-from netdyno.experiment.plan import links
 from netdyno.model.experiment import Experiment
+from netdyno.model.levels import links
 
 GOOD = """
 question = "Which?"

@@ -13,22 +13,15 @@ from hypothesis import strategies as st
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover, select
 from netdyno.experiment import experiment
-from netdyno.experiment.blocks import FEWEST_BLOCKS
-from netdyno.experiment.plan import (
-    CANARY_S,
-    TRIAL_OVERHEAD_S,
-    combinations,
-    estimate_seconds,
-    most_descriptors,
-    plan,
-    why_skip,
-)
+from netdyno.experiment.plan import CANARY_S, TRIAL_OVERHEAD_S, estimate_seconds, most_descriptors, plan, why_skip
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import combinations
 from netdyno.model.options import settings
 from netdyno.model.server_options import added_options
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 QUICK_LIMIT_S = 270  # five minutes, less what set-up, report and a slower machine take
 

@@ -9,7 +9,7 @@ import msgspec
 from netdyno.base.paths import ROOT
 from netdyno.machine import environment, pinning
 from netdyno.model.experiment import Experiment
-from netdyno.store.store import Environment
+from netdyno.model.run import Environment
 
 CACHE = """# comment
 //Help text

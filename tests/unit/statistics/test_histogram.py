@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from netdyno.statistics import hdr
 from netdyno.statistics.histogram import HIGHEST, Histogram
+from netdyno_client.recorder import distribution
 
 PERCENTS = (0.01, 1.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 VALUES = st.lists(
@@ -72,11 +73,11 @@ def test_a_count_beyond_32_bits_is_encoded() -> None:
 
 
 def test_a_distribution_has_the_figures_read_most() -> None:
-    told = recorded(list(range(1, 1001))).distribution()
+    told = distribution(recorded(list(range(1, 1001))))
     assert (told.count, told.mean, told.p50, told.p90, told.p99, told.p999, told.max) == (
         *(1000, 500.5, 500, 900, 990, 999, 1000),
     )
-    empty = Histogram().distribution()
+    empty = distribution(Histogram())
     assert (empty.count, empty.mean, empty.p50, empty.max) == (0, 0, 0, 0)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from netdyno.experiment.blocks import EARLIEST_END, FIRST_LOOK, LOOKS
 from netdyno.statistics import precision, stats
+from netdyno.statistics.block_counts import EARLIEST_END, FIRST_LOOK, LOOKS
 from netdyno.statistics.stats import Pairs
 from tests.support import bench_script
 

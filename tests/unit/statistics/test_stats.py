@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 NAMES = ("a", "b", "c", "d", "e")
 

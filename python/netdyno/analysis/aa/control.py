@@ -13,12 +13,12 @@ import msgspec
 
 from netdyno.analysis.aa.found import AA, Control
 from netdyno.base import quantities
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.experiment.capacity import coordinates
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.run import Run
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Samples
 
 Read = Callable[[Run, Scenario], Mapping[str, Samples]]

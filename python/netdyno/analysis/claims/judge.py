@@ -19,7 +19,6 @@ from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_
 from netdyno.analysis.claims.steps import Step, apart, coordinates, is_in, neutral, steps
 from netdyno.base import quantities
 from netdyno.contestants import codesize
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.model import transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
 from netdyno.model.explanations import Counted, sentence
@@ -29,6 +28,7 @@ from netdyno.model.run import Run
 from netdyno.model.verdicts import Check, ClaimVerdict, Judged, Outcome
 from netdyno.present.prose import claims, loss
 from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval, Samples
 
 MOST_SIDES = 6

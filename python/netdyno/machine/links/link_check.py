@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.base import quantities
-from netdyno.experiment import plan
 from netdyno.machine.links import wan
 from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.machine.links.namespace import NotAllowedError
@@ -23,10 +22,11 @@ from netdyno.machine.links.network import terms
 from netdyno.machine.links.wan import Terms, Wan
 from netdyno.machine.pinning import relay_note
 from netdyno.machine.trial_log import TrialLog
+from netdyno.model import levels
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import Pinning
 from netdyno.model.options import settings
-from netdyno.store.store import Environment
+from netdyno.model.run import Environment
 
 _NUMBER = struct.Struct("!I")
 _PAYLOAD = bytes(8)
@@ -84,7 +84,7 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
     asked = {
         wanted.link_words: terms(wanted, experiment.seed)
         for scenario in experiment.scenarios
-        for wanted in (settings(scenario, levels) for levels in plan.combinations(scenario))
+        for wanted in (settings(scenario, levels) for levels in levels.combinations(scenario))
         if wanted.link == "wan"
     }
     lines: list[str] = []

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.base import quantities
-from netdyno.experiment.blocks import FEWEST_BLOCKS
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Published
@@ -25,6 +24,7 @@ from netdyno.present.report.marks import shade
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.tables import Table
 from netdyno.present.report.views import with_interval
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 PUBLISHED_WORDS = "published (their machine)"
 _DRAW: Mapping[str, Callable[[Chart, ChartPanel, Looks, str], Panel]] = {

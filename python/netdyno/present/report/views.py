@@ -15,14 +15,13 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import loss as loss_words
-from netdyno.present.prose import verdicts
+from netdyno.present.prose import ranking, verdicts
 from netdyno.present.report import along, panels, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.drawing import Panel
 from netdyno.present.report.panels import Looks
 from netdyno.present.report.scale import RatioScale, Tick
 from netdyno.present.report.tables import Table
-from netdyno.present.terminal import table
 from netdyno.statistics.stats import Comparison
 
 VERDICT_WORDS = {
@@ -223,12 +222,12 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> 
     relative, one = standing.relative, standing.against_leader
     leads = standing.contestant == next(one for one in findings.standings if one.kind == standing.kind).contestant
     return Rank(
-        rank=table.rank(findings, standing),
+        rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
         value=f"{standing.bound if math.isfinite(standing.value) else ''}"
         f"{answers.value(findings.scenario, standing.value)}",
-        change=table.to_first(standing),
-        interval=quantities.change_interval(relative.interval) if relative and relative.interval else "",
+        change=ranking.to_first(standing),
+        interval=ranking.change_interval(relative.interval) if relative and relative.interval else "",
         blocks=one.blocks if one else None,
         mark=_mark(scale, Estimate(1.0, None, ()) if leads else relative),
         missing=standing.missing,

@@ -15,7 +15,7 @@ from netdyno.analysis.findings import Analysis, Axis, CellFigures, ScenarioFindi
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import ClaimVerdict, Judged
-from netdyno.present.prose import aa, loss, made_again, verdicts
+from netdyno.present.prose import aa, loss, made_again, ranking, verdicts
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
@@ -162,7 +162,7 @@ def _scores(one: ScenarioFindings) -> Table:
         cells = [score(axis, standing.contestant) for axis in axes]
         if one.may_lose:
             cells.insert(1, loss.largest(standing))
-        table.add_row(rank(one, standing), standing.contestant, *cells)
+        table.add_row(ranking.rank(one, standing), standing.contestant, *cells)
     return table
 
 
@@ -207,14 +207,14 @@ def _ranking(one: ScenarioFindings) -> Table:
     for standing in one.standings:
         cell = one.cell(standing.contestant, level.key)
         value = f"{standing.bound}{answers.value(one.scenario, standing.value)}"
-        told = (value, to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
-        table.add_row(rank(one, standing), standing.contestant, *told)
+        told = (value, ranking.to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
+        table.add_row(ranking.rank(one, standing), standing.contestant, *told)
     return table
 
 
 def _interval(standing: Standing) -> str:
     interval = standing.relative.interval if standing.relative else None
-    return quantities.change_interval(interval).replace(" to ", "..") if interval else ""
+    return ranking.change_interval(interval).replace(" to ", "..") if interval else ""
 
 
 def _p99(cell: CellFigures | None) -> str:
@@ -223,19 +223,6 @@ def _p99(cell: CellFigures | None) -> str:
 
 def _cpu(cell: CellFigures | None) -> str:
     return quantities.duration(1e3 * cell.cost.cpu_us.value) if cell and cell.cost else quantities.DASH
-
-
-def rank(one: ScenarioFindings, standing: Standing) -> str:
-    """ "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
-    if standing.rank is None or not any(comparison.decidable for comparison in one.comparisons):
-        return quantities.DASH
-    return f"{standing.rank}=" if standing.shared else str(standing.rank)
-
-
-def to_first(standing: Standing) -> str:
-    """The change against the leader, with a star where the two were told apart: a shared rank may hide that."""
-    one = standing.against_leader
-    return f"{quantities.percent_change(one.ratio)}{'*' if one.different else ' '}" if one else ""
 
 
 def _set_aside(analysis: Analysis) -> list[RenderableType]:

@@ -1,0 +1,27 @@
+"""A place in a ranking and a ratio, as terminal and report say them."""
+
+from __future__ import annotations
+
+from netdyno.analysis.findings import ScenarioFindings, Standing
+from netdyno.base import quantities
+from netdyno.statistics.stats import Interval
+
+
+def rank(one: ScenarioFindings, standing: Standing) -> str:
+    """ "2", "2=" where others share it, a dash where the pairs could not have proven any rank."""
+    if standing.rank is None or not any(comparison.decidable for comparison in one.comparisons):
+        return quantities.DASH
+    return f"{standing.rank}=" if standing.shared else str(standing.rank)
+
+
+def to_first(standing: Standing) -> str:
+    """The change against the leader, with a star where the two were told apart: a shared rank may hide that."""
+    one = standing.against_leader
+    return f"{quantities.percent_change(one.ratio)}{'*' if one.different else ' '}" if one else ""
+
+
+def change_interval(interval: Interval | None) -> str:
+    """An interval of a ratio as changes: "+8% to +15%"."""
+    if interval is None:
+        return "no interval"
+    return f"{quantities.percent_change(interval.low)} to {quantities.percent_change(interval.high)}"

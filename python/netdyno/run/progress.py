@@ -1,0 +1,86 @@
+"""How far a run is, and who is told of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Protocol
+
+from netdyno.base.units import format_clock
+from netdyno.experiment.plan import Cell, seconds_of
+from netdyno.model.trial import Trial
+
+
+class Progress:
+    """How far a run is, and how long the rest will take. Of a run that goes on until it is precise enough, `total` and
+    `blocks` are the most that it may have, and only `planned` trials are sure to come."""
+
+    def __init__(self, cells: tuple[Cell, ...], trial_s: float, time_budget_s: float | None = None) -> None:
+        self.total = self.planned = len(cells)
+        self._goes_on = False
+        self.blocks = max((cell.block for cell in cells), default=0)
+        self._time_budget_s = time_budget_s
+        self.counts: Counter[str] = Counter()
+        self.made_again = 0
+        self._planned_trial_s = trial_s
+        self._spent_s = 0.0
+
+    def add(self, trial: Trial) -> None:
+        self.counts[trial.status] += 1
+        self._spent_s += seconds_of(trial)
+
+    def again(self, disturbed: Trial) -> None:
+        """A trial that is made again is not done."""
+        self.counts[disturbed.status] -= 1
+        self.made_again += 1
+
+    def revise(self, was: Trial, now: Trial) -> None:
+        """A trial that was judged after it had been added: it counts as what it is now."""
+        self.counts[was.status] -= 1
+        self.counts[now.status] += 1
+
+    @property
+    def done(self) -> int:
+        return self.counts.total()
+
+    def expect(self, planned: int, total: int, blocks: int, *, goes_on: bool = False) -> None:
+        """From now on so many trials are planned, and there may be so many trials and blocks in all. `goes_on`: others
+        come until the budget of time is used."""
+        self.planned, self.total, self.blocks, self._goes_on = planned, total, blocks, goes_on
+
+    @property
+    def is_late(self) -> bool:
+        """Whether what is planned will not be done within the budget of time, as trials are made again."""
+        budget_s = self._time_budget_s
+        return bool(self.made_again) and budget_s is not None and self._spent_s + self._planned_s > budget_s
+
+    @property
+    def _per_trial_s(self) -> float:
+        return self._spent_s / self.done if self.done else self._planned_trial_s
+
+    @property
+    def _planned_s(self) -> float:
+        return (self.planned - self.done) * self._per_trial_s
+
+    def left_s(self) -> float:
+        """Seconds left, at most: what the trials took so far, skips included, else the plan's figure."""
+        most_s = (self.total - self.done) * self._per_trial_s
+        if self._time_budget_s is not None:
+            left_s = self._time_budget_s - self._spent_s
+            most_s = left_s if self._goes_on else min(most_s, left_s)
+        return max(self._planned_s, most_s)
+
+    def left_words(self) -> str:
+        """ "4:05 left", or "at most 4:05 left"."""
+        at_most = "at most " if self.total > self.planned else ""
+        return f"{at_most}{format_clock(self.left_s())} left"
+
+
+class Display(Protocol):
+    """What the runner tells whoever watches."""
+
+    def begin(self, text: str) -> None: ...
+    def trial_started(self, cell: Cell, progress: Progress) -> None: ...
+    def throughput(self, completed: int, seconds: float) -> None: ...
+    def trial_done(self, trial: Trial, progress: Progress) -> None: ...
+    def note(self, text: str) -> None: ...
+    def close(self) -> None: ...

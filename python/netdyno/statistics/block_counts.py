@@ -1,0 +1,12 @@
+"""How many blocks a judgement takes: docs/adr/statistics.md, docs/adr/adaptive-precision.md. No numpy here: who plans
+needs the counts and no statistics."""
+
+FEWEST_BLOCKS = 5
+"""Of a comparison that can be judged, and of an interval. Among fifty comparisons Student's t makes an interval of four
+blocks 6.5 standard deviations wide to each side, and one of five 3.9; and the fewer blocks, the more it hangs on noise
+being normal."""
+FIRST_LOOK = 10
+"""The number of blocks after which an interval is first asked how wide it is."""
+LOOKS = 8
+"""At so many looks in succession, one after each block, it must have been narrow enough."""
+EARLIEST_END = FIRST_LOOK + LOOKS - 1
