@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "common/arrivals.hpp"
-#include "common/socket.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/net/arrivals.hpp"
+#include "lib/net/socket.hpp"
 
 namespace {
 

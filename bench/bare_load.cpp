@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "common/socket.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/net/socket.hpp"
 
 using namespace netdyno;
 using load::Nanos;

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 using namespace netdyno;
 

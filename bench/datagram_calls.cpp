@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "common/datagram/receiver.hpp"
-#include "common/datagram/sender.hpp"
-#include "common/datagram/socket.hpp"
+#include "servers/_shared/datagram/receiver.hpp"
+#include "servers/_shared/datagram/sender.hpp"
+#include "servers/_shared/datagram/socket.hpp"
 
 using namespace netdyno;
 

@@ -3,8 +3,8 @@
 
 #include <random>
 
-#include "common/histogram.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/measure/histogram.hpp"
 #include "loadgen/codec.hpp"
 #include "loadgen/flight.hpp"
 #include "loadgen/loop_clock.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno::canary {
 

@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "common/option_values.hpp"
+#include "lib/cli/option_values.hpp"
 
 namespace netdyno::canary {
 namespace {

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 /// The work itself: always the same, and nothing of any contestant in it.
 namespace netdyno::canary {

@@ -74,18 +74,19 @@ function(netdyno_need_folly result why)
   set(${result} Folly::folly PARENT_SCOPE)
 endfunction()
 
-# No library: what the instruments share, in common/calibration/.
+# No library: what the instruments share, in servers/_shared/calibration/.
 function(netdyno_need_calibration result why)
   set(${result} "" PARENT_SCOPE)
 endfunction()
 
-# What the contestants of one need share, beside the library itself, stands in common/<need>/: a library of its own.
+# What the contestants of one need share, beside the library itself, stands in servers/_shared/<need>/: a library of its own.
 function(netdyno_add_shared_code need result)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/common/${need}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/servers/_shared/${need}/*.cpp ${CMAKE_SOURCE_DIR}/lib/net/${need}/*.cpp)
   if(sources)
-    add_library(netdyno_common_${need} OBJECT ${sources})
-    target_link_libraries(netdyno_common_${need} PUBLIC netdyno_common ${ARGN} PRIVATE netdyno_warnings)
-    set(${result} netdyno_common_${need} PARENT_SCOPE)
+    add_library(netdyno_shared_${need} OBJECT ${sources})
+    target_link_libraries(netdyno_shared_${need} PUBLIC netdyno_common ${ARGN} PRIVATE netdyno_warnings)
+    set(${result} netdyno_shared_${need} PARENT_SCOPE)
   endif()
 endfunction()
 

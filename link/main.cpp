@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 #include "link/plan.hpp"
 #include "link/relay.hpp"
 #include "link/tap.hpp"

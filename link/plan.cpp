@@ -4,7 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "common/option_values.hpp"
+#include "lib/cli/option_values.hpp"
 
 namespace netdyno::link {
 namespace {

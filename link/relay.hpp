@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "common/epoll/poller.hpp"
-#include "common/histogram.hpp"
+#include "lib/measure/histogram.hpp"
+#include "lib/net/epoll/poller.hpp"
 #include "link/line.hpp"
 #include "link/tap.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno::link {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/stamp.hpp"
+#include "lib/measure/stamp.hpp"
 #include "loadgen/plan.hpp"
 
 namespace netdyno::load {

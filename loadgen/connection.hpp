@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 #include "loadgen/codec.hpp"
 #include "loadgen/flight.hpp"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <mutex>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 
 namespace netdyno::load {
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/option_values.hpp"
-#include "common/socket.hpp"
+#include "lib/cli/option_values.hpp"
+#include "lib/net/socket.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/zmq.hpp"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 
 namespace netdyno::load {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 
 #ifdef __x86_64__
 #include <x86intrin.h>

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <map>
 
-#include "common/control.hpp"
-#include "common/framing.hpp"
-#include "common/multicast.hpp"
-#include "common/option_values.hpp"
-#include "common/stamp.hpp"
+#include "lib/cli/option_values.hpp"
+#include "lib/measure/stamp.hpp"
+#include "lib/net/multicast.hpp"
+#include "lib/protocol/framing.hpp"
+#include "lib/protocol/handshake.hpp"
 
 namespace netdyno::load {
 namespace {

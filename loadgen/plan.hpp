@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/options.hpp"
-#include "common/url.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/cli/url.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/server/options.hpp"
 
 namespace CLI {
 class App;
@@ -53,7 +53,7 @@ struct LoadPlan {
   std::string json_file;  // empty: none; "-": stdout
   std::string hdr_file;   // empty: none
   int events_fd = -1;     // -1: none
-  /// Also outside a private network namespace (common/multicast.hpp).
+  /// Also outside a private network namespace (lib/net/multicast.hpp).
   bool multicast_anywhere = false;
 };
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 
 namespace netdyno::load {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno::load {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "loadgen/process.hpp"
+#include "lib/measure/process.hpp"
 
 namespace netdyno::load {
 namespace {

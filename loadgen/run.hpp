@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/measure/recorder.hpp"
+#include "lib/measure/timeline.hpp"
 #include "loadgen/plan.hpp"
-#include "loadgen/recorder.hpp"
-#include "loadgen/timeline.hpp"
 #include "loadgen/worker.hpp"
 
 namespace netdyno::load {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
 #include "loadgen/plan.hpp"
 
 namespace netdyno::load {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/measure/recorder.hpp"
 #include "loadgen/codec.hpp"
 #include "loadgen/connection.hpp"
 #include "loadgen/loop_clock.hpp"
-#include "loadgen/recorder.hpp"
 #include "loadgen/transport.hpp"
 
 namespace netdyno::load {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include "common/arrivals.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/measure/process.hpp"
+#include "lib/net/arrivals.hpp"
 #include "loadgen/plan.hpp"
-#include "loadgen/process.hpp"
 #include "loadgen/schedule.hpp"
 
 namespace netdyno::load {

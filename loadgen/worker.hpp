@@ -7,14 +7,14 @@
 #include <span>
 #include <vector>
 
-#include "common/arrivals.hpp"
+#include "lib/measure/deliveries.hpp"
+#include "lib/measure/process.hpp"
+#include "lib/measure/recorder.hpp"
+#include "lib/net/arrivals.hpp"
 #include "loadgen/connection.hpp"
 #include "loadgen/control.hpp"
-#include "loadgen/deliveries.hpp"
 #include "loadgen/loop_clock.hpp"
 #include "loadgen/message_reader.hpp"
-#include "loadgen/process.hpp"
-#include "loadgen/recorder.hpp"
 #include "loadgen/schedule.hpp"
 #include "loadgen/sender.hpp"
 #include "loadgen/stream_reader.hpp"

@@ -3,9 +3,9 @@
 #include <cstdint>
 
 #include "clients/_shared/journal.hpp"
-#include "common/histogram.hpp"
+#include "lib/measure/histogram.hpp"
+#include "lib/measure/process.hpp"
 #include "loadgen/display.hpp"
-#include "loadgen/process.hpp"
 
 namespace netdyno::client {
 

@@ -9,9 +9,9 @@
 #include <string_view>
 
 #include "clients/_shared/plan.hpp"
+#include "lib/measure/deliveries.hpp"
+#include "lib/measure/recorder.hpp"
 #include "loadgen/codec.hpp"
-#include "loadgen/deliveries.hpp"
-#include "loadgen/recorder.hpp"
 
 namespace netdyno::client {
 

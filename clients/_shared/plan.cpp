@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "common/option_values.hpp"
+#include "lib/cli/option_values.hpp"
 
 namespace netdyno::client {
 namespace {

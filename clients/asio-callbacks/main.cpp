@@ -23,7 +23,7 @@
 #include "clients/_shared/application.hpp"
 #include "clients/_shared/journal.hpp"
 #include "clients/_shared/plan.hpp"
-#include "common/framing.hpp"
+#include "lib/protocol/framing.hpp"
 #include "loadgen/descriptors.hpp"
 
 namespace netdyno::client {

@@ -1,4 +1,4 @@
-#include "common/framing.hpp"
+#include "lib/protocol/framing.hpp"
 #include "loadgen/codec/codecs.hpp"
 
 namespace netdyno::load {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "common/url.hpp"
+#include "lib/cli/url.hpp"
 #include "loadgen/codec/codecs.hpp"
 
 namespace netdyno::load {

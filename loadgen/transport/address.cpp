@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno::load {
 

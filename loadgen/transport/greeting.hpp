@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/control.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/protocol/handshake.hpp"
 
 namespace netdyno::load {
 

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "common/multicast.hpp"
+#include "lib/net/multicast.hpp"
 #include "loadgen/transport/udp.hpp"
 
 namespace netdyno::load {

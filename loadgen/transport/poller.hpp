@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "common/socket.hpp"
-#include "loadgen/clock.hpp"
+#include "lib/measure/clock.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno::load {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 #include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/poller.hpp"

@@ -1,6 +1,6 @@
 #include "loadgen/transport.hpp"
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/tcp.hpp"
 #include "loadgen/transport/udp.hpp"

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/control.hpp"
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/protocol/handshake.hpp"
 #include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/greeting.hpp"

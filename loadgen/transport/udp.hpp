@@ -3,8 +3,8 @@
 #include <functional>
 #include <memory>
 
-#include "common/socket.hpp"
-#include "common/url.hpp"
+#include "lib/cli/url.hpp"
+#include "lib/net/socket.hpp"
 
 #include "loadgen/transport.hpp"
 

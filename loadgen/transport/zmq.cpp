@@ -14,8 +14,8 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "common/socket.hpp"
-#include "common/zmq/address.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/net/zmq/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"
 

@@ -1,4 +1,4 @@
-"""Moments into figures, as the generator's recorder does it (loadgen/recorder.hpp, loadgen/timeline.hpp)."""
+"""Moments into figures, as the generator's recorder does it (lib/measure/recorder.hpp, lib/measure/timeline.hpp)."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/outbox.hpp"
-#include "common/registry.hpp"
-#include "common/session.hpp"
-#include "common/socket.hpp"
-#include "common/threads.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/server/outbox.hpp"
+#include "lib/server/registry.hpp"
+#include "lib/server/threads.hpp"
+#include "lib/session/session.hpp"
 
 namespace netdyno {
 namespace {

@@ -13,19 +13,19 @@
 #include <utility>
 #include <vector>
 
-#include "common/calibration/delays.hpp"
-#include "common/calibration/programme.hpp"
-#include "common/calibration/record.hpp"
-#include "common/calibration/standstill.hpp"
-#include "common/calibration/witness.hpp"
-#include "common/datagram/client.hpp"
-#include "common/datagram/peer_table.hpp"
-#include "common/datagram/receiver.hpp"
-#include "common/datagram/sender.hpp"
-#include "common/datagram/socket.hpp"
-#include "common/epoll/coroutine.hpp"
-#include "common/epoll/grace.hpp"
-#include "common/epoll/loop.hpp"
+#include "servers/_shared/calibration/delays.hpp"
+#include "servers/_shared/calibration/programme.hpp"
+#include "servers/_shared/calibration/record.hpp"
+#include "servers/_shared/calibration/standstill.hpp"
+#include "servers/_shared/calibration/witness.hpp"
+#include "servers/_shared/datagram/client.hpp"
+#include "servers/_shared/datagram/peer_table.hpp"
+#include "servers/_shared/datagram/receiver.hpp"
+#include "servers/_shared/datagram/sender.hpp"
+#include "servers/_shared/datagram/socket.hpp"
+#include "servers/_shared/epoll/coroutine.hpp"
+#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno::calibration {
 namespace {

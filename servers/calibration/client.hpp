@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
-#include "common/arrivals.hpp"
-#include "common/calibration/delays.hpp"
-#include "common/calibration/programme.hpp"
-#include "common/calibration/record.hpp"
-#include "common/epoll/callback.hpp"
-#include "common/epoll/connection.hpp"
-#include "common/epoll/grace.hpp"
-#include "common/epoll/loop.hpp"
-#include "common/epoll/roster.hpp"
+#include "lib/net/arrivals.hpp"
+#include "servers/_shared/calibration/delays.hpp"
+#include "servers/_shared/calibration/programme.hpp"
+#include "servers/_shared/calibration/record.hpp"
+#include "servers/_shared/epoll/callback.hpp"
+#include "servers/_shared/epoll/connection.hpp"
+#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno::calibration {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "client.hpp"
-#include "common/calibration/standstill.hpp"
-#include "common/calibration/witness.hpp"
+#include "servers/_shared/calibration/standstill.hpp"
+#include "servers/_shared/calibration/witness.hpp"
 
 namespace netdyno::calibration {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "common/effects.hpp"
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/session/effects.hpp"
 
 namespace netdyno {
 

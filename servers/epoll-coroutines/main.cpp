@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
-#include "common/epoll/connection.hpp"
-#include "common/epoll/coroutine.hpp"
-#include "common/epoll/grace.hpp"
-#include "common/epoll/loop.hpp"
-#include "common/epoll/roster.hpp"
+#include "servers/_shared/epoll/connection.hpp"
+#include "servers/_shared/epoll/coroutine.hpp"
+#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno {
 namespace {

@@ -9,9 +9,9 @@
 #include <memory>
 #include <span>
 
-#include "common/outbox.hpp"
-#include "common/session.hpp"
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/server/outbox.hpp"
+#include "lib/session/session.hpp"
 
 namespace netdyno {
 

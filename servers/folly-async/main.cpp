@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "common/socket.hpp"
-#include "common/threads.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/server/threads.hpp"
 #include "worker.hpp"
 
 namespace netdyno {

@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "common/counters.hpp"
-#include "common/effects.hpp"
-#include "common/options.hpp"
 #include "connection.hpp"
+#include "lib/server/options.hpp"
+#include "lib/session/counters.hpp"
+#include "lib/session/effects.hpp"
 
 namespace netdyno {
 

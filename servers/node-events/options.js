@@ -1,4 +1,4 @@
-// The options that every server takes (the program contract): values mean what they mean in common/options.cpp.
+// The options that every server takes (the program contract): values mean what they mean in lib/server/options.cpp.
 'use strict';
 
 const path = require('node:path');

@@ -1,4 +1,4 @@
-// The work of one connection without any I/O: bytes in, effects out; what common/session.hpp is to the C++ servers.
+// The work of one connection without any I/O: bytes in, effects out; what lib/session/session.hpp is to the C++ servers.
 'use strict';
 
 const NOTHING = Buffer.alloc(0);

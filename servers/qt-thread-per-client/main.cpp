@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/qt/accept_gate.hpp"
-#include "common/qt/application.hpp"
-#include "common/qt/connection.hpp"
-#include "common/thread_sanitizer.hpp"
+#include "lib/server/thread_sanitizer.hpp"
+#include "servers/_shared/qt/accept_gate.hpp"
+#include "servers/_shared/qt/application.hpp"
+#include "servers/_shared/qt/connection.hpp"
 
 namespace netdyno {
 namespace {

@@ -12,8 +12,8 @@
 #include <system_error>
 #include <thread>
 
-#include "common/session.hpp"
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/session/session.hpp"
 
 namespace netdyno {
 namespace {

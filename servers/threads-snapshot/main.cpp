@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "common/session.hpp"
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
+#include "lib/session/session.hpp"
 
 namespace netdyno {
 namespace {

@@ -12,16 +12,16 @@
 #include <utility>
 #include <vector>
 
-#include "common/datagram/client.hpp"
-#include "common/datagram/peer_table.hpp"
-#include "common/datagram/receiver.hpp"
-#include "common/datagram/sender.hpp"
-#include "common/datagram/socket.hpp"
-#include "common/epoll/coroutine.hpp"
-#include "common/epoll/grace.hpp"
-#include "common/epoll/loop.hpp"
-#include "common/threads.hpp"
+#include "lib/server/threads.hpp"
 #include "roster.hpp"
+#include "servers/_shared/datagram/client.hpp"
+#include "servers/_shared/datagram/peer_table.hpp"
+#include "servers/_shared/datagram/receiver.hpp"
+#include "servers/_shared/datagram/sender.hpp"
+#include "servers/_shared/datagram/socket.hpp"
+#include "servers/_shared/epoll/coroutine.hpp"
+#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {
 namespace {

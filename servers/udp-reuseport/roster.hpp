@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/datagram/address.hpp"
+#include "lib/net/datagram/address.hpp"
 
 namespace netdyno {
 

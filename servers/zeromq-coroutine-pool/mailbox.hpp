@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/socket.hpp"
+#include "lib/net/socket.hpp"
 
 namespace netdyno {
 

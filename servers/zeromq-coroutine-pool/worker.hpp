@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "common/epoll/coroutine.hpp"
-#include "common/epoll/fifo.hpp"
-#include "common/epoll/grace.hpp"
-#include "common/epoll/loop.hpp"
-#include "common/session.hpp"
-#include "common/zmq/options.hpp"
-#include "common/zmq/reception.hpp"
-#include "common/zmq/router.hpp"
+#include "lib/session/session.hpp"
 #include "mailbox.hpp"
+#include "servers/_shared/epoll/coroutine.hpp"
+#include "servers/_shared/epoll/fifo.hpp"
+#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/loop.hpp"
+#include "servers/_shared/zmq/options.hpp"
+#include "servers/_shared/zmq/reception.hpp"
+#include "servers/_shared/zmq/router.hpp"
 
 namespace netdyno {
 

@@ -197,10 +197,10 @@ def test_the_code_of_each_contestant_stands_there_and_what_they_share_last(light
     headings = section.locator("thead th").all_inner_texts()
     who, figures = headings[:4], headings[4:]
     assert (who[-1], figures[1:3]) == ("family", ["lines", "lines with family"])
-    assert rows[0][:4] == [EPOLL, "server", "coroutines on an own epoll loop", "common/epoll"]
+    assert rows[0][:4] == [EPOLL, "server", "coroutines on an own epoll loop", "servers/_shared/epoll"]
     assert rows[0][4:] == ["2", "120", "520", "14", "42", "152", "9"]
     assert rows[1][3:7] == [words.DASH, "1", "147", "147"]
-    assert [row[:2] for row in rows[-2:]] == [["common", "shared code"], ["common/epoll", "shared code"]]
+    assert [row[:2] for row in rows[-2:]] == [["lib/net", "shared code"], ["servers/_shared/epoll", "shared code"]]
     assert rows[-2][3:7] == [words.DASH, "23", "1,097", words.DASH]
     text = section.inner_text()
     assert "Not counted: qt-signals (main.cpp cannot be counted)" in text

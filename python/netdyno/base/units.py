@@ -1,4 +1,4 @@
-"""Durations as people write them and the programs take them ("250ms", common/units.hpp); in the harness, seconds."""
+"""Durations as people write them and the programs take them ("250ms", lib/cli/units.hpp); in the harness, seconds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URLs of servers, by the same rules as the C++ programs (common/url.cpp)."""
+"""URLs of servers, by the same rules as the C++ programs (lib/cli/url.cpp)."""
 
 from __future__ import annotations
 

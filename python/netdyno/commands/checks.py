@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from netdyno.base.paths import ROOT
 
-_CPP_FOLDERS = ("canary", "bench", "common", "clients", "link", "loadgen", "servers", "tests/cpp")
+_CPP_FOLDERS = ("canary", "bench", "clients", "lib", "link", "loadgen", "servers", "tests/cpp")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find

@@ -87,7 +87,7 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
 
     Where the code cannot be counted, it says why: no run fails for that."""
     contestants = [*_contestants(servers, "server", root), *_contestants(clients, "client", root)]
-    shared = [*_folders(root / "common"), *_shared_folders(root / "servers")]
+    shared = [*_folders(root / "lib"), *_shared_folders(root / "servers")]
     modules: list[Path] = []
     for kind, members in (("servers", servers), ("clients", clients)):
         for member in members:
@@ -101,8 +101,9 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
 
 
 def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
-    """The family of each C++ contestant of a folder such as servers/, by its name: the folders within common/ of which
-    it includes something, itself or through other headers. What all of them include is nobody's family."""
+    """The family of each C++ contestant of a folder such as servers/, by its name: the folders that some share
+    (_is_for_some) of which it includes something, itself or through other headers. What all of them include is nobody's
+    family."""
     used = {
         folder.name: included_folders(files, root)
         for folder in sorted(home.glob("[!._]*"))
@@ -113,8 +114,8 @@ def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
 
 
 def included_folders(files: Iterable[Path], root: Path) -> set[str]:
-    """The folders within common/ that C++ files include something of, relative to the root. Such a folder counts whole,
-    so what any of its files includes is included as well."""
+    """The folders that some share and of which C++ files include something, relative to the root. Such a folder counts
+    whole, so what any of its files includes is included as well."""
     found: set[str] = set()
     seen: set[Path] = set()
     waiting = list(files)
@@ -124,11 +125,16 @@ def included_folders(files: Iterable[Path], root: Path) -> set[str]:
             continue
         seen.add(path)
         waiting += _includes(path, root)
-        folder = path.parent
-        if root / "common" in folder.parents:
-            found.add(str(folder.relative_to(root)))
-            waiting += sources(folder, deep=False)
+        if _is_for_some(path.parent, root):
+            found.add(str(path.parent.relative_to(root)))
+            waiting += sources(path.parent, deep=False)
     return found
+
+
+def _is_for_some(folder: Path, root: Path) -> bool:
+    """Whether what lies there is shared by those who include it: servers/_shared/epoll, lib/net/epoll. A room of lib/
+    itself is for everybody."""
+    return root / "servers" / "_shared" in folder.parents or root / "lib" in folder.parent.parents
 
 
 def _includes(path: Path, root: Path) -> list[Path]:

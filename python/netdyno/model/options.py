@@ -236,7 +236,7 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
 
 
 MOST_THREADS = 1024
-"""The most that a server takes as `--threads` (common/options.cpp)."""
+"""The most that a server takes as `--threads` (lib/server/options.cpp)."""
 
 
 def check_connections(workload: str) -> int:

@@ -1,4 +1,4 @@
-"""A log-linear histogram of nanoseconds, recorded in Python: the same as common/histogram.hpp, in its own words.
+"""A log-linear histogram of nanoseconds, recorded in Python: the same as lib/measure/histogram.hpp, in its own words.
 
 Values from 1 ns to 1 h with 3 significant digits (HdrHistogram by Gil Tene), encoded as HDR V2, compressed, in base64.
 `netdyno.statistics.hdr` reads them. No numpy here: a program that only records starts without it."""

@@ -5,7 +5,7 @@
 #include <sstream>
 #include <string>
 
-#include "common/histogram.hpp"
+#include "lib/measure/histogram.hpp"
 
 int main() {
   for (std::string line; std::getline(std::cin, line);) {

@@ -71,7 +71,7 @@ ABOUT = (
         model="coroutines on an own epoll loop",
         caveats=("a service time that burns CPU holds up every other connection while it lasts",),
         code=CodeSize(files=2, lines=120, functions=14, complexity=42, complexity_max=9),
-        family=("common/epoll",),
+        family=("servers/_shared/epoll",),
     ),
     About(
         kind="server",
@@ -82,12 +82,12 @@ ABOUT = (
     About(kind="client", name=QT, model="Qt Network, signals and slots", why_no_code="main.cpp cannot be counted"),
     About(
         kind="shared",
-        name="common",
+        name="lib/net",
         code=CodeSize(files=23, lines=1097, functions=117, complexity=279, complexity_max=13),
     ),
     About(
         kind="shared",
-        name="common/epoll",
+        name="servers/_shared/epoll",
         code=CodeSize(files=5, lines=400, functions=50, complexity=110, complexity_max=13),
     ),
 )

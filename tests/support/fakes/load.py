@@ -184,7 +184,7 @@ def took(times_ns: list[int]) -> int:
 
 
 def distribution(count: int, value: int = LOOPBACK_NS) -> dict[str, object]:
-    """The same value so many times (common/histogram.hpp)."""
+    """The same value so many times (lib/measure/histogram.hpp)."""
     bucket = max(0, value.bit_length() - 11)
     step = value >> bucket
     counts = number(2 * ((bucket << 10) + step) - 1) + number(2 * count) if count else b""

@@ -209,16 +209,19 @@ def test_code_has_no_spread_and_is_judged_from_any_number_of_blocks() -> None:
 
 
 def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None:
-    """A loop that stands in common/ is as much a server's code as one that stands in its folder."""
+    """A loop that stands in servers/_shared/ is as much a server's code as one that stands in its folder."""
     run = made(FLAT_CODE, "lines", by_name(coroutines=40, lock=100), blocks=1)
     assert judged(run).verdict == "refuted"
     size = CodeSize(files=1, lines=60, functions=1, complexity=1, complexity_max=1)
-    shared = About(kind="shared", name="common/epoll", code=size)
+    shared = About(kind="shared", name="servers/_shared/epoll", code=size)
     about = [replace(one, family=(shared.name,)) if one.name == COROUTINES else one for one in run.about]
     one = judged(replace(run, about=(*about, shared)))
     assert (one.verdict, one.checks[0].figures) == ("confirmed", ("100", "100"))
     one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
-    assert (one.verdict, one.reason) == ("not_testable", "the code of common/epoll was not counted: no source files")
+    assert (one.verdict, one.reason) == (
+        "not_testable",
+        "the code of servers/_shared/epoll was not counted: no source files",
+    )
 
 
 # --- what is compared --------------------------------------------------------------------------------------------

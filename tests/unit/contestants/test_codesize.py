@@ -110,20 +110,25 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
-    for path in ("servers/a/main.cpp", "common/net.cpp", "common/epoll/loop.cpp", "clients/_shared/journal.cpp"):
+    for path in (
+        "servers/a/main.cpp",
+        "lib/net/bind.cpp",
+        "servers/_shared/epoll/loop.cpp",
+        "clients/_shared/journal.cpp",
+    ):
         write(tmp_path / path, CPP)
     write(tmp_path / "clients/c/main.py", "from netdyno.protocol import wire\n")
     write(tmp_path / "python/netdyno/protocol/wire.py", PYTHON)
     write(tmp_path / "loadgen/plan.cpp", CPP)
     alone = [(one.kind, one.name) for one in describe([contestant("a")], [], tmp_path)]
-    assert alone == [("server", "a"), ("shared", "common"), ("shared", "common/epoll")]
+    assert alone == [("server", "a"), ("shared", "lib/net"), ("shared", "servers/_shared/epoll")]
     all_of_it = describe([contestant("a"), contestant("missing")], [contestant("c")], tmp_path)
     assert [(one.kind, one.name) for one in all_of_it] == [
         ("server", "a"),
         ("server", "missing"),
         ("client", "c"),
-        ("shared", "common"),
-        ("shared", "common/epoll"),
+        ("shared", "lib/net"),
+        ("shared", "servers/_shared/epoll"),
         ("shared", "loadgen"),
         ("shared", "clients/_shared"),
         ("shared", "python/, as far as contestants import it"),
@@ -149,21 +154,22 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
 
 
 def tree(root: Path, **servers: str) -> Path:
-    """Servers that include the given headers, and a common/ to include from."""
+    """Servers that include the given headers, and what there is to include."""
     for name, headers in servers.items():
         write(
             root / "servers" / name / "main.cpp", "".join(f'#include "{header}"\n' for header in headers.split()) + CPP
         )
-    write(root / "common/socket.hpp", CPP)
-    write(root / "common/epoll/loop.hpp", f'#include "common/socket.hpp"\n{CPP}')
-    write(root / "common/epoll/loop.cpp", CPP)
-    write(root / "common/datagram/client.hpp", f'#  include "common/epoll/loop.hpp"\n{CPP}')
-    write(root / "common/zmq/router.hpp", CPP)
-    write(root / "common/zmq/router.cpp", f'#include "../datagram/client.hpp"\n{CPP}')
-    write(root / "common/multicast.hpp", f'#include "common/datagram/client.hpp"\n{CPP}')
+    write(root / "lib/net/socket.hpp", CPP)
+    write(root / "servers/_shared/epoll/loop.hpp", f'#include "lib/net/socket.hpp"\n{CPP}')
+    write(root / "servers/_shared/epoll/loop.cpp", CPP)
+    write(root / "servers/_shared/datagram/client.hpp", f'#  include "servers/_shared/epoll/loop.hpp"\n{CPP}')
+    write(root / "lib/net/epoll/poller.hpp", CPP)
+    write(root / "servers/_shared/zmq/router.hpp", CPP)
+    write(root / "servers/_shared/zmq/router.cpp", f'#include "../datagram/client.hpp"\n{CPP}')
+    write(root / "lib/net/multicast.hpp", f'#include "servers/_shared/datagram/client.hpp"\n{CPP}')
     write(
-        root / "common/qt/application.hpp",
-        f'// #include "common/epoll/loop.hpp"\n#include <common/zmq/router.hpp>\n{CPP}',
+        root / "servers/_shared/qt/application.hpp",
+        f'// #include "servers/_shared/epoll/loop.hpp"\n#include <servers/_shared/zmq/router.hpp>\n{CPP}',
     )
     return root
 
@@ -172,35 +178,41 @@ def tree(root: Path, **servers: str) -> Path:
     ("headers", "family"),
     [
         ("", ()),
-        ("common/socket.hpp common/missing.hpp", ()),
-        ("common/epoll/loop.hpp", ("common/epoll",)),
-        ("common/datagram/client.hpp", ("common/datagram", "common/epoll")),
-        ("common/multicast.hpp", ("common/datagram", "common/epoll")),  # through a header of the root
-        ("common/zmq/router.hpp", ("common/datagram", "common/epoll", "common/zmq")),  # the folder counts whole
-        ("common/qt/application.hpp", ("common/qt",)),
+        ("lib/net/socket.hpp lib/net/missing.hpp", ()),
+        ("lib/net/epoll/poller.hpp", ("lib/net/epoll",)),  # a folder within a room is for some
+        ("servers/_shared/epoll/loop.hpp", ("servers/_shared/epoll",)),
+        ("servers/_shared/datagram/client.hpp", ("servers/_shared/datagram", "servers/_shared/epoll")),
+        ("lib/net/multicast.hpp", ("servers/_shared/datagram", "servers/_shared/epoll")),  # through a header of a room
+        (
+            "servers/_shared/zmq/router.hpp",
+            ("servers/_shared/datagram", "servers/_shared/epoll", "servers/_shared/zmq"),
+        ),  # the folder counts whole
+        ("servers/_shared/qt/application.hpp", ("servers/_shared/qt",)),
     ],
 )
-def test_a_family_is_what_is_included_within_common_directly_or_not(
-    headers: str, family: tuple[str, ...], tmp_path: Path
-) -> None:
-    root = tree(tmp_path, a=headers, plain="common/socket.hpp")
+def test_a_family_is_what_is_included_directly_or_not(headers: str, family: tuple[str, ...], tmp_path: Path) -> None:
+    root = tree(tmp_path, a=headers, plain="lib/net/socket.hpp")
     assert families(root / "servers", root) == {"a": family, "plain": ()}
 
 
 def test_what_every_server_includes_is_nobodys_family(tmp_path: Path) -> None:
     """In another language there is nothing to include, and what has no sources or is shared is no contestant."""
-    root = tree(tmp_path, a="common/epoll/loop.hpp common/qt/application.hpp", b="common/epoll/loop.hpp")
+    root = tree(
+        tmp_path,
+        a="servers/_shared/epoll/loop.hpp servers/_shared/qt/application.hpp",
+        b="servers/_shared/epoll/loop.hpp",
+    )
     for path in ("node/main.js", "_shared/base.hpp", "empty/README.md"):
         write(root / "servers" / path, "")
-    assert families(root / "servers", root) == {"a": ("common/qt",), "b": ()}
+    assert families(root / "servers", root) == {"a": ("servers/_shared/qt",), "b": ()}
 
 
 def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
-    root = tree(tmp_path, a="common/datagram/client.hpp", b="common/socket.hpp")
+    root = tree(tmp_path, a="servers/_shared/datagram/client.hpp", b="lib/net/socket.hpp")
     everyone = describe([contestant("a"), contestant("b")], [], root)
     a, b = everyone[:2]
-    assert (a.family, b.family) == (("common/datagram", "common/epoll"), ())
-    assert [part.name for part in parts(a, everyone)] == ["a", "common/datagram", "common/epoll"]
+    assert (a.family, b.family) == (("servers/_shared/datagram", "servers/_shared/epoll"), ())
+    assert [part.name for part in parts(a, everyone)] == ["a", "servers/_shared/datagram", "servers/_shared/epoll"]
     # main.cpp, client.hpp, loop.hpp with an include more than loop.cpp
     assert with_family(a, everyone) == CodeSize(
         files=4, lines=3 * (13 + 1) + 13, functions=8, complexity=20, complexity_max=4
@@ -209,8 +221,8 @@ def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
 
 
 def test_a_family_of_which_a_part_cannot_be_counted_has_no_figure(tmp_path: Path) -> None:
-    root = tree(tmp_path, a="common/qt/application.hpp", b="")
-    (root / "common/qt/broken.cpp").write_bytes(b"\xff")
+    root = tree(tmp_path, a="servers/_shared/qt/application.hpp", b="")
+    (root / "servers/_shared/qt/broken.cpp").write_bytes(b"\xff")
     everyone = describe([contestant("a"), contestant("b")], [], root)
     assert everyone[0].code is not None
     assert with_family(everyone[0], everyone) is None
@@ -221,15 +233,17 @@ def test_the_families_of_the_tree_are_found() -> None:
     servers, clients = discover(), discover(kind="client")
     everyone = describe(servers, clients)
     server = {one.name: one for one in everyone if one.kind == "server"}
-    assert server["qt-thread-pool"].family == server["qt-thread-per-client"].family == ("common/qt",)
-    assert server["epoll-coroutines"].family == server["epoll-reactor"].family == ("common/epoll",)
-    assert server["udp-coroutines"].family == ("common/datagram", "common/epoll")
-    assert "common/zmq" in server["zeromq-coroutines"].family
+    assert server["qt-thread-pool"].family == server["qt-thread-per-client"].family == ("servers/_shared/qt",)
+    epoll = ("lib/net/epoll", "servers/_shared/epoll")
+    assert server["epoll-coroutines"].family == server["epoll-reactor"].family == epoll
+    datagram = ("lib/net/datagram", "servers/_shared/datagram")
+    assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
+    assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
     for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code
     assert {one.family for one in everyone if one.kind != "server"} == {()}
-    _expect_sum(server["qt-thread-pool"], everyone, "servers/qt-thread-pool", "common/qt")
+    _expect_sum(server["qt-thread-pool"], everyone, "servers/qt-thread-pool", "servers/_shared/qt")
 
 
 def _expect_sum(one: About, everyone: tuple[About, ...], *folders: str) -> None:

@@ -255,5 +255,5 @@ def test_errors_stand_in_their_slot(clock: Clock) -> None:
     ("window_ms", "interval_ms"), [(10_000, 100), (2000, 100), (1999, 95), (600, 30), (100, 5), (20, 5)]
 )
 def test_a_short_window_has_twenty_intervals(window_ms: int, interval_ms: int) -> None:
-    """As the generator's has (tests/cpp/test_recorder.cpp)."""
+    """As the generator's has (tests/cpp/lib/test_recorder.cpp)."""
     assert slot_ns(window_ms * MS) == interval_ms * MS

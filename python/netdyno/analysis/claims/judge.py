@@ -211,7 +211,7 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
 
 
 def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
-    """Of a server's own code and what its family shares: a model whose loop stands in common/ has that code too."""
+    """Of a server's own code and what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
     return {
         (0, "" if CONTESTANT in dropped else about.name): float(metric.of_code(code))

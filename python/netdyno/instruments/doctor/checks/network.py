@@ -9,7 +9,7 @@ from netdyno.machine.links.namespace import NotAllowedError
 _CONNECTIONS = 10_000
 """The crowd that experiments are made for, which may come at once."""
 _BACKLOG = 4096
-"""What every server asks of listen(2) (common/options.hpp)."""
+"""What every server asks of listen(2) (lib/server/options.hpp)."""
 _LEAST_BACKLOG = 1024
 _RECEIVE_BUFFER = 4 << 20
 """What the generator asks for each UDP socket (loadgen/transport/udp.cpp)."""

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "lib/measure/clock.hpp"
+
+namespace netdyno::load {
+
+/// What a thread or the process used of the machine, and how long it stood ready to run while something else had its
+/// core.
+struct CpuTime {
+  double user_s = 0;
+  double system_s = 0;
+  double waited_s = 0;
+  double spun_s = 0;  // of the first two: on the lookout for a moment that is near
+};
+
+/// Between two readings of the same thread.
+inline CpuTime operator-(const CpuTime& later, const CpuTime& earlier) {
+  return {later.user_s - earlier.user_s, later.system_s - earlier.system_s, later.waited_s - earlier.waited_s,
+          later.spun_s - earlier.spun_s};
+}
+
+/// Of the calling thread since it began. 0 for `waited_s` where the kernel keeps none.
+CpuTime thread_cpu();
+
+/// The same of the threads of this process that are called so (comm in proc(5)), one after the other. Moves in ticks of
+/// 10 ms.
+std::vector<CpuTime> cpu_of_threads_named(std::string_view name);
+
+/// Of all threads of the process, without `waited_s`.
+CpuTime process_cpu();
+
+/// Peak resident memory over the life of the process.
+std::uint64_t peak_rss_bytes();
+
+/// Steps one below the priority it was started with, where that is a real-time one: under SCHED_FIFO a thread that is
+/// never done lets none of its own priority run on its core (sched(7)), and so not the one that announces the window.
+void give_way_to_the_main_thread();
+
+/// Gives the calling thread a table of descriptors of its own, a copy of the one it shared (unshare(2), CLONE_FILES).
+/// The kernel then takes no reference to the file at each call, which costs a program with threads two atomic
+/// operations in each send and each recv (fdget in fs/file.c, Linux 6.18). What it opens from then on only it can use
+/// and has to close. Where that is not allowed, as in some containers, the calls cost what they cost.
+void keep_descriptors_to_oneself();
+
+/// How late this machine's timers wake a thread: the 90th percentile of a few short sleeps, 100 us at most. Takes about
+/// 5 ms.
+Nanos timer_lateness();
+
+/// Cores that the machine has.
+std::size_t online_cores();
+
+/// Cores that this process may use.
+std::size_t usable_cores();
+
+}  // namespace netdyno::load

@@ -1,0 +1,82 @@
+#include "lib/measure/recorder.hpp"
+
+namespace netdyno::load {
+namespace {
+
+void add_counts(ConnectCounts& to, const ConnectCounts& from) {
+  to.established += from.established;
+  to.refused += from.refused;
+  to.timed_out += from.timed_out;
+  to.reset += from.reset;
+  to.other += from.other;
+}
+
+void add_counts(MessageCounts& to, const MessageCounts& from) {
+  to.sent += from.sent;
+  to.expected += from.expected;
+  to.received += from.received;
+  to.duplicated += from.duplicated;
+  to.reordered += from.reordered;
+  to.corrupt += from.corrupt;
+  to.late += from.late;
+}
+
+void add_counts(ByteCounts& to, const ByteCounts& from) {
+  to.sent += from.sent;
+  to.received += from.received;
+  to.expected += from.expected;
+}
+
+void add_counts(ErrorCounts& to, const ErrorCounts& from) {
+  to.timeout += from.timeout;
+  to.closed_by_server += from.closed_by_server;
+  to.reset += from.reset;
+  to.protocol += from.protocol;
+}
+
+}  // namespace
+
+void Figures::add(const Figures& other) {
+  response.add(other.response);
+  service.add(other.service);
+  own_lag.add(other.own_lag);
+  blocked_lag.add(other.blocked_lag);
+  receive_lag.add(other.receive_lag);
+  connect.add(other.connect);
+  add_counts(connections, other.connections);
+  add_counts(messages, other.messages);
+  add_counts(bytes, other.bytes);
+  add_counts(errors, other.errors);
+  if (other_connect_error == 0) other_connect_error = other.other_connect_error;
+  scheduled_in_window += other.scheduled_in_window;
+  sent_in_window += other.sent_in_window;
+  completed_in_window += other.completed_in_window;
+  completed_service_ns += other.completed_service_ns;
+  late_in_window += other.late_in_window;
+  in_flight_ns += other.in_flight_ns;
+  given_up_service_ns += other.given_up_service_ns;
+  given_up_response_ns += other.given_up_response_ns;
+  late_responses += other.late_responses;
+  late_response_ns += other.late_response_ns;
+  socket_drops += other.socket_drops;
+}
+
+void Recorder::set_window(const Window& window) {
+  window_ = window;
+  slot_end_ = std::min(window.start + timeline_.interval(), window.end);
+}
+
+void Recorder::deliver_slot() {
+  timeline_.deliver(slot_, slot_responses_, slot_errors_);
+  slot_responses_.clear();
+  slot_errors_ = 0;
+  ++slot_;
+  slot_end_ = slot_ < timeline_.size() ? std::min(slot_end_ + timeline_.interval(), window_.end) : never;
+}
+
+void Recorder::finish() {
+  roll(window_.end);
+  count_in_flight(window_.end, 0);
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lib/measure/clock.hpp"
+#include "lib/measure/histogram.hpp"
+#include "lib/measure/timeline.hpp"
+
+namespace netdyno::load {
+
+/// The part of a run that counts: from `start` to one before `end`.
+struct Window {
+  Nanos start = never;
+  Nanos end = never;
+  bool holds(Nanos moment) const { return moment >= start && moment < end; }
+};
+
+struct ConnectCounts {
+  std::uint64_t established = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t timed_out = 0;
+  std::uint64_t reset = 0;
+  std::uint64_t other = 0;
+  std::uint64_t attempted() const { return established + refused + timed_out + reset + other; }
+};
+
+/// Over the whole life. `received` counts every verified reply, a repeated one too.
+struct MessageCounts {
+  std::uint64_t sent = 0;
+  std::uint64_t expected = 0;
+  std::uint64_t received = 0;
+  std::uint64_t duplicated = 0;
+  std::uint64_t reordered = 0;
+  std::uint64_t corrupt = 0;
+  std::uint64_t late = 0;  // timed answers that came after the timeout
+  std::int64_t lost() const {
+    return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated);
+  }
+};
+
+struct ByteCounts {
+  std::uint64_t sent = 0;
+  std::uint64_t received = 0;
+  std::uint64_t expected = 0;
+};
+
+struct ErrorCounts {
+  std::uint64_t timeout = 0;           // messages
+  std::uint64_t closed_by_server = 0;  // connections
+  std::uint64_t reset = 0;             // connections
+  std::uint64_t protocol = 0;          // connections
+};
+
+/// Everything that a thread counts and times; several are merged into one. Owning thread only.
+struct Figures {
+  Histogram response;
+  Histogram service;
+  Histogram own_lag;      // lateness of messages that found room in their socket: the generator's own
+  Histogram blocked_lag;  // lateness of those that had to wait for the server to read
+  Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
+  Histogram connect;
+  ConnectCounts connections;
+  int other_connect_error = 0;  // an errno behind connections.other
+  MessageCounts messages;
+  ByteCounts bytes;
+  ErrorCounts errors;
+  std::uint64_t scheduled_in_window = 0;
+  std::uint64_t sent_in_window = 0;        // meant for the window, and sent
+  std::uint64_t completed_in_window = 0;   // answered within the window
+  std::uint64_t completed_service_ns = 0;  // service times of those that were not given up before, added up
+  std::uint64_t late_in_window = 0;        // of completed_in_window: given up before
+  std::uint64_t in_flight_ns = 0;          // sent messages, neither answered nor given up, integrated over the window
+  // What was given up spent this much of the window in the air, and this much of it since it was meant to be sent.
+  std::uint64_t given_up_service_ns = 0;
+  std::uint64_t given_up_response_ns = 0;
+  std::uint64_t late_responses = 0;  // of the histogram `response`: given up before their answer came
+  std::uint64_t late_response_ns = 0;
+  std::uint64_t socket_drops = 0;  // over the whole life: lost by this program's own sockets
+
+  void add(const Figures& other);
+};
+
+/// Puts moments into figures. Owning thread only.
+class Recorder {
+ public:
+  explicit Recorder(Timeline& timeline) : timeline_(timeline) {}
+
+  Figures figures;
+
+  /// Once, when the window is known.
+  void set_window(const Window& window);
+
+  void scheduled(Nanos intended) { figures.scheduled_in_window += window_.holds(intended); }
+
+  /// `blocked`: the message had to wait until its connection could take it.
+  void sent(Nanos intended, Nanos at, bool blocked) {
+    count_in_flight(at, 1);
+    ++figures.messages.sent;
+    if (!window_.holds(intended)) return;
+    ++figures.sent_in_window;
+    (blocked ? figures.blocked_lag : figures.own_lag).record(at - intended);
+  }
+
+  /// `given_up`: it was, before this answer came.
+  void answered(Nanos intended, Nanos sent_at, Nanos at, bool given_up = false) {
+    if (!given_up) count_in_flight(at, -1);
+    if (window_.holds(intended)) {
+      figures.response.record(at - intended);
+      figures.service.record(at - sent_at);
+      if (given_up) {
+        ++figures.late_responses;
+        figures.late_response_ns += static_cast<std::uint64_t>(at - intended);
+      }
+    }
+    if (!window_.holds(at)) return;
+    roll(at);
+    ++figures.completed_in_window;
+    figures.late_in_window += given_up;
+    if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
+    slot_responses_.record(at - intended);
+  }
+
+  /// An answer had been in the kernel for so long when it was stamped.
+  void lagged(Nanos intended, Nanos lag) {
+    if (window_.holds(intended)) figures.receive_lag.record(lag);
+  }
+
+  /// Nobody waits for the answer of a sent message any more.
+  void given_up(Nanos intended, Nanos sent_at, Nanos at) {
+    count_in_flight(at, -1);
+    figures.given_up_service_ns += within_window(sent_at, at);
+    figures.given_up_response_ns += within_window(intended, at);
+  }
+
+  /// One error of any kind, for the time series.
+  void error(Nanos at, std::uint64_t count = 1) {
+    if (!window_.holds(at)) return;
+    roll(at);
+    slot_errors_ += count;
+  }
+
+  /// Delivers the slots of the time series that are over.
+  void roll(Nanos now) {
+    while (now >= slot_end_) deliver_slot();
+  }
+
+  /// Completes the time series and the integral. Once, at the end of the thread's work.
+  void finish();
+
+ private:
+  void deliver_slot();
+
+  /// How much of a span of time lies in the window.
+  std::uint64_t within_window(Nanos from, Nanos to) const {
+    from = std::clamp(from, window_.start, window_.end);
+    to = std::clamp(to, window_.start, window_.end);
+    return to > from ? static_cast<std::uint64_t>(to - from) : 0;
+  }
+
+  void count_in_flight(Nanos at, std::int64_t change) {
+    figures.in_flight_ns += within_window(last_change_, at) * static_cast<std::uint64_t>(in_flight_);
+    last_change_ = std::max(at, last_change_);
+    in_flight_ += change;
+  }
+
+  Timeline& timeline_;
+  Window window_;
+  Histogram slot_responses_;
+  std::uint64_t slot_errors_ = 0;
+  std::size_t slot_ = 0;
+  Nanos slot_end_ = never;
+  Nanos last_change_ = 0;
+  std::int64_t in_flight_ = 0;
+};
+
+}  // namespace netdyno::load

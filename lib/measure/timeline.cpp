@@ -1,0 +1,26 @@
+#include "lib/measure/timeline.hpp"
+
+namespace netdyno::load {
+
+void Timeline::deliver(std::size_t slot, const Histogram& responses, std::uint64_t errors) {
+  const std::lock_guard lock{mutex_};
+  Share& share = open_[slot];
+  share.responses.add(responses);
+  share.errors += errors;
+  if (++share.delivered < threads_) return;
+  slots_[slot] = {share.responses.count(), share.responses.at(50), share.responses.at(99), share.errors};
+  open_.erase(slot);
+  done_ = slot + 1;
+}
+
+std::vector<Timeline::Slot> Timeline::slots() const {
+  const std::lock_guard lock{mutex_};
+  return slots_;
+}
+
+Timeline::Slot Timeline::latest() const {
+  const std::lock_guard lock{mutex_};
+  return done_ == 0 ? Slot{} : slots_[done_ - 1];
+}
+
+}  // namespace netdyno::load

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "lib/net/socket.hpp"
+
+namespace netdyno {
+
+/// Something that epoll reports on.
+class Watched {
+ public:
+  virtual void on_events(std::uint32_t events) = 0;
+
+ protected:
+  ~Watched() = default;
+};
+
+/// What a loop asks the kernel: epoll for descriptors, one timerfd for time. One thread. Dies where it cannot go on.
+class Poller {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Poller();
+
+  /// Registers `fd` until it is closed. False when the kernel has no room for it (epoll_ctl(2): ENOMEM, ENOSPC).
+  [[nodiscard]] bool watch(int fd, std::uint32_t events, Watched& watched);
+  /// Changes what a registered `fd` is watched for; reported at once if it is so already.
+  void rewatch(int fd, std::uint32_t events, Watched& watched);
+
+  /// Ends a wait at `deadline`, in the place of what was set before. timerfd(2) is exact, where a timeout of
+  /// epoll_wait(2) counts in milliseconds and that of epoll_pwait2(2) has a slack of 0.1% and 50 us at least.
+  void set_alarm(Clock::time_point deadline);
+
+  /// Calls on_events for what has happened; with `block` it waits until something has.
+  void wait(bool block);
+
+ private:
+  UniqueFd epoll_;
+  UniqueFd timer_;
+  Clock::time_point alarm_{};  // what timer_ is set to
+  std::array<epoll_event, 256> events_;
+};
+
+}  // namespace netdyno

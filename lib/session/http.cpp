@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "lib/session/sessions.hpp"
+
+namespace netdyno {
+namespace {
+
+constexpr std::size_t max_head = 16 << 10;
+constexpr std::string_view end_of_head = "\r\n\r\n";
+
+char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+bool same_ignoring_case(std::string_view a, std::string_view b) { return std::ranges::equal(a, b, {}, lower, lower); }
+
+std::string_view trim(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+/// Takes the text before `mark` off the front of `text`; nothing when there is no mark.
+std::optional<std::string_view> take_until(std::string_view& text, std::string_view mark) {
+  const auto at = text.find(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  const auto taken = text.substr(0, at);
+  text.remove_prefix(at + mark.size());
+  return taken;
+}
+
+/// A header's comma-separated list (RFC 9110, 5.6.1) holds `token`.
+bool lists_token(std::string_view list, std::string_view token) {
+  while (!list.empty()) {
+    auto rest = list;
+    const auto item = take_until(rest, ",");
+    if (same_ignoring_case(trim(item.value_or(list)), token)) return true;
+    list = item ? rest : std::string_view{};
+  }
+  return false;
+}
+
+/// RFC 9112: what of a request's head matters here.
+struct RequestHead {
+  int error = 0;  // the status to refuse it with; 0 when it is good
+  std::string_view target = {};
+  bool keep_alive = true;
+};
+
+bool is_token(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z') ||
+           std::string_view{"!#$%&'*+-.^_`|~"}.find(c) != std::string_view::npos;
+  });
+}
+
+bool is_target(std::string_view text) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+RequestHead parse_head(std::string_view head) {
+  RequestHead request;
+  const auto line = take_until(head, "\r\n");
+  auto rest = line.value_or(std::string_view{});
+  const auto method = take_until(rest, " ");
+  const auto target = take_until(rest, " ");
+  const bool http_1_0 = rest == "HTTP/1.0";
+  if (!method || !target || !is_token(*method) || !is_target(*target) || (!http_1_0 && rest != "HTTP/1.1"))
+    return {.error = 400};
+  request.target = *target;
+  request.keep_alive = !http_1_0;
+
+  while (!head.empty()) {
+    auto value = take_until(head, "\r\n").value_or(std::string_view{});
+    const auto name = take_until(value, ":");
+    if (!name || !is_token(*name)) return {.error = 400};
+    value = trim(value);
+    if (same_ignoring_case(*name, "connection") && lists_token(value, "close")) request.keep_alive = false;
+    const bool has_body =
+        same_ignoring_case(*name, "transfer-encoding") || (same_ignoring_case(*name, "content-length") && value != "0");
+    if (has_body) request.error = 413;
+  }
+  if (*method != "GET") request.error = 405;
+  return request;
+}
+
+std::string_view reason(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 405:
+      return "Method Not Allowed";
+    case 413:
+      return "Content Too Large";
+    case 431:
+      return "Request Header Fields Too Large";
+    default:
+      return "Bad Request";
+  }
+}
+
+/// HTTP/1.1 GET with keep-alive and pipelining; the reply's body is the request target.
+class HttpSession final : public Session {
+ public:
+  HttpSession(std::size_t max_frame, Counters& counters)
+      : Session(counters), max_head_(std::min(max_head, max_frame)) {}
+
+ private:
+  void on_bytes(std::string_view bytes, Effects& effects) override {
+    if (pending_.empty()) {
+      consume(bytes, effects);
+      pending_.assign(bytes);
+      return;
+    }
+    pending_.append(bytes);
+    std::string_view rest{pending_};
+    consume(rest, effects);
+    pending_.erase(0, pending_.size() - rest.size());
+  }
+
+  /// Serves the complete requests at the front of `bytes` and takes them off.
+  void consume(std::string_view& bytes, Effects& effects) {
+    while (!closed()) {
+      const auto end = bytes.find(end_of_head);
+      const bool complete = end != std::string_view::npos;
+      // The last bytes of an incomplete head may be the beginning of its end, which does not count.
+      if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size()) return refuse(431, effects);
+      if (!complete) return;
+      const auto request = parse_head(bytes.substr(0, end + 2));
+      if (request.error != 0) return refuse(request.error, effects);
+      counters().add_request();
+      respond(200, request.target, request.keep_alive, effects);
+      if (!request.keep_alive) close(effects);
+      bytes.remove_prefix(end + end_of_head.size());
+    }
+  }
+
+  void refuse(int status, Effects& effects) {
+    respond(status, reason(status), false, effects);
+    protocol_error(effects);
+  }
+
+  void respond(int status, std::string_view body, bool keep_alive, Effects& effects) {
+    head_.clear();
+    fmt::format_to(std::back_inserter(head_),
+                   "HTTP/1.1 {} {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}\r\n", status, reason(status),
+                   body.size(), keep_alive ? "" : "Connection: close\r\n");
+    effects.reply({head_.data(), head_.size()}, body);
+  }
+
+  void on_end(Effects& effects) override {
+    if (!pending_.empty()) protocol_error(effects);
+  }
+
+  std::size_t max_head_;
+  std::string pending_;
+  fmt::memory_buffer head_;
+};
+
+}  // namespace
+
+std::unique_ptr<Session> make_http_session(const ServerOptions& options, Counters& counters) {
+  return std::make_unique<HttpSession>(options.max_frame, counters);
+}
+
+}  // namespace netdyno

@@ -1,0 +1,25 @@
+#include "lib/session/session.hpp"
+
+#include <cstdlib>
+
+#include "lib/session/sessions.hpp"
+
+namespace netdyno {
+
+std::unique_ptr<Session> make_session(const ServerOptions& options, Counters& counters) {
+  switch (options.workload) {
+    case Workload::echo:
+      return make_echo_session(counters);
+    case Workload::lines:
+      return make_lines_session(options, counters);
+    case Workload::rpc:
+      return make_rpc_session(options, counters);
+    case Workload::chat:
+      return make_chat_session(options, counters);
+    case Workload::http:
+      return make_http_session(options, counters);
+  }
+  std::abort();  // the enumeration is closed; options are parsed once
+}
+
+}  // namespace netdyno

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "lib/server/options.hpp"
+#include "lib/session/counters.hpp"
+#include "lib/session/effects.hpp"
+
+namespace netdyno {
+
+/// The work of one connection without any I/O: bytes in, effects out. It knows nothing of sockets, threads or loops,
+/// so every contestant does the same work for the same workload. One thread at a time may call it.
+class Session {
+ public:
+  explicit Session(Counters& counters) : counters_(counters) {}
+  virtual ~Session() = default;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  /// Takes the next bytes of the stream, in any slicing, and appends what is to be done. After a `close` effect
+  /// further bytes are ignored.
+  void receive(std::string_view bytes, Effects& effects) {
+    counters_.add_bytes_in(bytes.size());
+    if (!closed_) on_bytes(bytes, effects);
+  }
+
+  /// The peer ended its stream: appends what is still owed, and `close`.
+  void end(Effects& effects) {
+    if (closed_) return;
+    on_end(effects);
+    if (!closed_) close(effects);
+  }
+
+ protected:
+  virtual void on_bytes(std::string_view bytes, Effects& effects) = 0;
+  virtual void on_end(Effects& effects) = 0;
+
+  void close(Effects& effects) {
+    closed_ = true;
+    effects.close();
+  }
+  void protocol_error(Effects& effects) {
+    counters_.add_protocol_error();
+    close(effects);
+  }
+  bool closed() const { return closed_; }
+  Counters& counters() { return counters_; }
+
+ private:
+  Counters& counters_;
+  bool closed_ = false;
+};
+
+/// The session of the workload that `options` name. `counters` must outlive it.
+std::unique_ptr<Session> make_session(const ServerOptions& options, Counters& counters);
+
+}  // namespace netdyno

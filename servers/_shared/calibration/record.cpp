@@ -1,0 +1,73 @@
+#include "servers/_shared/calibration/record.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace netdyno::calibration {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json distribution(const Histogram& histogram) {
+  return {{"count", histogram.count()}, {"mean", histogram.mean()},       {"p50", histogram.at(50)},
+          {"p90", histogram.at(90)},    {"p99", histogram.at(99)},        {"p999", histogram.at(99.9)},
+          {"max", histogram.max()},     {"histogram", histogram.encode()}};
+}
+
+}  // namespace
+
+void Record::arrived(Clock::time_point at) {
+  if (arrived_++ == 0) first_ = at;
+  last_ = at;
+  if (arrivals_.size() < arrivals_wanted_) arrivals_.push_back(at);
+}
+
+void Record::read_after(std::chrono::nanoseconds lag) {
+  if (arrived_ >= warm_up_) read_lag_.record(lag.count());
+}
+
+void Record::answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed,
+                      std::chrono::nanoseconds actual) {
+  if (fate == Fate::lost) ++lost_;
+  if (fate == Fate::duplicated) ++duplicated_;
+  if (fate == Fate::corrupted) ++corrupted_;
+  if (fate == Fate::lost || fate == Fate::corrupted || number <= warm_up_) return;
+  programmed_.record(programmed.count());
+  actual_.record(actual.count());
+}
+
+void Record::stalled(const Stall& stall, Clock::time_point from, Clock::time_point to) {
+  stalls_.push_back({stall, from, to});
+}
+
+std::string Record::json() const {
+  const auto since_first = [this](Clock::time_point at) { return (at - first_).count(); };
+  Json arrivals = Json::array();
+  for (const auto at : arrivals_) arrivals.push_back(since_first(at));
+  Json stalls = Json::array();
+  for (const StallDone& done : stalls_) {
+    stalls.push_back({{"programmed_ns", done.stall.duration.count()},
+                      {"actual_ns", (done.to - done.from).count()},
+                      {"began_ns", since_first(done.from)}});
+    stalls.back()["connection"] = done.stall.connection ? Json(*done.stall.connection) : Json();
+  }
+  Json pauses = Json::array();
+  for (const Witness::Pause& pause : pauses_)
+    pauses.push_back(
+        {{"core", pause.name}, {"began_ns", since_first(pause.from)}, {"ns", (pause.to - pause.from).count()}});
+  return Json{{"arrived", arrived_},
+              {"arrivals_span_ns", since_first(last_)},
+              {"arrivals_ns", arrivals},
+              {"lost", lost_},
+              {"duplicated", duplicated_},
+              {"corrupted", corrupted_},
+              {"held_for_order", held_for_order_},
+              {"delay_programmed_ns", distribution(programmed_)},
+              {"delay_actual_ns", distribution(actual_)},
+              {"read_lag_ns", distribution(read_lag_)},
+              {"stalls", stalls},
+              {"pauses", pauses},
+              {"look_ns", Witness::period.count()}}
+      .dump();
+}
+
+}  // namespace netdyno::calibration

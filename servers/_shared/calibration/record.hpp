@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/measure/histogram.hpp"
+#include "servers/_shared/calibration/programme.hpp"
+#include "servers/_shared/calibration/witness.hpp"
+
+namespace netdyno::calibration {
+
+/// What was programmed and what was carried out, to compare a measurement with. One thread.
+class Record {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit Record(const Programme& programme)
+      : arrivals_wanted_(programme.record_arrivals), warm_up_(programme.warm_up) {}
+
+  /// A request that will be answered was read.
+  void arrived(Clock::time_point at);
+  /// The request that comes next was read so long after the kernel had it. Of those after the warm-up.
+  void read_after(std::chrono::nanoseconds lag);
+  /// What becomes of the answer of that number, from 1. Times are of answers after the warm-up that a verifying client
+  /// can time: neither lost nor corrupted.
+  void answered(std::uint64_t number, Fate fate, std::chrono::nanoseconds programmed, std::chrono::nanoseconds actual);
+  /// An answer had to wait for an earlier one of its connection.
+  void held_for_order() { ++held_for_order_; }
+  void stalled(const Stall& stall, Clock::time_point from, Clock::time_point to);
+  /// What the machine did meanwhile.
+  void witnessed(std::vector<Witness::Pause> pauses) { pauses_ = std::move(pauses); }
+
+  /// As one JSON object (README.md).
+  std::string json() const;
+
+ private:
+  struct StallDone {
+    Stall stall;
+    Clock::time_point from;
+    Clock::time_point to;
+  };
+
+  std::uint64_t arrivals_wanted_;
+  std::uint64_t warm_up_;
+  std::vector<Clock::time_point> arrivals_;
+  Clock::time_point first_{};
+  Clock::time_point last_{};
+  std::uint64_t arrived_ = 0;
+  std::uint64_t lost_ = 0;
+  std::uint64_t duplicated_ = 0;
+  std::uint64_t corrupted_ = 0;
+  std::uint64_t held_for_order_ = 0;
+  Histogram programmed_;
+  Histogram actual_;
+  Histogram read_lag_;
+  std::vector<StallDone> stalls_;
+  std::vector<Witness::Pause> pauses_;
+};
+
+}  // namespace netdyno::calibration

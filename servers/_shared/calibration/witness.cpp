@@ -1,0 +1,78 @@
+#include "servers/_shared/calibration/witness.hpp"
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <stop_token>
+
+#include "lib/net/socket.hpp"
+
+namespace netdyno::calibration {
+namespace {
+
+using Clock = Witness::Clock;
+
+/// sched_setaffinity(2): a thread may leave the cores that its process was started on, but not those of its container.
+void run_on(int core) {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  CPU_SET(static_cast<std::size_t>(core), &cores);
+  if (sched_setaffinity(0, sizeof cores, &cores) != 0)
+    die("--witness: core " + std::to_string(core) + ": " + std::strerror(errno));
+}
+
+/// One above what this process was started with, if that is a real-time priority (sched(7)). Where RLIMIT_RTPRIO allows
+/// no more it stays beside the others of its own, who leave the core within microseconds.
+void run_first() {
+  sched_param priority{};
+  if (sched_getscheduler(0) != SCHED_FIFO || sched_getparam(0, &priority) != 0) return;
+  ++priority.sched_priority;
+  sched_setscheduler(0, SCHED_FIFO, &priority);
+}
+
+/// steady_clock is CLOCK_MONOTONIC here.
+void sleep_until(Clock::time_point due) {
+  const auto ns = due.time_since_epoch().count();
+  const timespec at{ns / 1'000'000'000, ns % 1'000'000'000};
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
+}
+
+void look(const std::stop_token& told_to_end, const WatchedCore& at, std::vector<Witness::Pause>& pauses) {
+  run_on(at.core);
+  run_first();
+  prctl(PR_SET_TIMERSLACK, 1UL);  // prctl(2): else timers of this thread may fire 50 us late
+  for (auto due = Clock::now(); !told_to_end.stop_requested();) {
+    due = std::max(due + Witness::period, Clock::now());
+    sleep_until(due);
+    const auto now = Clock::now();
+    if (now - due >= Witness::period) pauses.push_back({at.name, due, now});
+  }
+}
+
+}  // namespace
+
+Witness::Witness(const std::vector<WatchedCore>& cores) : looks_(cores.size()) {
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    Look& one = looks_[i];
+    one.at = cores[i];
+    one.thread = std::jthread{[&one](const std::stop_token& told_to_end) { look(told_to_end, one.at, one.pauses); }};
+  }
+}
+
+std::vector<Witness::Pause> Witness::stop() {
+  std::vector<Pause> all;
+  for (Look& one : looks_) {
+    one.thread.request_stop();
+    one.thread.join();
+    std::ranges::move(one.pauses, std::back_inserter(all));
+  }
+  looks_.clear();
+  return all;
+}
+
+}  // namespace netdyno::calibration

@@ -1,0 +1,207 @@
+#pragma once
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "lib/net/socket.hpp"
+#include "lib/session/session.hpp"
+#include "servers/_shared/epoll/fifo.hpp"
+#include "servers/_shared/epoll/loop.hpp"
+
+namespace netdyno {
+
+/// A client: its socket, its session, and what waits to be sent to it. Loop's thread only.
+///
+/// The socket is registered with epoll once, edge-triggered in both directions, and what epoll said is remembered
+/// (readable_, writable_) until a system call proves it stale. So no epoll_ctl is made while a connection lives, and
+/// one that is not read because its replies wait costs no wake-ups.
+template <Continuation Next>
+class Connection : public Watched {
+ public:
+  Connection(UniqueFd fd, Loop<Next>& loop, const ServerOptions& options, Counters& counters)
+      : effects(options.write_mode),
+        fd_(std::move(fd)),
+        loop_(loop),
+        options_(options),
+        counters_(counters),
+        session_(make_session(options, counters)) {}
+
+  int fd() const { return fd_.get(); }
+  /// False when the kernel has no room for it.
+  [[nodiscard]] bool watch() { return loop_.poller().watch(fd(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, *this); }
+
+  /// When there is input or its end, in the next turn at the earliest: one read per turn and connection, so that a
+  /// flood on one does not starve the others.
+  void when_readable(Next next) {
+    reader_ = next;
+    if (readable_ || broken_) wake(reader_);
+  }
+  /// One read, and what the session makes of it, which is in `effects` then.
+  void receive(std::span<char> buffer);
+
+  /// Sends, or queues what the socket does not take now. `bytes` must stay until all is sent.
+  void send(std::string_view bytes) {
+    queue({bytes});
+    flush();
+  }
+  /// Nothing waits to be sent, or nothing can be.
+  bool all_sent() const { return outbox_.empty(); }
+  /// When all is sent that is not yet; to be asked for only then.
+  void when_sent(Next next) { drainer_ = next; }
+
+  /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. A client whose queue stays
+  /// above the outbox limit is given up and counted. True when a flush() is to be called that was not before.
+  bool post(const SharedFrame& frame);
+  void flush();
+
+  bool broken() const { return broken_; }
+  /// Nothing can be sent any more: whoever waits is told.
+  void give_up();
+
+  Effects effects;
+  bool member = true;     // of the chat: broadcasts reach it
+  std::size_t index = 0;  // in the Roster
+
+ protected:
+  ~Connection() = default;
+
+ private:
+  struct Part {
+    std::string_view bytes;
+    SharedFrame keeps = {};
+  };
+
+  void on_events(std::uint32_t events) final;
+  ssize_t read(std::span<char> buffer);
+  void queue(Part part);
+  ssize_t write_some();
+  void took(std::size_t bytes);
+  void wake(Next& waiting) {
+    if (waiting) loop_.soon(std::exchange(waiting, Next{}));
+  }
+
+  const UniqueFd fd_;
+  Loop<Next>& loop_;
+  const ServerOptions& options_;
+  Counters& counters_;
+  const std::unique_ptr<Session> session_;
+  Fifo<Part> outbox_;
+  std::size_t outbox_bytes_ = 0;
+  bool readable_ = false;
+  bool ended_ = false;  // the peer will send no more: what can be read ends with a 0
+  bool writable_ = true;
+  bool flush_due_ = false;
+  bool broken_ = false;
+  Next reader_{};   // waits for input
+  Next drainer_{};  // waits for the outbox to be empty
+};
+
+template <Continuation Next>
+void Connection<Next>::on_events(std::uint32_t events) {
+  if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ended_ = true;
+  if ((events & (EPOLLIN | EPOLLERR)) != 0 || ended_) readable_ = true;
+  if (readable_) wake(reader_);
+  if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
+    writable_ = true;
+    flush();
+  }
+}
+
+template <Continuation Next>
+void Connection<Next>::receive(std::span<char> buffer) {
+  effects.clear();
+  if (broken_) return;
+  const ssize_t n = read(buffer);
+  if (n > 0) {
+    session_->receive({buffer.data(), static_cast<std::size_t>(n)}, effects);
+  } else if (n == 0) {
+    session_->end(effects);
+  } else if (errno != EAGAIN && errno != EINTR) {
+    give_up();
+  }
+}
+
+template <Continuation Next>
+ssize_t Connection<Next>::read(std::span<char> buffer) {
+  const ssize_t n = recv(fd(), buffer.data(), buffer.size(), 0);
+  // A short read emptied the socket (epoll(7), question 9), so the next edge tells; but after the end there is none.
+  if (n < 0) readable_ = errno != EAGAIN;
+  if (n >= 0 && static_cast<std::size_t>(n) < buffer.size()) readable_ = n > 0 && ended_;
+  return n;
+}
+
+template <Continuation Next>
+bool Connection<Next>::post(const SharedFrame& frame) {
+  if (!member || broken_) return false;
+  for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
+  if (outbox_bytes_ > options_.outbox_limit) flush();
+  if (outbox_bytes_ > options_.outbox_limit) {
+    counters_.add_slow_closed();
+    give_up();
+  }
+  return writable_ && !broken_ && !std::exchange(flush_due_, true);
+}
+
+template <Continuation Next>
+void Connection<Next>::queue(Part part) {
+  if (broken_) return;
+  outbox_bytes_ += part.bytes.size();
+  outbox_.push(std::move(part));
+}
+
+template <Continuation Next>
+void Connection<Next>::flush() {
+  flush_due_ = false;
+  while (writable_ && !outbox_.empty()) {
+    const ssize_t n = write_some();
+    if (n >= 0) {
+      took(static_cast<std::size_t>(n));
+    } else if (errno == EAGAIN) {
+      writable_ = false;  // an edge follows, as the kernel now knows that somebody wants the space
+    } else if (errno != EINTR) {
+      return give_up();
+    }
+  }
+  if (outbox_.empty()) wake(drainer_);
+}
+
+/// One system call: all that is queued (gathered), or the part at the front (split).
+template <Continuation Next>
+ssize_t Connection<Next>::write_some() {
+  std::array<iovec, 64> parts;
+  const std::size_t most = options_.write_mode == WriteMode::split ? 1 : parts.size();
+  const std::size_t count = std::min(most, outbox_.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string_view bytes = outbox_[i].bytes;
+    parts[i] = {const_cast<char*>(bytes.data()), bytes.size()};
+  }
+  return writev(fd(), parts.data(), static_cast<int>(count));
+}
+
+template <Continuation Next>
+void Connection<Next>::took(std::size_t bytes) {
+  counters_.add_bytes_out(bytes);
+  outbox_bytes_ -= bytes;
+  while (bytes > 0 && bytes >= outbox_[0].bytes.size()) bytes -= outbox_.pop().bytes.size();
+  if (bytes > 0) outbox_[0].bytes.remove_prefix(bytes);
+}
+
+template <Continuation Next>
+void Connection<Next>::give_up() {
+  broken_ = true;
+  outbox_.clear();
+  outbox_bytes_ = 0;
+  wake(reader_);
+  wake(drainer_);
+}
+
+}  // namespace netdyno

@@ -1,0 +1,46 @@
+#include "servers/_shared/qt/accept_gate.hpp"
+
+#include <sys/eventfd.h>
+
+#include <utility>
+
+namespace netdyno::qt {
+
+std::vector<UniqueFd> spare_descriptors(std::size_t count) {
+  std::vector<UniqueFd> spare;
+  while (spare.size() < count) {
+    UniqueFd one{eventfd(0, EFD_CLOEXEC)};
+    if (!one) break;
+    spare.push_back(std::move(one));
+  }
+  return spare;
+}
+
+AcceptGate::AcceptGate(QTcpServer& server, std::size_t descriptors, std::function<bool()> room)
+    : server_(server),
+      descriptors_(descriptors),
+      room_(std::move(room)),
+      most_pending_(server.maxPendingConnections()) {
+  again_.setSingleShot(true);
+  again_.setInterval(10);
+  QObject::connect(&again_, &QTimer::timeout, &again_, [this] { look(); });
+  QObject::connect(&server, &QTcpServer::acceptError, &again_, [this] { close_for_a_while(); });
+}
+
+void AcceptGate::look() {
+  spare_.clear();
+  spare_ = spare_descriptors(descriptors_);
+  if (spare_.size() < descriptors_ || !room_()) return close_for_a_while();
+  spare_.clear();
+  server_.setMaxPendingConnections(most_pending_);
+  server_.resumeAccepting();
+}
+
+/// QTcpServer accepts on and on while it is at it, whether paused or not; only this limit makes it look up.
+void AcceptGate::close_for_a_while() {
+  server_.setMaxPendingConnections(0);
+  server_.pauseAccepting();
+  again_.start();
+}
+
+}  // namespace netdyno::qt

@@ -1,0 +1,87 @@
+#include "lib/measure/histogram.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace netdyno {
+namespace {
+
+using Values = std::vector<std::int64_t>;
+
+/// Values of every magnitude: an exponent first, so that small ones are as likely as large ones.
+rc::Gen<std::int64_t> nanoseconds() {
+  return rc::gen::mapcat(rc::gen::inRange(0, 42), [](int bits) {
+    return rc::gen::map(rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << bits),
+                        [](std::int64_t value) { return std::min(value, Histogram::highest); });
+  });
+}
+
+Histogram recorded(const Values& values) {
+  Histogram histogram;
+  for (const auto value : values) histogram.record(value);
+  return histogram;
+}
+
+TEST(Histogram, EmptyReadsZeroEverywhere) {
+  const Histogram histogram;
+  EXPECT_EQ(histogram.count(), 0U);
+  EXPECT_EQ(histogram.mean(), 0);
+  EXPECT_EQ(histogram.max(), 0);
+  EXPECT_EQ(histogram.at(50), 0);
+}
+
+TEST(Histogram, SmallValuesAreExact) {
+  const Histogram histogram = recorded({0, 1, 2, 1000, 2047});
+  EXPECT_EQ(histogram.at(0), 0);
+  EXPECT_EQ(histogram.at(60), 2);
+  EXPECT_EQ(histogram.max(), 2047);
+  EXPECT_EQ(histogram.mean(), 610);
+}
+
+TEST(Histogram, MoreThanAnHourCountsAsAnHour) {
+  const Histogram histogram = recorded({Histogram::highest * 2});
+  EXPECT_NEAR(static_cast<double>(histogram.max()), static_cast<double>(Histogram::highest), 3.6e9);
+  EXPECT_EQ(histogram.mean(), static_cast<double>(Histogram::highest));
+}
+
+TEST(HistogramDeathTest, NegativeDurationEndsTheProgram) { EXPECT_DEATH(recorded({-1}), "negative duration -1 ns"); }
+
+RC_GTEST_PROP(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues, ()) {
+  const auto values = *rc::gen::nonEmpty(rc::gen::container<Values>(nanoseconds()));
+  auto sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const Histogram histogram = recorded(values);
+  for (const double percentile : {1.0, 50.0, 90.0, 99.0, 99.9, 100.0}) {
+    const double rank = std::floor(percentile * static_cast<double>(sorted.size()) / 100 + 0.5);
+    const auto exact = static_cast<double>(sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1]);
+    const auto read = static_cast<double>(histogram.at(percentile));
+    RC_ASSERT(read >= exact);
+    RC_ASSERT(read <= exact * 1.001);
+  }
+}
+
+RC_GTEST_PROP(Histogram, MergedEqualsRecordedTogether, (std::vector<unsigned> a, std::vector<unsigned> b)) {
+  Values first(a.begin(), a.end());
+  const Values second(b.begin(), b.end());
+  Histogram merged = recorded(first);
+  merged.add(recorded(second));
+  first.insert(first.end(), second.begin(), second.end());
+  const Histogram together = recorded(first);
+  RC_ASSERT(merged.count() == together.count());
+  RC_ASSERT(merged.mean() == together.mean());
+  RC_ASSERT(merged.encode() == together.encode());
+}
+
+TEST(Histogram, ClearedIsAsNew) {
+  Histogram histogram = recorded({5, 70000, 123456789});
+  histogram.clear();
+  histogram.record(7);
+  EXPECT_EQ(histogram.encode(), recorded({7}).encode());
+  EXPECT_EQ(histogram.mean(), 7);
+}
+
+}  // namespace
+}  // namespace netdyno

@@ -1,0 +1,116 @@
+#include "lib/server/outbox.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace netdyno {
+namespace {
+
+struct Part {
+  const char* data;
+  std::size_t size;
+};
+using TestOutbox = Outbox<Part>;
+
+SharedFrame frame(const std::string& header, const std::string& body) {
+  return std::make_shared<const Frame>(Frame{header + body, header.size()});
+}
+
+/// The writes that sending everything takes, each as text.
+std::vector<std::string> send_all(TestOutbox& outbox) {
+  std::vector<std::string> writes;
+  for (auto parts = outbox.next(); !parts.empty(); parts = outbox.next()) {
+    std::string bytes;
+    for (const Part& part : parts) bytes.append(part.data, part.size);
+    writes.push_back(bytes);
+    outbox.sent(bytes.size());
+  }
+  return writes;
+}
+
+TEST(Outbox, GathersWhatWaits) {
+  TestOutbox outbox{WriteMode::gathered, 1000};
+  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1one2two"}));
+  EXPECT_TRUE(outbox.empty());
+}
+
+TEST(Outbox, SplitSendsEachPartByItself) {
+  TestOutbox outbox{WriteMode::split, 1000};
+  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1", "one", "2", "two"}));
+}
+
+TEST(Outbox, WhatComesWhileSendingIsSentNext) {
+  TestOutbox outbox{WriteMode::gathered, 1000};
+  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  const auto sending = outbox.next();
+  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  ASSERT_EQ(sending.size(), 1U);
+  EXPECT_EQ(std::string(sending[0].data, sending[0].size), "1one");
+  outbox.sent(4);
+  EXPECT_FALSE(outbox.empty());
+  EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"2two"}));
+}
+
+TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
+  TestOutbox outbox{WriteMode::gathered, 8};
+  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_FALSE(outbox.push(frame("", "3")));
+  outbox.next();
+  EXPECT_FALSE(outbox.push(frame("", "3")));
+  outbox.sent(8);
+  EXPECT_TRUE(outbox.push(frame("", "3")));
+}
+
+TEST(Outbox, AnIdleReaderTakesOneFrameOfAnySize) {
+  TestOutbox outbox{WriteMode::gathered, 1};
+  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  EXPECT_FALSE(outbox.push(frame("", "2")));
+}
+
+TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
+  TestOutbox outbox{WriteMode::gathered, 1000};
+  const auto sent = frame("1", "one");
+  EXPECT_TRUE(outbox.push(sent));
+  send_all(outbox);
+  EXPECT_EQ(sent.use_count(), 1);
+}
+
+RC_GTEST_PROP(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit, ()) {
+  const auto mode = *rc::gen::element(WriteMode::gathered, WriteMode::split);
+  const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 300);
+  TestOutbox outbox{mode, limit};
+  std::string accepted, sent;
+  for (const bool push : *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>())) {
+    if (push) {
+      const auto body =
+          *rc::gen::container<std::string>(*rc::gen::inRange<std::size_t>(1, 40), rc::gen::arbitrary<char>());
+      if (outbox.push(frame("head", body))) accepted += "head" + body;
+      RC_ASSERT(accepted.size() - sent.size() <= std::max<std::size_t>(limit, 4 + 39));  // one frame is always taken
+    } else {
+      const auto parts = outbox.next();
+      RC_ASSERT(parts.empty() == (sent == accepted));
+      std::size_t bytes = 0;
+      for (const Part& part : parts) {
+        sent.append(part.data, part.size);
+        bytes += part.size;
+      }
+      outbox.sent(bytes);
+    }
+  }
+  for (const auto& bytes : send_all(outbox)) sent += bytes;
+  RC_ASSERT(sent == accepted);
+  RC_ASSERT(outbox.empty());
+}
+
+}  // namespace
+}  // namespace netdyno

@@ -1,0 +1,168 @@
+#include "lib/measure/recorder.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+namespace netdyno::load {
+namespace {
+
+constexpr Nanos ms = 1'000'000;
+constexpr Window window{1000 * ms, 1250 * ms};
+
+struct Fixture {
+  explicit Fixture(const Window& measured = window) : timeline{measured.end - measured.start, 1} {
+    recorder.set_window(measured);
+  }
+  Timeline timeline;
+  Recorder recorder{timeline};
+  Figures finish() {
+    recorder.finish();
+    return recorder.figures;
+  }
+};
+
+TEST(Recorder, TimesBelongToTheWindowOfTheirIntendedMoment) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  recorder.sent(990 * ms, 1001 * ms, false);
+  recorder.answered(990 * ms, 1001 * ms, 1002 * ms);
+  recorder.sent(1010 * ms, 1011 * ms, false);
+  recorder.answered(1010 * ms, 1011 * ms, 1300 * ms);
+  const Figures f = fixture.finish();
+  EXPECT_EQ(f.messages.sent, 2U);
+  EXPECT_EQ(f.sent_in_window, 1U) << "meant for the window";
+  EXPECT_EQ(f.completed_in_window, 1U) << "answered within it";
+  ASSERT_EQ(f.response.count(), 1U);
+  EXPECT_EQ(f.response.mean(), 290.0 * ms);
+  EXPECT_EQ(f.service.mean(), 289.0 * ms);
+  EXPECT_EQ(f.own_lag.mean(), 1.0 * ms);
+}
+
+TEST(Recorder, KeepsTheLatenessThatTheServerCausedApart) {
+  Fixture fixture;
+  fixture.recorder.sent(1000 * ms, 1100 * ms, true);
+  const Figures f = fixture.finish();
+  EXPECT_EQ(f.own_lag.count(), 0U);
+  EXPECT_EQ(f.blocked_lag.mean(), 100.0 * ms);
+}
+
+TEST(Recorder, IntegratesMessagesInTheAirOverTheWindowOnly) {
+  Fixture fixture;
+  auto& recorder = fixture.recorder;
+  recorder.sent(900 * ms, 900 * ms, false);  // 50 ms of it in the window
+  recorder.answered(900 * ms, 900 * ms, 1050 * ms);
+  recorder.sent(1100 * ms, 1100 * ms, false);  // 100 ms
+  recorder.sent(1150 * ms, 1150 * ms, false);  // 100 ms, to the end
+  recorder.answered(1100 * ms, 1100 * ms, 1200 * ms);
+  recorder.answered(1150 * ms, 1150 * ms, 1400 * ms);
+  EXPECT_EQ(fixture.finish().in_flight_ns, static_cast<std::uint64_t>(250 * ms));
+}
+
+/// The integral of a count is the sum of the times, each cut to the window: two ways to the same figure.
+RC_GTEST_PROP(Recorder, IntegralIsTheSumOfTheTimesInTheWindow, ()) {
+  const auto spans = *rc::gen::container<std::vector<std::pair<Nanos, Nanos>>>(
+      rc::gen::pair(rc::gen::inRange<Nanos>(800, 1400), rc::gen::inRange<Nanos>(0, 500)));
+  struct Event {
+    Nanos at;
+    bool begins;
+    Nanos began;
+  };
+  std::vector<Event> events;
+  std::uint64_t expected = 0;
+  for (const auto& [from, length] : spans) {
+    const Nanos begin = from * ms, end = begin + length * ms;
+    events.push_back({begin, true, begin});
+    events.push_back({end, false, begin});
+    expected += static_cast<std::uint64_t>(std::clamp(end, window.start, window.end) -
+                                           std::clamp(begin, window.start, window.end));
+  }
+  std::ranges::stable_sort(events, {}, [](const Event& e) { return std::pair{e.at, !e.begins}; });
+  Fixture fixture;
+  for (const Event& event : events) {
+    if (event.begins) {
+      fixture.recorder.sent(event.at, event.at, false);
+    } else {
+      fixture.recorder.answered(event.began, event.began, event.at);
+    }
+  }
+  RC_ASSERT(fixture.finish().in_flight_ns == expected);
+}
+
+TEST(Recorder, FillsTheTimeSeriesByCompletion) {
+  Fixture fixture{{1000 * ms, 1012 * ms}};
+  auto& recorder = fixture.recorder;
+  for (const Nanos at : {1001, 1004, 1011}) {
+    recorder.sent(at * ms, at * ms, false);
+    recorder.answered((at - 5) * ms, at * ms, at * ms);
+  }
+  recorder.error(1011 * ms);
+  recorder.error(1012 * ms);  // no longer in the window
+  recorder.finish();
+  const auto slots = fixture.timeline.slots();
+  EXPECT_EQ(fixture.timeline.interval(), 5 * ms);
+  ASSERT_EQ(slots.size(), 3U) << "the last is shorter";
+  EXPECT_EQ(slots[0].completed, 2U);
+  EXPECT_EQ(slots[1].completed, 0U);
+  EXPECT_EQ(slots[1].p50_ns, 0);
+  EXPECT_EQ(slots[2].completed, 1U);
+  EXPECT_EQ(slots[2].errors, 1U);
+  EXPECT_NEAR(static_cast<double>(slots[2].p99_ns), 5.0 * ms, 0.005 * ms);
+}
+
+TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
+  Fixture fixture;
+  fixture.recorder.lagged(999 * ms, 7 * ms);
+  fixture.recorder.lagged(1000 * ms, 3 * ms);
+  const Figures f = fixture.finish();
+  EXPECT_EQ(f.receive_lag.count(), 1U);
+  EXPECT_EQ(f.receive_lag.mean(), 3.0 * ms);
+}
+
+TEST(Timeline, HasTwentyIntervalsInAShortWindow) {
+  const auto interval_ms = [](Nanos duration) { return Timeline::interval_of(duration * ms) / ms; };
+  EXPECT_EQ(interval_ms(3600'000), 100);
+  EXPECT_EQ(interval_ms(2000), 100);
+  EXPECT_EQ(interval_ms(1999), 95);
+  EXPECT_EQ(interval_ms(1000), 50);
+  EXPECT_EQ(interval_ms(600), 30);
+  EXPECT_EQ(interval_ms(100), 5);
+  EXPECT_EQ(interval_ms(20), 5) << "and not less";
+  for (Nanos duration = 100; duration < 2000; ++duration) EXPECT_GE(Timeline(duration * ms, 1).size(), 20U) << duration;
+}
+
+TEST(Timeline, MergesHistogramsAndNotPercentiles) {
+  Timeline timeline{100 * ms, 2};
+  Histogram fast, slow;
+  for (int i = 0; i < 99; ++i) fast.record(10);
+  slow.record(1000);
+  timeline.deliver(0, fast, 1);
+  EXPECT_EQ(timeline.latest().completed, 0U) << "one thread is still missing";
+  timeline.deliver(0, slow, 2);
+  EXPECT_EQ(timeline.latest().completed, 100U);
+  EXPECT_EQ(timeline.latest().p50_ns, 10);
+  EXPECT_EQ(timeline.latest().p99_ns, 10);
+  EXPECT_EQ(timeline.latest().errors, 3U);
+}
+
+TEST(Figures, AddUp) {
+  Fixture a, b;
+  a.recorder.sent(1000 * ms, 1001 * ms, false);
+  b.recorder.sent(1000 * ms, 1003 * ms, true);
+  b.recorder.lagged(1000 * ms, 2 * ms);
+  b.recorder.figures.connections.refused = 2;
+  b.recorder.figures.other_connect_error = 7;
+  Figures sum = a.finish();
+  sum.add(b.finish());
+  EXPECT_EQ(sum.messages.sent, 2U);
+  EXPECT_EQ(sum.sent_in_window, 2U);
+  EXPECT_EQ(sum.own_lag.count(), 1U);
+  EXPECT_EQ(sum.blocked_lag.count(), 1U);
+  EXPECT_EQ(sum.connections.attempted(), 2U);
+  EXPECT_EQ(sum.other_connect_error, 7);
+  EXPECT_EQ(sum.in_flight_ns, static_cast<std::uint64_t>((249 + 247) * ms));
+}
+
+}  // namespace
+}  // namespace netdyno::load

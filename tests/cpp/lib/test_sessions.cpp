@@ -1,0 +1,224 @@
+// Sessions against streams that nobody foresaw: pieces of valid messages, damaged ones and noise, in any order and
+// slicing. Run under the asan preset this is a fuzzer with a fixed budget.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "lib/protocol/framing.hpp"
+#include "lib/session/session.hpp"
+#include "tests/cpp/lib/slices.hpp"
+#include "work.pb.h"
+
+namespace netdyno {
+namespace {
+
+constexpr std::size_t limit = 64;  // low, so that random streams come near it
+
+std::string frame(const std::string& body) {
+  const auto header = encode_frame_header(body.size());
+  return std::string(header.data(), header.size()) + body;
+}
+
+std::string request(std::uint32_t job, std::int32_t workload, const std::string& stamp) {
+  wire::WorkMessage message;
+  message.mutable_request()->set_job_id(job);
+  message.mutable_request()->set_workload(workload);
+  message.mutable_request()->set_stamp(stamp);
+  return message.SerializeAsString();
+}
+
+/// A piece of a stream that some workload takes for a message, or nearly.
+rc::Gen<std::string> piece() {
+  const auto text = rc::gen::container<std::string>(rc::gen::element('a', 'b', '\n', '\r', '\0', ':', ' '));
+  const auto rpc = rc::gen::apply([](std::uint32_t job, std::int32_t workload,
+                                     const std::string& stamp) { return frame(request(job, workload, stamp)); },
+                                  rc::gen::arbitrary<std::uint32_t>(),
+                                  rc::gen::element<std::int32_t>(0, 1, -1, 10'000'000, 10'000'001), text);
+  const auto framed = rc::gen::map(text, frame);
+  const auto line = rc::gen::map(text, [](std::string t) { return t + "\n"; });
+  const auto http = rc::gen::map(
+      rc::gen::element<std::string>("", "Connection: close\r\n", "A: b\r\n", "Content-Length: 1\r\n", "bad\r\n"),
+      [](const std::string& header) { return "GET /x HTTP/1.1\r\n" + header + "\r\n"; });
+  const auto near_limit = rc::gen::map(rc::gen::inRange<std::size_t>(0, 30), [](std::size_t n) {
+    return "GET /x HTTP/1.1\r\nA: " + std::string(limit - 35 + n, 'x') + "\r\n\r\n";
+  });
+  const auto noise = rc::gen::arbitrary<std::string>();
+  return rc::gen::oneOf(text, rpc, rpc, framed, line, http, near_limit, noise);
+}
+
+/// A few pieces in a row, sometimes with one byte damaged.
+rc::Gen<std::string> stream() {
+  return rc::gen::map(rc::gen::tuple(rc::gen::container<std::vector<std::string>>(piece()),
+                                     rc::gen::maybe(rc::gen::arbitrary<std::size_t>()), rc::gen::arbitrary<char>()),
+                      [](const auto& parts) {
+                        const auto& [pieces, damaged, byte] = parts;
+                        std::string all;
+                        for (const auto& one : pieces) all += one;
+                        if (damaged && !all.empty()) all[*damaged % all.size()] = byte;
+                        return all;
+                      });
+}
+
+rc::Gen<ServerOptions> options() {
+  return rc::gen::map(
+      rc::gen::tuple(rc::gen::element(Workload::echo, Workload::lines, Workload::rpc, Workload::chat, Workload::http),
+                     rc::gen::element(WriteMode::gathered, WriteMode::split), rc::gen::element(0, 7)),
+      [](const auto& chosen) {
+        ServerOptions made;
+        made.workload = std::get<0>(chosen);
+        made.write_mode = std::get<1>(chosen);
+        made.service_time = std::chrono::milliseconds{std::get<2>(chosen)};
+        made.max_frame = limit;
+        return made;
+      });
+}
+
+/// What came of a stream, in a form that does not depend on how often the server read.
+struct Outcome {
+  std::vector<std::string> effects;
+  std::uint64_t protocol_errors = 0;
+  bool closed = false;
+  bool operator==(const Outcome&) const = default;
+};
+
+std::ostream& operator<<(std::ostream& out, const Outcome& outcome) {
+  for (const auto& effect : outcome.effects) out << '[' << effect << ']';
+  return out << " errors " << outcome.protocol_errors << (outcome.closed ? " closed" : "");
+}
+
+class Run {
+ public:
+  explicit Run(const ServerOptions& options)
+      : may_join_{options.write_mode == WriteMode::gathered || options.workload == Workload::echo},
+        session_{make_session(options, counters_)},
+        effects_{options.write_mode} {}
+
+  void receive(std::string_view bytes) {
+    session_->receive(bytes, effects_);
+    take();
+  }
+
+  Outcome end() {
+    session_->end(effects_);
+    take();
+    outcome_.protocol_errors = counters_.totals().protocol_errors;
+    return outcome_;
+  }
+
+  const Outcome& outcome() const { return outcome_; }
+
+ private:
+  void take() {
+    for (const Effect& effect : effects_) {
+      RC_ASSERT(!outcome_.closed);  // nothing follows a close
+      add(effect);
+    }
+    effects_.clear();
+  }
+
+  void add(const Effect& effect) {
+    switch (effect.kind) {
+      case Effect::Kind::write:
+        RC_ASSERT(effect.size > 0U);
+        return add_write(std::string{effects_.bytes(effect)});
+      case Effect::Kind::broadcast:
+        return outcome_.effects.push_back("broadcast " + effect.frame->bytes);
+      case Effect::Kind::wait:
+      case Effect::Kind::burn:
+        RC_ASSERT(effect.duration.count() > 0);
+        return outcome_.effects.push_back("serve " + std::to_string(effect.duration.count()));
+      case Effect::Kind::close:
+        outcome_.closed = true;
+    }
+  }
+
+  void add_write(std::string bytes) {
+    const bool joins = may_join_ && !outcome_.effects.empty() && outcome_.effects.back().starts_with("write ");
+    if (joins) {
+      outcome_.effects.back() += bytes;
+    } else {
+      outcome_.effects.push_back("write " + std::move(bytes));
+    }
+  }
+
+  Counters counters_;
+  bool may_join_;
+  std::unique_ptr<Session> session_;
+  Effects effects_;
+  Outcome outcome_;
+};
+
+RC_GTEST_PROP(Sessions, SlicingChangesNothing, ()) {
+  const auto chosen = *options();
+  const auto bytes = *stream();
+  Run whole{chosen};
+  whole.receive(bytes);
+  Run sliced{chosen};
+  for (const auto slice : *any_slicing(bytes)) sliced.receive(slice);
+  RC_ASSERT(sliced.outcome() == whole.outcome());
+  RC_ASSERT(sliced.end() == whole.end());
+}
+
+RC_GTEST_PROP(Sessions, SwallowNoMoreThanTheLimitInSilence, ()) {
+  auto chosen = *options();
+  chosen.workload = *rc::gen::element(Workload::lines, Workload::rpc, Workload::chat, Workload::http);
+  const auto bytes = *stream() + *rc::gen::element(std::string{}, std::string(200, 'x'), std::string(200, '\0'));
+  Run run{chosen};
+  std::size_t silent = 0;
+  for (const auto slice : *any_slicing(bytes)) {
+    const auto before = run.outcome().effects;
+    run.receive(slice);
+    if (run.outcome().closed) return;
+    silent = run.outcome().effects == before ? silent + slice.size() : 0;  // what came behind the answer is not known
+    RC_ASSERT(silent <= 200U + limit + frame_header_size);
+  }
+}
+
+RC_GTEST_PROP(Sessions, EndClosesAndIsTheEnd, ()) {
+  Run run{*options()};
+  run.receive(*stream());
+  RC_ASSERT(run.end().closed);
+  const Outcome before = run.outcome();
+  run.receive(*stream());
+  RC_ASSERT(run.end() == before);
+}
+
+RC_GTEST_PROP(Sessions, EchoAndLinesReturnWhatCame, ()) {
+  const auto bytes = *stream();
+  auto chosen = *options();
+  chosen.workload = *rc::gen::element(Workload::echo, Workload::lines);
+  chosen.write_mode = WriteMode::gathered;
+  chosen.max_frame = bytes.size() + 1;
+  Run run{chosen};
+  for (const auto slice : *any_slicing(bytes)) run.receive(slice);
+  const Outcome outcome = run.end();
+  RC_ASSERT(outcome.effects == (bytes.empty() ? std::vector<std::string>{} : std::vector{"write " + bytes}));
+  RC_ASSERT(outcome.protocol_errors == 0U);
+}
+
+RC_GTEST_PROP(Sessions, RpcAnswersEveryRequest, (const std::vector<std::uint32_t>& jobs)) {
+  ServerOptions chosen;
+  chosen.workload = Workload::rpc;
+  std::string bytes;
+  for (const auto job : jobs) bytes += frame(request(job, 0, std::to_string(job)));
+  Run run{chosen};
+  for (const auto slice : *any_slicing(bytes)) run.receive(slice);
+  std::string replies = run.outcome().effects.empty() ? "" : run.outcome().effects.at(0).substr(6);
+  FrameReader reader{1 << 20};
+  std::vector<std::uint32_t> answered;
+  reader.receive(replies, [&](std::string_view body) {
+    wire::WorkMessage message;
+    RC_ASSERT(message.ParseFromArray(body.data(), static_cast<int>(body.size())));
+    RC_ASSERT(message.response().is_complete());
+    RC_ASSERT(message.response().stamp() == std::to_string(message.response().job_id()));
+    answered.push_back(message.response().job_id());
+    return true;
+  });
+  RC_ASSERT(answered == jobs);
+}
+
+}  // namespace
+}  // namespace netdyno

@@ -1,0 +1,236 @@
+// Each codec against the session that servers use: what is encoded, served and decoded is verified, however it is cut.
+#include "loadgen/codec.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "lib/session/session.hpp"
+#include "loadgen/stream_reader.hpp"
+
+namespace netdyno::load {
+namespace {
+
+const std::vector<Workload> all_workloads{Workload::echo, Workload::lines, Workload::rpc, Workload::chat,
+                                          Workload::http};
+
+struct Seen final : ReplySink {
+  std::vector<Stamp> stamps;
+  std::size_t bytes = 0;
+  std::size_t corrupted = 0;
+  void reply(const Stamp& stamp, std::size_t size) override {
+    stamps.push_back(stamp);
+    bytes += size;
+  }
+  void corrupt() override { ++corrupted; }
+};
+
+LoadPlan plan_of(Workload workload, std::size_t size) {
+  LoadPlan plan;
+  plan.url = {"tcp", "127.0.0.1", 7000, ""};
+  plan.workload = workload;
+  plan.size = size;
+  return plan;
+}
+
+/// What a server sends back for `requests`.
+std::string served(Workload workload, std::string_view requests) {
+  ServerOptions options;
+  options.workload = workload;
+  Counters counters;
+  const auto session = make_session(options, counters);
+  Effects effects{WriteMode::gathered};
+  session->receive(requests, effects);
+  std::string replies;
+  for (const Effect& effect : effects) {
+    if (effect.kind == Effect::Kind::write) replies += effects.bytes(effect);
+    if (effect.kind == Effect::Kind::broadcast) replies += effect.frame->bytes;
+  }
+  EXPECT_EQ(counters.totals().protocol_errors, 0U);
+  return replies;
+}
+
+/// Hands `bytes` over in pieces of random size. False when the decoder gave up.
+bool receive_in_pieces(Decoder& decoder, std::string_view bytes, ReplySink& sink) {
+  while (!bytes.empty()) {
+    const auto n = *rc::gen::inRange<std::size_t>(1, bytes.size() + 1);
+    if (!decoder.receive(bytes.substr(0, n), sink)) return false;
+    bytes.remove_prefix(n);
+  }
+  return true;
+}
+
+struct Conversation {
+  std::vector<Stamp> stamps;
+  std::string requests;
+  std::string replies;
+  std::size_t expected_bytes = 0;
+};
+
+Conversation converse(Codec& codec, Workload workload) {
+  Conversation talk;
+  const auto first = *rc::gen::inRange<std::uint64_t>(0, 1'000'000'000);
+  const auto count = *rc::gen::inRange<std::uint64_t>(1, 8);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    talk.stamps.push_back({7, first + i});
+    codec.encode(talk.stamps.back(), talk.requests);
+    talk.expected_bytes += codec.reply_size(talk.stamps.back()).value_or(0);
+  }
+  talk.replies = served(workload, talk.requests);
+  return talk;
+}
+
+RC_GTEST_PROP(Codec, VerifiesWhatAServerAnswersHoweverItIsCut, ()) {
+  const auto workload = *rc::gen::elementOf(all_workloads);
+  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 300)));
+  const Conversation talk = converse(*codec, workload);
+
+  Seen seen;
+  RC_ASSERT(receive_in_pieces(*codec->make_decoder(), talk.replies, seen));
+  RC_ASSERT(seen.stamps == talk.stamps);
+  RC_ASSERT(seen.corrupted == 0U);
+  RC_ASSERT(seen.bytes == talk.replies.size());
+  if (workload != Workload::http) RC_ASSERT(talk.expected_bytes == talk.replies.size());
+}
+
+RC_GTEST_PROP(Codec, NeverTakesAChangedByteForAnotherMessage, ()) {
+  const auto workload = *rc::gen::elementOf(all_workloads);
+  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 100)));
+  Conversation talk = converse(*codec, workload);
+  const auto at = *rc::gen::inRange<std::size_t>(0, talk.replies.size());
+  talk.replies[at] = static_cast<char>(talk.replies[at] ^ *rc::gen::inRange(1, 256));
+
+  Seen seen;
+  receive_in_pieces(*codec->make_decoder(), talk.replies, seen);
+  for (const Stamp& stamp : seen.stamps) RC_ASSERT(std::ranges::count(talk.stamps, stamp) == 1);
+  // A reason phrase or another header of HTTP may change without harm, and so may the varint of rpc's `is_complete`,
+  // true by any number but 0; everything else costs at least one message.
+  const bool has_harmless_bytes = workload == Workload::http || workload == Workload::rpc;
+  if (!has_harmless_bytes) RC_ASSERT(seen.stamps.size() < talk.stamps.size());
+}
+
+RC_GTEST_PROP(StreamReader, KeepsTheStreamsApartHoweverTheyAreCutAndMixed, ()) {
+  const auto workload = *rc::gen::elementOf(all_workloads);
+  const auto codec = make_codec(plan_of(workload, *rc::gen::inRange<std::size_t>(29, 300)));
+  struct Stream {
+    Conversation talk;
+    std::string_view left;
+    std::unique_ptr<Decoder> own;
+    Seen seen;
+  };
+  std::vector<Stream> streams(3);
+  for (Stream& stream : streams) stream.talk = converse(*codec, workload);
+  for (Stream& stream : streams) stream.left = stream.talk.replies;
+
+  std::mt19937_64 random{*rc::gen::arbitrary<std::uint32_t>()};
+  StreamReader reader{*codec};
+  const auto unread = [](const Stream& stream) { return !stream.left.empty(); };
+  while (std::ranges::any_of(streams, unread)) {
+    Stream& stream = streams[random() % streams.size()];
+    const std::size_t n = std::min(stream.left.size(), random() % 200);
+    if (n == 0) continue;
+    RC_ASSERT(reader.receive(stream.own, stream.left.substr(0, n), stream.seen));
+    stream.left.remove_prefix(n);
+    const bool own_without_need = stream.own && stream.own->at_boundary();  // RC_ASSERT evaluates both sides of &&
+    RC_ASSERT(!own_without_need);
+  }
+  for (const Stream& stream : streams) {
+    RC_ASSERT(stream.seen.stamps == stream.talk.stamps);
+    RC_ASSERT(stream.seen.corrupted == 0U);
+    RC_ASSERT(!stream.own);
+  }
+}
+
+TEST(StreamReader, GoesOnWithAFreshDecoderWhereAStreamWasBroken) {
+  const auto codec = make_codec(plan_of(Workload::chat, 64));
+  StreamReader reader{*codec};
+  std::unique_ptr<Decoder> broken;
+  std::unique_ptr<Decoder> sound;
+  Seen seen;
+  EXPECT_FALSE(reader.receive(broken, std::string(4, '\xff') + "rest", seen));
+  std::string message;
+  codec->encode({1, 2}, message);
+  EXPECT_TRUE(reader.receive(sound, message, seen));
+  EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{1, 2}}));
+}
+
+RC_GTEST_PROP(Codec, LivesThroughGarbage, (const std::string& garbage)) {
+  const auto workload = *rc::gen::elementOf(all_workloads);
+  const auto codec = make_codec(plan_of(workload, 64));
+  Seen seen;
+  receive_in_pieces(*codec->make_decoder(), garbage, seen);
+  RC_ASSERT(seen.stamps.empty());
+}
+
+TEST(LineCodec, FindsTheNextMessageAfterOneThatWasCutShort) {
+  const auto codec = make_codec(plan_of(Workload::echo, 31));
+  std::string bytes;
+  for (std::uint64_t i = 0; i < 3; ++i) codec->encode({0, i}, bytes);
+  bytes.erase(31 + 10, 5);
+  Seen seen;
+  codec->make_decoder()->receive(bytes, seen);
+  EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{0, 0}, {0, 2}}));
+  EXPECT_EQ(seen.corrupted, 1U);
+}
+
+TEST(LineCodec, CountsAnEndlessLineOnceAndKeepsNothingOfIt) {
+  const auto codec = make_codec(plan_of(Workload::echo, 31));
+  const auto decoder = codec->make_decoder();
+  Seen seen;
+  const std::string piece(1000, 'x');
+  for (int i = 0; i < 100; ++i) decoder->receive(piece, seen);
+  std::string bytes = "\n";
+  codec->encode({0, 9}, bytes);
+  decoder->receive(bytes, seen);
+  EXPECT_EQ(seen.corrupted, 1U);
+  EXPECT_EQ(seen.stamps, (std::vector<Stamp>{{0, 9}}));
+}
+
+TEST(Codec, BreaksOffAStreamWhoseFramingIsWrong) {
+  Seen seen;
+  const auto bad = [&](Workload workload, std::string_view bytes) {
+    return make_codec(plan_of(workload, 64))->make_decoder()->receive(bytes, seen);
+  };
+  using namespace std::string_view_literals;
+  EXPECT_FALSE(bad(Workload::chat, "\0\0\0\0"sv));
+  EXPECT_FALSE(bad(Workload::chat, "\0\0\0\x41"sv)) << "longer than anybody sends";
+  EXPECT_FALSE(bad(Workload::rpc, "\xff\xff\xff\xff"sv));
+  EXPECT_FALSE(bad(Workload::http, "SSH-2.0-OpenSSH\r\n\r\n"sv));
+  EXPECT_FALSE(bad(Workload::http, "HTTP/1.1 200 OK\r\nX: y\r\n\r\n"sv)) << "no length";
+  EXPECT_FALSE(bad(Workload::http, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"sv));
+  EXPECT_EQ(seen.corrupted, 0U);
+}
+
+TEST(RpcCodec, RefusesAnswersThatAreNotComplete) {
+  const auto codec = make_codec(plan_of(Workload::rpc, 40));
+  std::string request;
+  codec->encode({7, 3}, request);
+  std::string reply = served(Workload::rpc, request);
+  const auto complete = reply.find("\x10\x01", 4);  // field 2, is_complete: true
+  ASSERT_NE(complete, std::string::npos);
+  reply[complete + 1] = 0;
+  Seen seen;
+  codec->make_decoder()->receive(reply, seen);
+  EXPECT_EQ(seen.corrupted, 1U);
+  EXPECT_TRUE(seen.stamps.empty());
+}
+
+TEST(HttpCodec, CountsAnotherStatusAsCorrupt) {
+  const auto codec = make_codec(plan_of(Workload::http, 40));
+  Seen seen;
+  const auto decoder = codec->make_decoder();
+  EXPECT_TRUE(decoder->receive("HTTP/1.1 503 Busy\r\ncontent-length:  4 \r\n\r\nbusy", seen));
+  EXPECT_EQ(seen.corrupted, 1U);
+}
+
+TEST(Codec, SplitsAfterTheHeader) {
+  std::string bytes;
+  EXPECT_EQ(make_codec(plan_of(Workload::chat, 64))->encode({1, 1}, bytes), 4U);
+  EXPECT_EQ(make_codec(plan_of(Workload::rpc, 64))->encode({1, 1}, bytes), 4U);
+  EXPECT_EQ(make_codec(plan_of(Workload::echo, 64))->encode({1, 1}, bytes), 0U);
+}
+
+}  // namespace
+}  // namespace netdyno::load

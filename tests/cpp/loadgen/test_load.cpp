@@ -1,0 +1,463 @@
+// Whole runs of the generator: against servers that misbehave in known ways, and against a contestant.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "lib/measure/process.hpp"
+#include "lib/measure/stamp.hpp"
+#include "loadgen/audits.hpp"
+#include "loadgen/run.hpp"
+#include "tests/cpp/loadgen/fake_server.hpp"
+#include "tests/cpp/loadgen/load_run.hpp"
+#include "tests/cpp/loadgen/server_process.hpp"
+
+namespace netdyno::load {
+namespace {
+
+using Then = FakeServer::Then;
+
+/// A hundred messages to a server that behaves like this.
+Figures hundred(const FakeServer::Behaviour& behaviour) {
+  const FakeServer server{behaviour};
+  return measure(one_by_one(server.url(), 100)).figures;
+}
+
+TEST(Load, CountsNothingWrongWithAServerThatEchoes) {
+  const FakeServer server{FakeServer::echo};
+  const LoadPlan plan = one_by_one(server.url(), 100);
+  const Measurement result = measure(plan);
+  const Figures& f = result.figures;
+  EXPECT_EQ(f.connections.established, 1U);
+  EXPECT_EQ(f.connect.count(), 1U);
+  EXPECT_EQ(f.messages.sent, 100U);
+  EXPECT_EQ(f.messages.expected, 100U);
+  EXPECT_EQ(f.messages.received, 100U);
+  EXPECT_EQ(f.messages.corrupt + f.messages.duplicated + f.messages.reordered, 0U);
+  EXPECT_EQ(f.bytes.sent, 3100U);
+  EXPECT_EQ(f.bytes.received, 3100U);
+  EXPECT_EQ(f.bytes.expected, 3100U);
+  EXPECT_EQ(f.scheduled_in_window, 100U);
+  EXPECT_EQ(f.sent_in_window, 100U);
+  EXPECT_EQ(f.response.count(), 100U);
+  EXPECT_EQ(f.service.count(), 100U);
+  EXPECT_EQ(f.own_lag.count() + f.blocked_lag.count(), 100U);
+  EXPECT_EQ(f.errors.timeout + f.errors.closed_by_server + f.errors.reset + f.errors.protocol, 0U);
+  std::uint64_t in_slots = 0;
+  for (const auto& slot : result.timeline) in_slots += slot.completed;
+  EXPECT_EQ(in_slots, f.completed_in_window);
+  const auto audits = audit(plan, result);
+  EXPECT_TRUE(passed(audits, "verification"));
+  EXPECT_TRUE(passed(audits, "bytes"));
+  EXPECT_TRUE(passed(audits, "connections"));
+}
+
+TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
+  struct Ends : Quiet {
+    void window_end() override { ++count; }
+    int count = 0;
+  };
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 5);
+  plan.arrivals = Arrivals::closed;
+  for (int i = 0; i < 50; ++i) {
+    Ends ends;
+    run_load(plan, ends);
+    EXPECT_EQ(ends.count, 1);
+  }
+}
+
+TEST(Load, CountsEveryCorruptMessage) {
+  const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
+    if (every_tenth(message)) line[static_cast<std::size_t>(message) % 30] ^= 1;
+    return {line};
+  });
+  EXPECT_EQ(f.messages.corrupt, 10U);
+  EXPECT_EQ(f.messages.lost(), 10);
+  EXPECT_EQ(f.errors.timeout, 10U);
+  EXPECT_EQ(f.response.count(), 90U);
+}
+
+TEST(Load, CountsAMessageOfAnotherClientAsCorrupt) {
+  const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
+    if (every_tenth(message)) line = stamped_line({1, static_cast<std::uint64_t>(message)}, line.size());
+    return {line};
+  });
+  EXPECT_EQ(f.messages.corrupt, 10U);
+  EXPECT_EQ(f.messages.received, 90U);
+}
+
+TEST(Load, CountsAMessageThatWasNeverSentAsCorrupt) {
+  const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
+    if (every_tenth(message)) line = stamped_line({0, 1000}, line.size());
+    return {line};
+  });
+  EXPECT_EQ(f.messages.corrupt, 10U);
+}
+
+TEST(Load, CountsEveryLostMessage) {
+  const Figures f = hundred([](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {every_tenth(message) ? "" : line};
+  });
+  EXPECT_EQ(f.messages.lost(), 10);
+  EXPECT_EQ(f.messages.received, 90U);
+  EXPECT_EQ(f.messages.corrupt, 0U);
+  EXPECT_EQ(f.errors.timeout, 10U);
+}
+
+TEST(Load, CountsEveryDuplicate) {
+  const Figures f = hundred([](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {every_tenth(message) ? line + line : line};
+  });
+  EXPECT_EQ(f.messages.duplicated, 10U);
+  EXPECT_EQ(f.messages.received, 110U);
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_EQ(f.response.count(), 100U);
+  EXPECT_EQ(f.bytes.received, f.bytes.expected + 310);
+}
+
+TEST(Load, CountsEveryMessageThatCameLate) {
+  const Figures f =
+      hundred([held = std::string{}](int, int message, const std::string& line) mutable -> FakeServer::Answer {
+        if (every_tenth(message)) return held = line, FakeServer::Answer{""};
+        return {line + std::exchange(held, "")};
+      });
+  EXPECT_EQ(f.messages.reordered, 10U);
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_EQ(f.messages.duplicated, 0U);
+  EXPECT_EQ(f.response.count(), 100U);
+}
+
+TEST(Load, CountsEveryTruncatedMessageAndFindsTheNext) {
+  const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
+    if (every_tenth(message)) line.erase(12, 7);
+    return {line};
+  });
+  EXPECT_EQ(f.messages.corrupt, 10U);
+  EXPECT_EQ(f.messages.received, 90U);
+  EXPECT_EQ(f.bytes.expected - f.bytes.received, 70U);
+}
+
+TEST(Load, CountsTwoMessagesThatRanTogether) {
+  const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
+    if (every_tenth(message)) line.back() = 'x';
+    return {line};
+  });
+  EXPECT_EQ(f.messages.corrupt, 10U);
+  EXPECT_EQ(f.messages.lost(), 20);
+}
+
+TEST(Load, SaysThatTheServerClosedInTheMiddle) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return message == 49 ? FakeServer::Answer{line.substr(0, 10), Then::close} : FakeServer::Answer{line};
+  }};
+  const LoadPlan plan = one_by_one(server.url(), 100);
+  const Measurement result = measure(plan);
+  EXPECT_EQ(result.figures.errors.closed_by_server, 1U);
+  EXPECT_EQ(result.figures.messages.received, 49U);
+  EXPECT_GE(result.figures.messages.lost(), 1);
+  EXPECT_FALSE(passed(audit(plan, result), "connections"));
+  EXPECT_FALSE(passed(audit(plan, result), "verification"));
+  EXPECT_FALSE(passed(audit(plan, result), "achieved_rate"));
+}
+
+TEST(Load, SaysThatTheServerReset) {
+  const Figures f = hundred([](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {line, message == 49 ? Then::reset : Then::go_on};
+  });
+  EXPECT_EQ(f.errors.reset, 1U);
+  EXPECT_EQ(f.errors.closed_by_server, 0U);
+}
+
+/// More than one read can take, and the end right behind it: whether the end comes with the same event or with one of
+/// its own, everything is read and the end is seen.
+TEST(Load, ReadsEverythingBeforeTheEnd) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {line, message == 2 ? Then::close : Then::go_on};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 300);
+  plan.rate_hz = 40;  // 12 messages, three a connection
+  plan.connections = 4;
+  plan.size = 1 << 20;
+  plan.timeout = 20 * one_second;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.messages.sent, 12U);
+  EXPECT_EQ(f.messages.received, 12U);
+  EXPECT_EQ(f.errors.closed_by_server, 4U);
+  EXPECT_EQ(f.errors.timeout, 0U);
+}
+
+TEST(Load, OneConnectionThatIsClosedLeavesTheOthersAlone) {
+  const FakeServer server{[](int connection, int message, const std::string& line) -> FakeServer::Answer {
+    return {line, connection == 0 && message == 4 ? Then::close : Then::go_on};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 100);
+  plan.connections = 4;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.errors.closed_by_server, 1U);
+  EXPECT_GE(f.messages.received, 80U);
+  EXPECT_EQ(f.scheduled_in_window, 100U);
+}
+
+/// Between two messages of an open loop there is something to look out for, and half of the time at most; in a closed
+/// loop, or without a core to spare, never. A busy machine may wake the thread so late that each message is due
+/// already, or take the core away while it looks out: then once more.
+TEST(Load, LooksOutForTheNextMessage) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 200);
+  const double most_s = 0.5 * 0.2 + 0.05;
+  double open_s = 0;
+  for (int attempt = 0; attempt < 20 && (open_s == 0 || open_s > most_s); ++attempt)
+    open_s = measure(plan).cpu.at(0).spun_s;
+  EXPECT_EQ(open_s > 0, online_cores() > 1);
+  EXPECT_LE(open_s, most_s);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
+}
+
+/// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed
+/// loop would never see that.
+TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {
+  std::string held;
+  const Figures f = hundred([&held](int, int message, const std::string& line) -> FakeServer::Answer {
+    held += line;
+    return {message >= 49 ? std::exchange(held, "") : ""};
+  });
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_GE(f.response.max(), 49 * ms);
+  EXPECT_GE(f.response.at(75), 24 * ms);
+}
+
+/// The server reads nothing until the window is over; the messages are larger than the sockets' buffers. They wait in
+/// the generator with their intended times, and arrive whole.
+TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
+  FakeServer server{FakeServer::echo, true};
+  struct Release : Quiet {
+    explicit Release(FakeServer& fake) : fake_(fake) {}
+    void window_end() override { fake_.release(); }
+    FakeServer& fake_;
+  } release{server};
+  LoadPlan plan = one_by_one(server.url(), 400);
+  plan.rate_hz = 50;
+  plan.size = 1 << 20;
+  plan.timeout = 20 * one_second;
+  const Measurement result = run_load(plan, release);
+  const Figures& f = result.figures;
+  EXPECT_EQ(f.messages.sent, 20U);
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_EQ(f.messages.corrupt, 0U);
+  EXPECT_EQ(f.bytes.sent, 20U << 20);
+  EXPECT_EQ(f.bytes.received, 20U << 20);
+  EXPECT_GT(f.blocked_lag.count(), 0U);
+  EXPECT_GE(f.response.at(50), 190 * ms);
+  EXPECT_GE(f.blocked_lag.at(50), 1 * ms);
+  EXPECT_EQ(f.completed_in_window, 0U);
+  EXPECT_EQ(f.sent_in_window, 20U);
+}
+
+TEST(Load, AClosedLoopGoesOnAfterALostMessage) {
+  const FakeServer server{
+      [](int, int message, const std::string& line) -> FakeServer::Answer { return {message == 0 ? "" : line}; }};
+  LoadPlan plan = one_by_one(server.url(), 300);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz = std::nullopt;
+  plan.timeout = 50 * ms;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.errors.timeout, 1U);
+  EXPECT_EQ(f.messages.lost(), 1);
+  EXPECT_GT(f.messages.received, 1U);
+}
+
+TEST(Load, AnAnswerAfterTheTimeoutIsTimedAsLongAsItTook) {
+  std::string first;
+  const FakeServer server{[&first](int, int message, const std::string& line) -> FakeServer::Answer {
+    if (message == 0) return first = line, FakeServer::Answer{""};
+    return {std::exchange(first, "") + line};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 300);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz = std::nullopt;
+  plan.timeout = 50 * ms;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.errors.timeout, 1U);
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_GE(f.response.max(), 50 * ms);
+}
+
+TEST(Load, ConnectsFromTheSourceAddressesInTurn) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 10);
+  plan.connections = 5;
+  plan.source_ips = {"127.0.0.2", "127.0.0.3"};
+  EXPECT_EQ(measure(plan).figures.connections.established, 5U);
+  EXPECT_EQ(server.peers(), (std::set<std::string>{"127.0.0.2", "127.0.0.3"}));
+}
+
+TEST(Load, FindsAServerOnLocalhost) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 1);
+  plan.url.host = "localhost";
+  EXPECT_EQ(measure(plan).figures.connections.established, 1U);
+}
+
+TEST(Load, ConnectsAtTheAskedRate) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 1);
+  plan.connections = 11;
+  plan.connect_rate_hz = 100;
+  const Nanos began = now_ns();
+  EXPECT_EQ(measure(plan).figures.connections.established, 11U);
+  EXPECT_GE(now_ns() - began, 100 * ms);
+}
+
+TEST(Load, SaysThatNobodyListens) {
+  UniqueFd listener = listen_tcp({}, true);
+  const Url url = local_endpoint(listener.get());
+  listener.reset();
+  LoadPlan plan = one_by_one(url, 100);
+  plan.connections = 3;
+  const Measurement result = measure(plan);
+  EXPECT_EQ(result.figures.connections.refused, 3U);
+  EXPECT_EQ(result.figures.connections.attempted(), 3U);
+  EXPECT_FALSE(passed(audit(plan, result), "connections"));
+}
+
+/// Linux drops the first segment of a connection while the accept queue is full (listen(2), tcp_abort_on_overflow).
+TEST(Load, SaysThatConnectsTimedOut) {
+  ServerOptions options;
+  options.backlog = 1;
+  const UniqueFd listener = listen_tcp(options, true);
+  LoadPlan plan = one_by_one(local_endpoint(listener.get()), 1);
+  plan.connections = 10;
+  plan.connect_timeout = 100 * ms;
+  plan.timeout = 1 * ms;
+  const ConnectCounts counts = measure(plan).figures.connections;
+  EXPECT_GE(counts.timed_out, 1U);
+  EXPECT_EQ(counts.established + counts.timed_out, 10U);
+}
+
+TEST(Load, SaysThatASourceAddressIsNotOurs) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 1);
+  plan.source_ips = {"192.0.2.1"};  // RFC 5737: nobody's
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.connections.other, 1U);
+  EXPECT_EQ(f.other_connect_error, EADDRNOTAVAIL);
+}
+
+/// A server that has accepted a connection need not have let it into the room. This one lets in one client with each
+/// message it hears; whoever is outside misses what is said.
+Figures chat_in_a_room_that_fills_slowly(Audience audience) {
+  std::size_t inside = 1;
+  const FakeServer server{[&inside](int, int, const std::string& frame) -> FakeServer::Answer {
+                            return {frame, Then::go_on, inside++};
+                          },
+                          false, FakeServer::frames};
+  LoadPlan plan = one_by_one(server.url(), 50);
+  plan.workload = Workload::chat;
+  plan.audience = audience;
+  plan.connections = 6;
+  return measure(plan).figures;
+}
+
+TEST(Load, StartsAChatWhenEverybodyHasHeardSomething) {
+  const Figures f = chat_in_a_room_that_fills_slowly(Audience::all);
+  EXPECT_EQ(f.messages.sent, 50U);
+  EXPECT_EQ(f.messages.expected, 300U);
+  EXPECT_EQ(f.messages.lost(), 0);
+  EXPECT_EQ(f.bytes.received, f.bytes.expected);
+}
+
+TEST(Load, CountsOnesOwnMessageInAChatToOthersAsOneTooMany) {
+  const Figures f = chat_in_a_room_that_fills_slowly(Audience::others);
+  EXPECT_EQ(f.messages.expected, 250U);
+  // The run ends when everybody has heard what was meant for them; the last message may then still be on its way back.
+  EXPECT_GE(f.messages.duplicated, 49U);
+  EXPECT_LE(f.messages.duplicated, 50U);
+  EXPECT_EQ(f.messages.lost(), 0);
+}
+
+TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
+  int said = 0;
+  const FakeServer server{[&said](int, int, const std::string& frame) -> FakeServer::Answer {
+                            const bool is_probe = frame.compare(4, 8, "ffffffff") == 0;
+                            const bool is_whispered = !is_probe && said++ % 10 == 5;
+                            return {frame, Then::go_on, is_whispered ? 2U : 4U};
+                          },
+                          false, FakeServer::frames};
+  LoadPlan plan = one_by_one(server.url(), 50);
+  plan.workload = Workload::chat;
+  plan.audience = Audience::all;
+  plan.connections = 4;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.messages.expected, 200U);
+  EXPECT_EQ(f.messages.lost(), 10);
+  EXPECT_EQ(f.messages.duplicated, 0U);
+}
+
+struct Case {
+  const char* name;
+  Workload workload;
+  Arrivals arrivals;
+  std::uint32_t threads;
+  Audience audience = Audience::others;
+  WriteMode write_mode = WriteMode::gathered;
+};
+
+class LoadContestant : public testing::TestWithParam<Case> {};
+
+TEST_P(LoadContestant, IsVerifiedWithoutAFault) {
+  const Case& c = GetParam();
+  ServerProcess server{"threads-global-lock",
+                       {"--workload", std::string{netdyno::to_string(c.workload)}, "--audience",
+                        c.audience == Audience::all ? "all" : "others"}};
+  LoadPlan plan;
+  plan.url = server.url();
+  plan.workload = c.workload;
+  plan.arrivals = c.arrivals;
+  plan.audience = c.audience;
+  plan.write_mode = c.write_mode;
+  plan.threads = c.threads;
+  plan.connections = 7;
+  plan.size = 64;
+  plan.depth = c.arrivals == Arrivals::closed ? 3 : 1;
+  if (c.arrivals != Arrivals::closed) plan.rate_hz = 1000;
+  plan.warmup = 50 * ms;
+  plan.duration = 200 * ms;
+
+  const Measurement result = measure(plan);
+  const Figures& f = result.figures;
+  const auto audits = audit(plan, result);
+  for (const char* name : {"verification", "bytes", "connections"})
+    EXPECT_TRUE(passed(audits, name)) << std::ranges::find(audits, name, &Audit::name)->detail;
+  EXPECT_GT(f.completed_in_window, 0U);
+  EXPECT_EQ(f.errors.timeout, 0U);
+  EXPECT_EQ(f.response.count(), f.sent_in_window);
+  EXPECT_EQ(f.service.count(), f.sent_in_window);
+  std::uint64_t copies = 1;
+  if (c.workload == Workload::chat) copies = c.audience == Audience::all ? 7 : 6;
+  EXPECT_EQ(f.messages.expected, f.messages.sent * copies);
+
+  const auto totals = server.stop();
+  EXPECT_EQ(totals.at("bytes_in"), f.bytes.sent);
+  EXPECT_EQ(totals.at("bytes_out"), f.bytes.received);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Workloads, LoadContestant,
+    testing::Values(Case{"EchoClosed", Workload::echo, Arrivals::closed, 1},
+                    Case{"EchoConstantTwoThreads", Workload::echo, Arrivals::constant, 2},
+                    Case{"LinesPoisson", Workload::lines, Arrivals::poisson, 1},
+                    Case{"RpcClosedTwoThreads", Workload::rpc, Arrivals::closed, 2},
+                    Case{"RpcSplit", Workload::rpc, Arrivals::constant, 1, Audience::others, WriteMode::split},
+                    Case{"HttpClosed", Workload::http, Arrivals::closed, 1},
+                    Case{"HttpPoissonTwoThreads", Workload::http, Arrivals::poisson, 2},
+                    Case{"ChatOthersClosed", Workload::chat, Arrivals::closed, 1},
+                    Case{"ChatOthersPoissonTwoThreads", Workload::chat, Arrivals::poisson, 2},
+                    Case{"ChatAllClosedTwoThreads", Workload::chat, Arrivals::closed, 2, Audience::all},
+                    Case{"ChatAllSplit", Workload::chat, Arrivals::constant, 1, Audience::all, WriteMode::split}),
+    [](const auto& test) { return std::string{test.param.name}; });
+
+}  // namespace
+}  // namespace netdyno::load

@@ -1,0 +1,270 @@
+// Who is known on a transport without connections: every rule of protocol/WIRE.md, with made-up clocks and no socket.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/protocol/framing.hpp"
+#include "servers/_shared/datagram/peer_table.hpp"
+
+namespace netdyno {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+
+struct Peer {
+  explicit Peer(PeerRoom::Place its_place) : place(std::move(its_place)) {}
+  PeerRoom::Place place;
+};
+using Table = PeerTable<std::string, Peer>;
+using Kind = Table::Ruling::Kind;
+
+std::string control(ControlKind kind, std::uint64_t token) {
+  const ControlBytes bytes = encode_control({kind, token});
+  return {bytes.data(), bytes.size()};
+}
+
+std::string frame(const std::string& body) {
+  const auto header = encode_frame_header(body.size());
+  return std::string(header.data(), header.size()) + body;
+}
+
+/// A table for two, of the workload chat, and a clock that moves when it is told to.
+class PeerTableTest : public testing::Test {
+ protected:
+  static ServerOptions options() {
+    ServerOptions options;
+    options.workload = Workload::chat;
+    options.peer_timeout = seconds{30};
+    return options;
+  }
+
+  Table::Ruling receive(const std::string& from, const std::string& bytes) { return table.receive(from, bytes, now); }
+  Table::Ruling hello(const std::string& from, std::uint64_t token) {
+    return receive(from, control(ControlKind::hello, token));
+  }
+  static std::string answer(const Table::Ruling& ruling) {
+    return ruling.answer ? std::string(ruling.answer->data(), ruling.answer->size()) : "";
+  }
+  std::vector<std::string> expire() {
+    std::vector<std::string> expired;
+    table.expire(now, [&](const std::string& key, std::uint64_t, std::unique_ptr<Peer>) { expired.push_back(key); });
+    return expired;
+  }
+
+  Counters counters;
+  PeerRoom room{2};
+  Table::Clock::time_point now{};
+  Table table{options(), room, counters,
+              [](const std::string&, PeerRoom::Place place) { return std::make_unique<Peer>(std::move(place)); }};
+};
+
+TEST_F(PeerTableTest, AHelloIsWelcomedWithItsTokenAndCountedOnce) {
+  const auto first = hello("a", 7);
+  EXPECT_EQ(first.kind, Kind::join);
+  EXPECT_EQ(answer(first), control(ControlKind::welcome, 7));
+  const auto again = hello("a", 8);
+  EXPECT_EQ(again.kind, Kind::answer);
+  EXPECT_EQ(answer(again), control(ControlKind::welcome, 8));
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(counters.totals().connections, 1u);
+}
+
+TEST_F(PeerTableTest, WhomTheTransportSaysIsGoneIsForgotten) {
+  hello("a", 1);
+  hello("b", 2);
+  EXPECT_NE(table.remove("a"), nullptr);
+  EXPECT_EQ(table.remove("a"), nullptr);
+  EXPECT_EQ(table.size(), 1u);
+  EXPECT_EQ(hello("c", 3).kind, Kind::join);  // in its place
+}
+
+TEST_F(PeerTableTest, AMessageOfAKnownPeerIsItsOwn) {
+  Peer* const a = hello("a", 1).peer;
+  Peer* const b = hello("b", 2).peer;
+  EXPECT_NE(a, b);
+  const auto ruling = receive("a", frame("text"));
+  EXPECT_EQ(ruling.kind, Kind::message);
+  EXPECT_EQ(ruling.peer, a);
+  EXPECT_FALSE(ruling.answer);
+}
+
+TEST_F(PeerTableTest, AStrangerIsCountedAndNotAnsweredWhateverItSays) {
+  hello("a", 1);
+  for (const std::string& bytes : {frame("text"), std::string{}, std::string(4, '\0'), control(ControlKind::bye, 1),
+                                   control(ControlKind::welcome, 1)}) {
+    const auto ruling = receive("b", bytes);
+    EXPECT_EQ(ruling.kind, Kind::drop);
+    EXPECT_FALSE(ruling.answer);
+  }
+  EXPECT_EQ(counters.totals().strangers, 5u);
+  EXPECT_EQ(counters.totals().protocol_errors, 0u);
+}
+
+TEST_F(PeerTableTest, WhoLeavesWithItsTokenIsForgottenAndNotAnswered) {
+  Peer* const a = hello("a", 1).peer;
+  const auto ruling = receive("a", control(ControlKind::bye, 1));
+  EXPECT_EQ(ruling.kind, Kind::leave);
+  EXPECT_EQ(ruling.gone.get(), a);
+  EXPECT_FALSE(ruling.answer);
+  EXPECT_EQ(receive("a", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(counters.totals().strangers, 1u);
+}
+
+TEST_F(PeerTableTest, AGuessThrowsNobodyOut) {
+  hello("a", 1);
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 2)).kind, Kind::drop);
+  EXPECT_EQ(counters.totals().protocol_errors, 1u);
+  hello("a", 3);  // sets the token anew
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 1)).kind, Kind::drop);
+  EXPECT_EQ(receive("a", frame("text")).kind, Kind::message);
+  EXPECT_EQ(receive("a", control(ControlKind::bye, 3)).kind, Kind::leave);
+}
+
+TEST_F(PeerTableTest, WhatIsNotOneMessageIsAProtocolErrorAndItsSenderStays) {
+  hello("a", 1);
+  const std::string whole = frame("text");
+  const std::vector<std::string> broken{whole + "x",
+                                        whole.substr(0, whole.size() - 1),
+                                        std::string{},
+                                        std::string(4, '\0'),
+                                        control(ControlKind::welcome, 1),
+                                        control(ControlKind::full, 1),
+                                        control(ControlKind::hello, 1) + "x"};
+  for (const std::string& bytes : broken) EXPECT_EQ(receive("a", bytes).kind, Kind::drop);
+  EXPECT_EQ(counters.totals().protocol_errors, broken.size());
+  EXPECT_EQ(receive("a", whole).kind, Kind::message);
+}
+
+TEST_F(PeerTableTest, BeyondItsRoomNewOnesAreRefusedAndTheKnownStay) {
+  hello("a", 1);
+  hello("b", 2);
+  const auto refused = hello("c", 3);
+  EXPECT_EQ(refused.kind, Kind::answer);
+  EXPECT_EQ(answer(refused), control(ControlKind::full, 3));
+  EXPECT_EQ(counters.totals().peers_refused, 1u);
+  EXPECT_EQ(receive("c", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(hello("a", 1).kind, Kind::answer);
+  EXPECT_EQ(receive("b", frame("text")).kind, Kind::message);
+}
+
+TEST_F(PeerTableTest, APlaceIsFreeWhenThePeerIsDestroyedAndNotBefore) {
+  hello("a", 1);
+  hello("b", 2);
+  auto gone = receive("b", control(ControlKind::bye, 2)).gone;
+  EXPECT_EQ(answer(hello("c", 3)), control(ControlKind::full, 3));
+  gone.reset();
+  EXPECT_EQ(answer(hello("c", 3)), control(ControlKind::welcome, 3));
+}
+
+TEST_F(PeerTableTest, SilenceExpiresAndAnythingHeardPutsItOff) {
+  hello("a", 1);
+  hello("b", 2);
+  now += seconds{20};
+  receive("a", frame("text"));
+  now += seconds{9};
+  EXPECT_THAT(expire(), ElementsAre());
+  now += seconds{1};
+  EXPECT_EQ(table.next_expiry(now), now);
+  EXPECT_THAT(expire(), ElementsAre("b"));
+  EXPECT_EQ(table.next_expiry(now), now + seconds{20});
+  now += seconds{19};
+  receive("a", "garbage");
+  now += seconds{29};
+  EXPECT_THAT(expire(), ElementsAre());
+  now += seconds{1};
+  EXPECT_THAT(expire(), ElementsAre("a"));
+  EXPECT_EQ(counters.totals().peers_expired, 2u);
+  EXPECT_EQ(receive("a", frame("text")).kind, Kind::drop);
+}
+
+TEST_F(PeerTableTest, ClearGivesBackEverybodyWithTheirTokens) {
+  hello("a", 1);
+  hello("b", 2);
+  hello("a", 3);
+  std::map<std::string, std::uint64_t> gone;
+  table.clear([&](const std::string& key, std::uint64_t token, std::unique_ptr<Peer>) { gone[key] = token; });
+  EXPECT_EQ(gone, (std::map<std::string, std::uint64_t>{{"a", 3}, {"b", 2}}));
+  EXPECT_EQ(table.size(), 0u);
+  EXPECT_EQ(counters.totals().peers_expired, 0u);
+}
+
+/// The rules once more, as plainly as can be: who is known, with which token, heard of when.
+struct Model {
+  struct Known {
+    std::uint64_t token;
+    Table::Clock::time_point heard;
+  };
+  std::map<std::string, Known> known;
+  Totals totals;
+};
+
+RC_GTEST_PROP(PeerTableProperties, ItDoesWhatThePlainestModelDoes, ()) {
+  constexpr std::size_t most = 3;
+  ServerOptions options;
+  options.workload = Workload::echo;
+  options.peer_timeout = seconds{5};
+  Counters counters;
+  PeerRoom room{most};
+  Table table{options, room, counters,
+              [](const std::string&, PeerRoom::Place place) { return std::make_unique<Peer>(std::move(place)); }};
+  Model model;
+  Table::Clock::time_point now{};
+
+  enum Act { say_hello, say_bye, say_something, say_garbage, let_time_pass };
+  for (const int act : *rc::gen::container<std::vector<int>>(rc::gen::inRange<int>(say_hello, let_time_pass + 1))) {
+    const std::string from(1, *rc::gen::inRange('a', 'g'));
+    const auto token = *rc::gen::inRange<std::uint64_t>(0, 3);
+    const auto known = model.known.find(from);
+    const bool is_known = known != model.known.end();
+    if (act == let_time_pass) {
+      now += seconds{*rc::gen::inRange(0, 4)};
+      std::set<std::string> expired;
+      table.expire(now, [&](const std::string& key, std::uint64_t its_token, std::unique_ptr<Peer>) {
+        RC_ASSERT(model.known.at(key).token == its_token);
+        expired.insert(key);
+      });
+      for (const std::string& key : expired) RC_ASSERT(model.known.at(key).heard + seconds{5} <= now);
+      model.totals.peers_expired +=
+          std::erase_if(model.known, [&](const auto& entry) { return entry.second.heard + seconds{5} <= now; });
+    } else if (act == say_hello) {
+      const auto ruling = table.receive(from, control(ControlKind::hello, token), now);
+      const bool welcome = is_known || model.known.size() < most;
+      const auto expected = encode_control({welcome ? ControlKind::welcome : ControlKind::full, token});
+      RC_ASSERT(ruling.answer == expected);
+      RC_ASSERT((ruling.kind == Kind::join) == (welcome && !is_known));
+      if (welcome) model.known[from] = {token, now};
+      model.totals.connections += welcome && !is_known ? 1 : 0;
+      model.totals.peers_refused += welcome ? 0 : 1;
+    } else {
+      const std::string bytes = act == say_bye         ? control(ControlKind::bye, token)
+                                : act == say_something ? "text"
+                                                       : std::string(5, '\0');
+      const auto ruling = table.receive(from, bytes, now);
+      const bool leaves = is_known && act == say_bye && known->second.token == token;
+      RC_ASSERT((ruling.kind == Kind::leave) == leaves);
+      RC_ASSERT((ruling.kind == Kind::message) == (is_known && act == say_something));
+      RC_ASSERT(!ruling.answer);
+      model.totals.strangers += is_known ? 0 : 1;
+      model.totals.protocol_errors += is_known && act != say_something && !leaves ? 1 : 0;
+      if (is_known) known->second.heard = now;
+      if (leaves) model.known.erase(known);
+    }
+    RC_ASSERT(table.size() == model.known.size());
+  }
+  const Totals totals = counters.totals();
+  RC_ASSERT(totals.connections == model.totals.connections);
+  RC_ASSERT(totals.peers_refused == model.totals.peers_refused);
+  RC_ASSERT(totals.peers_expired == model.totals.peers_expired);
+  RC_ASSERT(totals.strangers == model.totals.strangers);
+  RC_ASSERT(totals.protocol_errors == model.totals.protocol_errors);
+}
+
+}  // namespace
+}  // namespace netdyno
