@@ -13,9 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "lib/cli/die.hpp"
 #include "lib/measure/clock.hpp"
 #include "lib/net/arrivals.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 
 namespace {
 

@@ -14,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "lib/cli/die.hpp"
 #include "lib/measure/clock.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
+#include "lib/net/send.hpp"
 
 using namespace netdyno;
 using load::Nanos;

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 
 using namespace netdyno;
 

@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/cli/die.hpp"
 #include "servers/_shared/datagram/receiver.hpp"
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"

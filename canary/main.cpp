@@ -11,7 +11,7 @@
 #include "canary/plan.hpp"
 #include "canary/slices.hpp"
 #include "canary/workload.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace {
 

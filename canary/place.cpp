@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno::canary {
 

@@ -13,6 +13,8 @@
 #include <string>
 
 #include "canary/slices.hpp"
+#include "lib/cli/die.hpp"
+#include "lib/net/send.hpp"
 
 namespace netdyno::canary {
 namespace {

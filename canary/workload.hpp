@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
 
 /// The work itself: always the same, and nothing of any contestant in it.
 namespace netdyno::canary {

@@ -5,7 +5,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
+#include "lib/net/signals.hpp"
 #include "link/plan.hpp"
 #include "link/relay.hpp"
 #include "link/tap.hpp"

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <string_view>
 
+#include "lib/cli/die.hpp"
+
 namespace netdyno::link {
 namespace {
 

@@ -14,6 +14,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "lib/cli/die.hpp"
+
 namespace netdyno::link {
 namespace {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
 
 namespace netdyno::link {
 

@@ -39,11 +39,6 @@ constexpr std::size_t max_size = 64 << 20;
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
-const std::map<std::string, Workload> workloads{{"echo", Workload::echo},
-                                                {"lines", Workload::lines},
-                                                {"rpc", Workload::rpc},
-                                                {"chat", Workload::chat},
-                                                {"http", Workload::http}};
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
@@ -112,7 +107,7 @@ void add_connect_rate(CLI::App& app, LoadPlan& plan) {
 void add_load_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& spoken) {
   LoadPlan& plan = raw.plan;
   add_url(app, "url", plan.url, spoken, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
-  add_choice(app, "--workload", plan.workload, workloads,
+  add_choice(app, "--workload", plan.workload, workloads(),
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   app.add_option("-c,--connections", plan.connections, "connections (default 1)")->check(CLI::Range(1U, 1'000'000U));
   add_rate(app, raw);
@@ -289,7 +284,7 @@ LoadPlan parse_load_plan(int argc, const char* const* argv) {
   RawPlan raw{LoadPlan{}};
   CLI::App app{description};
   add_options(app, raw, transports);
-  return parse(app, raw, all_of(workloads), argc, argv);
+  return parse(app, raw, all_of(workloads()), argc, argv);
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {

@@ -11,7 +11,7 @@
 
 #include "lib/cli/url.hpp"
 #include "lib/measure/clock.hpp"
-#include "lib/server/options.hpp"
+#include "lib/protocol/workload.hpp"
 
 namespace CLI {
 class App;

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno::load {
 namespace {

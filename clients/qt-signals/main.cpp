@@ -20,7 +20,7 @@
 #include "clients/_shared/application.hpp"
 #include "clients/_shared/journal.hpp"
 #include "clients/_shared/plan.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/net/signals.hpp"
 #include "loadgen/descriptors.hpp"
 
 namespace netdyno::client {

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "lib/cli/die.hpp"
 #include "lib/cli/option_values.hpp"
 
 namespace netdyno {

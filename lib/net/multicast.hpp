@@ -8,7 +8,6 @@
 
 #include "lib/cli/url.hpp"
 #include "lib/net/datagram/address.hpp"
-#include "lib/net/socket.hpp"
 
 namespace CLI {
 class App;

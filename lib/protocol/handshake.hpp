@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "lib/server/options.hpp"
+#include "lib/protocol/workload.hpp"
 
 /// How clients make themselves known over transports that carry messages and have no connections (protocol/WIRE.md).
 namespace netdyno {

@@ -3,18 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 
 #include "lib/cli/option_values.hpp"
 
 namespace netdyno {
 namespace {
-
-const std::map<std::string, Workload> workloads{{"echo", Workload::echo},
-                                                {"lines", Workload::lines},
-                                                {"rpc", Workload::rpc},
-                                                {"chat", Workload::chat},
-                                                {"http", Workload::http}};
 
 std::string why_not_threads(ThreadModel model, const std::string& program, int threads) {
   if (threads == 1 || model == ThreadModel::any) return {};
@@ -46,12 +39,6 @@ Url default_listen(const std::string& transport) {
 
 }  // namespace
 
-std::string_view to_string(Workload workload) {
-  for (const auto& [name, value] : workloads)
-    if (value == workload) return name;
-  return "?";
-}
-
 ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads, const std::string& transport,
                                    const std::function<void(CLI::App&)>& add_own) {
   ServerOptions options;
@@ -64,7 +51,7 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   app.name(program);
 
   add_url(app, "--listen", options.listen, {transport}, "where to listen; port 0 picks a free one");
-  add_choice(app, "--workload", options.workload, workloads, "application protocol");
+  add_choice(app, "--workload", options.workload, workloads(), "application protocol");
   app.add_option("--threads", options.threads, "threads that serve")->check(CLI::Range(1, 1024));
   add_choice(app, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "who gets a chat message");

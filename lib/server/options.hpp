@@ -4,9 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "lib/cli/url.hpp"
+#include "lib/protocol/workload.hpp"
+#include "lib/session/options.hpp"
 
 namespace CLI {
 class App;
@@ -14,28 +15,19 @@ class App;
 
 namespace netdyno {
 
-enum class Workload { echo, lines, rpc, chat, http };
-enum class WriteMode { gathered, split };
-enum class Audience { others, all };
-enum class ServiceKind { wait, cpu };
-
 /// How many threads a model can have; a value that the model cannot have is refused, never ignored.
 enum class ThreadModel { any, one, per_connection };
 
 /// The options that every server takes (the program contract). Defaults are what a person gets who gives none. Some
 /// exist for some transports only, and are refused elsewhere.
-struct ServerOptions {
+struct ServerOptions : SessionOptions {
   Url listen{"tcp", "127.0.0.1", 0, ""};  // multicast: a group, and `all` below
-  Workload workload = Workload::echo;
   int threads = 1;
   int backlog = 4096;
   bool nodelay = true;
   std::size_t read_buffer = 16 << 10;
   WriteMode write_mode = WriteMode::gathered;
   Audience audience = Audience::others;
-  std::chrono::nanoseconds service_time{0};
-  ServiceKind service_kind = ServiceKind::wait;
-  std::size_t max_frame = 1 << 20;
   std::size_t outbox_limit = 4 << 20;
   // Transports without connections (protocol/WIRE.md).
   std::size_t peers = 16384;
@@ -48,7 +40,5 @@ struct ServerOptions {
 ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads,
                                    const std::string& transport = "tcp",
                                    const std::function<void(CLI::App&)>& add_own = {});
-
-std::string_view to_string(Workload workload);
 
 }  // namespace netdyno

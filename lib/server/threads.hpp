@@ -3,7 +3,7 @@
 #include <string>
 #include <system_error>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno {
 

@@ -36,7 +36,7 @@ class ChatSession final : public Session {
 
 }  // namespace
 
-std::unique_ptr<Session> make_chat_session(const ServerOptions& options, Counters& counters) {
+std::unique_ptr<Session> make_chat_session(const SessionOptions& options, Counters& counters) {
   return std::make_unique<ChatSession>(options.max_frame, counters);
 }
 

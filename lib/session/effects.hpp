@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lib/server/options.hpp"
+#include "lib/protocol/workload.hpp"
 
 namespace netdyno {
 

@@ -160,7 +160,7 @@ class HttpSession final : public Session {
 
 }  // namespace
 
-std::unique_ptr<Session> make_http_session(const ServerOptions& options, Counters& counters) {
+std::unique_ptr<Session> make_http_session(const SessionOptions& options, Counters& counters) {
   return std::make_unique<HttpSession>(options.max_frame, counters);
 }
 

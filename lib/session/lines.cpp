@@ -41,7 +41,7 @@ class LinesSession final : public Session {
 
 }  // namespace
 
-std::unique_ptr<Session> make_lines_session(const ServerOptions& options, Counters& counters) {
+std::unique_ptr<Session> make_lines_session(const SessionOptions& options, Counters& counters) {
   return std::make_unique<LinesSession>(options.max_frame, counters);
 }
 

@@ -11,7 +11,7 @@ constexpr std::int32_t max_workload_us = 10'000'000;
 /// Source A's request and response: length-prefixed Protobuf, parsed and serialised, with an optional service time.
 class RpcSession final : public Session {
  public:
-  RpcSession(const ServerOptions& options, Counters& counters)
+  RpcSession(const SessionOptions& options, Counters& counters)
       : Session(counters),
         frames_(options.max_frame),
         service_time_(options.service_time),
@@ -59,7 +59,7 @@ class RpcSession final : public Session {
 
 }  // namespace
 
-std::unique_ptr<Session> make_rpc_session(const ServerOptions& options, Counters& counters) {
+std::unique_ptr<Session> make_rpc_session(const SessionOptions& options, Counters& counters) {
   return std::make_unique<RpcSession>(options, counters);
 }
 

@@ -6,7 +6,7 @@
 
 namespace netdyno {
 
-std::unique_ptr<Session> make_session(const ServerOptions& options, Counters& counters) {
+std::unique_ptr<Session> make_session(const SessionOptions& options, Counters& counters) {
   switch (options.workload) {
     case Workload::echo:
       return make_echo_session(counters);

@@ -3,9 +3,9 @@
 #include <memory>
 #include <string_view>
 
-#include "lib/server/options.hpp"
 #include "lib/session/counters.hpp"
 #include "lib/session/effects.hpp"
+#include "lib/session/options.hpp"
 
 namespace netdyno {
 
@@ -53,6 +53,6 @@ class Session {
 };
 
 /// The session of the workload that `options` name. `counters` must outlive it.
-std::unique_ptr<Session> make_session(const ServerOptions& options, Counters& counters);
+std::unique_ptr<Session> make_session(const SessionOptions& options, Counters& counters);
 
 }  // namespace netdyno

@@ -8,9 +8,9 @@
 namespace netdyno {
 
 std::unique_ptr<Session> make_echo_session(Counters& counters);
-std::unique_ptr<Session> make_lines_session(const ServerOptions& options, Counters& counters);
-std::unique_ptr<Session> make_rpc_session(const ServerOptions& options, Counters& counters);
-std::unique_ptr<Session> make_chat_session(const ServerOptions& options, Counters& counters);
-std::unique_ptr<Session> make_http_session(const ServerOptions& options, Counters& counters);
+std::unique_ptr<Session> make_lines_session(const SessionOptions& options, Counters& counters);
+std::unique_ptr<Session> make_rpc_session(const SessionOptions& options, Counters& counters);
+std::unique_ptr<Session> make_chat_session(const SessionOptions& options, Counters& counters);
+std::unique_ptr<Session> make_http_session(const SessionOptions& options, Counters& counters);
 
 }  // namespace netdyno

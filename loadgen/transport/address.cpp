@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno::load {
 

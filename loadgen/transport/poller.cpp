@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/cli/die.hpp"
+
 namespace netdyno::load {
 
 Poller::Poller() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "lib/measure/clock.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
 
 namespace netdyno::load {
 

@@ -9,7 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
+#include "lib/net/send.hpp"
 #include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/poller.hpp"

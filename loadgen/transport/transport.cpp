@@ -1,6 +1,6 @@
 #include "loadgen/transport.hpp"
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/tcp.hpp"
 #include "loadgen/transport/udp.hpp"

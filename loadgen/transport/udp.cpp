@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.hpp"
 #include "lib/protocol/handshake.hpp"
 #include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"

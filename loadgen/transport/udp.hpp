@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lib/cli/url.hpp"
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
 
 #include "loadgen/transport.hpp"
 

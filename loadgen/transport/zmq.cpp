@@ -14,7 +14,7 @@
 #include <vector>
 #include <zmq.hpp>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 #include "lib/net/zmq/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
 #include "lib/server/threads.hpp"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/session/effects.hpp"
 
 namespace netdyno {

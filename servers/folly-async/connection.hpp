@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/session/session.hpp"
 

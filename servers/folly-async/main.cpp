@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/server/threads.hpp"
 #include "worker.hpp"
 

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <thread>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {

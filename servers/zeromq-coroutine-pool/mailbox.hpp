@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 
 namespace netdyno {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "lib/net/socket.hpp"
+#include "lib/net/descriptor.hpp"
 
 namespace netdyno {
 

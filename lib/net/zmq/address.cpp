@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno {
 

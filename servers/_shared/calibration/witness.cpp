@@ -10,7 +10,7 @@
 #include <iterator>
 #include <stop_token>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 
 namespace netdyno::calibration {
 namespace {

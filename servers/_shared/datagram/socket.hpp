@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lib/net/socket.hpp"
+#include "lib/net/bind.hpp"
 #include "lib/server/options.hpp"
 
 namespace netdyno {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/session/session.hpp"
 #include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/loop.hpp"

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <chrono>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/session/effects.hpp"
 
 namespace netdyno {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/net/accept.hpp"
 
 namespace netdyno::qt {
 

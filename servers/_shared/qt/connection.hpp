@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "lib/net/socket.hpp"
+#include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
 #include "lib/session/session.hpp"

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
 #include "lib/net/zmq/address.hpp"
 #include "lib/protocol/framing.hpp"
 #include "lib/server/thread_sanitizer.hpp"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {

@@ -16,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "lib/net/descriptor.hpp"
 #include "lib/net/multicast.hpp"
 
 namespace netdyno {

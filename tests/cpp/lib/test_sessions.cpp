@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/protocol/framing.hpp"
+#include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
 #include "tests/cpp/lib/slices.hpp"
 #include "work.pb.h"

@@ -18,7 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/socket.hpp"
+#include "lib/cli/die.hpp"
+#include "lib/net/bind.hpp"
 #include "lib/protocol/handshake.hpp"
 
 namespace netdyno {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "lib/net/socket.hpp"
 #include "lib/protocol/framing.hpp"
+#include "lib/server/lifecycle.hpp"
 
 namespace netdyno {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <random>
 
+#include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
 #include "loadgen/stream_reader.hpp"
 

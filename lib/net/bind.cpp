@@ -1,0 +1,75 @@
+#include "lib/net/bind.hpp"
+
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+
+#include "lib/cli/die.hpp"
+
+namespace netdyno {
+namespace {
+
+std::string hint(int error) {
+  if (error == EADDRINUSE) return "; another program listens there: choose another port, or port 0 for a free one";
+  if (error == EACCES) return "; ports below 1024 need rights: choose a higher one";
+  if (error == EADDRNOTAVAIL) return "; that address is not one of this machine's";
+  return {};
+}
+
+using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+AddressList resolve(const Url& url, int type) {
+  addrinfo hints{};
+  hints.ai_socktype = type;
+  hints.ai_flags = AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
+  if (error != 0) die(fmt::format("cannot resolve '{}': {}", url.host, gai_strerror(error)));
+  return {found, freeaddrinfo};
+}
+
+[[noreturn]] void die_not_listening(const Url& where, int error) {
+  die_errno(fmt::format("cannot listen on {}{}", format_url(where), hint(error)), error);
+}
+
+}  // namespace
+
+UniqueFd bind_socket(const Url& where, int type, const std::function<void(int)>& prepare) {
+  constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
+  const auto addresses = resolve(where, type & ~flags);
+  UniqueFd fd{socket(addresses->ai_family, type, 0)};
+  if (!fd) die_errno("socket", errno);
+  prepare(fd.get());
+  if (bind(fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) die_not_listening(where, errno);
+  return fd;
+}
+
+UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking) {
+  const int type = SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
+  UniqueFd fd = bind_socket(where, type, [](int new_fd) {
+    const int on = 1;
+    setsockopt(new_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  });
+  if (listen(fd.get(), backlog) != 0) die_not_listening(where, errno);
+  return fd;
+}
+
+Url local_endpoint(int fd, const std::string& transport) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) die_errno("getsockname", errno);
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  const int error = getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host, sizeof host, port, sizeof port,
+                                NI_NUMERICHOST | NI_NUMERICSERV);
+  if (error != 0) die(fmt::format("getnameinfo: {}", gai_strerror(error)));
+  return {transport, host, static_cast<std::uint16_t>(std::atoi(port)), ""};
+}
+
+}  // namespace netdyno

@@ -1,0 +1,49 @@
+#include "lib/net/send.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+
+namespace netdyno {
+
+void set_nodelay(int fd, bool on) {
+  const int value = on ? 1 : 0;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof value);
+}
+
+void set_send_timeout(int fd, std::chrono::seconds timeout) {
+  const timeval value{timeout.count(), 0};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &value, sizeof value);
+}
+
+SendResult send_all(int fd, std::string_view bytes, Patience patience) {
+  int flags = MSG_NOSIGNAL | (patience == Patience::none ? MSG_DONTWAIT : 0);
+  while (!bytes.empty()) {
+    const ssize_t sent = send(fd, bytes.data(), bytes.size(), flags);
+    if (sent > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+      // Only its timeout cuts a blocking send short (send(2), socket(7)), so the time is up.
+      if (patience == Patience::one_timeout) flags |= MSG_DONTWAIT;
+    } else if (sent < 0 && errno == EAGAIN) {
+      return SendResult::timed_out;
+    } else if (sent < 0 && errno != EINTR) {
+      return SendResult::peer_gone;
+    }
+  }
+  return SendResult::sent;
+}
+
+void end_stream(int fd) {
+  std::array<char, 64 << 10> scrap;
+  constexpr int most_reads = 256;  // whoever sends on and on is reset after all
+  shutdown(fd, SHUT_WR);
+  for (int i = 0; i < most_reads && recv(fd, scrap.data(), scrap.size(), MSG_DONTWAIT) > 0; ++i) {
+  }
+}
+
+}  // namespace netdyno

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <chrono>
+#include <string_view>
+
+namespace netdyno {
+
+/// TCP_NODELAY as asked. An error (the peer is gone already) is left to the next read.
+void set_nodelay(int fd, bool on);
+
+/// How long a blocking send may be held up by a reader that does not read, before that reader is closed.
+inline constexpr std::chrono::seconds blocking_send_timeout{2};
+
+/// SO_SNDTIMEO (socket(7)): a blocking send fails with EAGAIN after `timeout`.
+void set_send_timeout(int fd, std::chrono::seconds timeout);
+
+/// How long send_all waits for a reader that takes its bytes slowly.
+enum class Patience {
+  while_it_reads,  // as long as each send timeout sees some taken: nobody but the reader's own thread waits
+  one_timeout,     // one send timeout in all, however little at a time is taken: others wait meanwhile
+  none             // not at all
+};
+
+/// Sends all of `bytes` on a blocking socket, without SIGPIPE.
+enum class SendResult { sent, peer_gone, timed_out };
+SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience::while_it_reads);
+
+/// Call before closing a socket: ends the sending side, and throws away what has arrived. A close with unread input
+/// resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC
+/// 9112, 9.6).
+void end_stream(int fd);
+
+}  // namespace netdyno

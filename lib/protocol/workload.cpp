@@ -1,0 +1,20 @@
+#include "lib/protocol/workload.hpp"
+
+namespace netdyno {
+
+const std::map<std::string, Workload>& workloads() {
+  static const std::map<std::string, Workload> all{{"echo", Workload::echo},
+                                                   {"lines", Workload::lines},
+                                                   {"rpc", Workload::rpc},
+                                                   {"chat", Workload::chat},
+                                                   {"http", Workload::http}};
+  return all;
+}
+
+std::string_view to_string(Workload workload) {
+  for (const auto& [name, value] : workloads())
+    if (value == workload) return name;
+  return "?";
+}
+
+}  // namespace netdyno

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+/// What is asked for, and in which way: the words of protocol/WIRE.md.
+namespace netdyno {
+
+enum class Workload { echo, lines, rpc, chat, http };
+
+/// All of them, by the names that options and experiments have for them.
+const std::map<std::string, Workload>& workloads();
+std::string_view to_string(Workload workload);
+
+enum class WriteMode { gathered, split };
+enum class Audience { others, all };
+enum class ServiceKind { wait, cpu };
+
+}  // namespace netdyno
