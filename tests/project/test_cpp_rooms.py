@@ -1,0 +1,125 @@
+"""The rooms of the C++ side (docs/start.md): a file includes only from its own room and from those that it may see."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import ROOT
+from netdyno.commands.checks import cpp_sources
+
+PROGRAMS = ("lib/cli", "lib/net", "lib/protocol", "lib/measure")
+"""What every program may see. The rest of lib/ is the servers'."""
+SERVERS = (*PROGRAMS, "lib/session", "lib/server", "servers/_shared")
+
+SEES: dict[str, tuple[str, ...]] = {
+    "lib/cli": (),
+    "lib/net": ("lib/cli",),
+    "lib/protocol": ("lib/cli", "lib/net"),
+    "lib/measure": ("lib/cli", "lib/net", "lib/protocol"),
+    "lib/session": ("lib/cli", "lib/net", "lib/protocol"),
+    "lib/server": (*PROGRAMS, "lib/session"),
+    "servers/_shared": SERVERS,
+    "servers": SERVERS,
+    "loadgen": PROGRAMS,
+    "clients/_shared": (*PROGRAMS, "loadgen"),
+    "clients": (*PROGRAMS, "loadgen", "clients/_shared"),
+    "link": PROGRAMS,
+    "canary": PROGRAMS,
+}
+SEES |= dict.fromkeys(("bench", "tests/cpp"), tuple(SEES))  # nobody includes these, and they may see everything
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"]+)"|<([^>]+)>)', re.MULTILINE)
+
+
+def room_of(path: Path) -> str | None:
+    """The innermost room that a file of the tree stands in."""
+    return next((str(folder) for folder in path.parents if str(folder) in SEES), None)
+
+
+def included(path: Path, name: str, root: Path) -> Path | None:
+    """The file of the tree that an #include names: beside it, from the root, or generated from protocol/."""
+    places = (Path(os.path.normpath(path.parent / name)), Path(name))
+    found = next((place for place in places if (root / place).is_file()), None)
+    generated = name.endswith(".pb.h") and (root / "protocol" / name.replace(".pb.h", ".proto")).is_file()
+    return Path("lib/protocol") / name if generated else found
+
+
+def breaches(root: Path) -> Iterator[str]:
+    """Each breach of the rule, by file, line and include."""
+    for path in map(Path, cpp_sources(root)):
+        room = room_of(path)
+        if room is None:
+            yield f"{path}: it stands in no room"
+            continue
+        text = (root / path).read_text(encoding="utf-8")
+        for match in INCLUDE.finditer(text):
+            where = f"{path}:{text.count(chr(10), 0, match.start()) + 1}: {match.group(0).strip()}"
+            target = included(path, match.group(1) or match.group(2), root)
+            if target is None and match.group(1):
+                yield f"{where}: there is no such file"
+            elif target is not None and (seen := room_of(target)) not in (room, *SEES[room]):
+                yield f"{where}: {room} may not see {seen}"
+
+
+def test_every_room_includes_only_what_it_may_see() -> None:
+    assert list(breaches(ROOT)) == []
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree with a file in each room."""
+    (tmp_path / "protocol").mkdir()
+    (tmp_path / "protocol" / "work.proto").touch()
+    for room in SEES:
+        (tmp_path / room).mkdir(parents=True, exist_ok=True)
+        (tmp_path / room / "own.hpp").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "breach"),
+    [
+        ("lib/net/bind.hpp", '#include "lib/server/own.hpp"', "lib/net may not see lib/server"),
+        ("lib/session/epoll/a.cpp", "# include <lib/measure/own.hpp>", "lib/session may not see lib/measure"),
+        ("lib/measure/a.cpp", '#include "lib/session/own.hpp"', "lib/measure may not see lib/session"),
+        ("loadgen/transport/a.cpp", '#include "servers/_shared/own.hpp"', "loadgen may not see servers/_shared"),
+        ("clients/qt/main.cpp", '#include "lib/server/own.hpp"', "clients may not see lib/server"),
+        ("link/a.cpp", '#include "../servers/own.hpp"', "link may not see servers"),
+        ("canary/a.cpp", '#include "tests/cpp/own.hpp"', "canary may not see tests/cpp"),
+        ("lib/cli/a.cpp", '#include "work.pb.h"', "lib/cli may not see lib/protocol"),
+        ("servers/a/main.cpp", '#include "missing.hpp"', "there is no such file"),
+    ],
+)
+def test_a_breach_is_told_by_file_line_and_include(tree: Path, file: str, line: str, breach: str) -> None:
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text(f"#pragma once\n\n{line}\n")
+    assert list(breaches(tree)) == [f"{file}:3: {line}: {breach}"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("servers/a/main.cpp", '#include "servers/_shared/own.hpp"'),
+        ("servers/_shared/epoll/loop.hpp", '#include "lib/server/own.hpp"'),
+        ("clients/_shared/own.hpp", '#include "loadgen/own.hpp"'),
+        ("loadgen/codec/rpc.cpp", '#include "work.pb.h"'),
+        ("lib/net/epoll/a.cpp", '#include "lib/net/own.hpp"'),
+        ("tests/cpp/lib/test_a.cpp", '#include "servers/own.hpp"'),
+        ("lib/cli/a.cpp", "#include <vector>"),
+        ("lib/cli/a.cpp", '// #include "lib/net/own.hpp"'),
+    ],
+)
+def test_what_a_room_may_see_is_no_breach(tree: Path, file: str, line: str) -> None:
+    (tree / file).parent.mkdir(parents=True, exist_ok=True)
+    (tree / file).write_text(f"{line}\n")
+    assert list(breaches(tree)) == []
+
+
+def test_a_file_in_no_room_is_told(tree: Path) -> None:
+    (tree / "lib" / "stray.cpp").touch()
+    assert list(breaches(tree)) == ["lib/stray.cpp: it stands in no room"]
