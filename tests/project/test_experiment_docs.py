@@ -31,6 +31,14 @@ KEYS = {
 }
 
 
+ITEM = re.compile(r"^\* (`[^`]+`(?:, `[^`]+`)*): (.*(?:\n  .*)*)", re.MULTILINE)
+"""What the page lists: one key or several, then what they mean."""
+
+
+def items(chapter: str) -> list[tuple[list[str], str]]:
+    return [(re.findall(r"`([^`]+)`", keys), text) for keys, text in ITEM.findall(CHAPTERS[chapter])]
+
+
 def test_every_option_that_some_servers_lack_is_named() -> None:
     named = set(re.findall(r"`([a-z-]+)`", CHAPTERS["scenario.where-possible"]))
     assert set(scenarios.WHERE_POSSIBLE) <= named
@@ -38,15 +46,14 @@ def test_every_option_that_some_servers_lack_is_named() -> None:
 
 @pytest.mark.parametrize("chapter", KEYS)
 def test_every_key_is_explained_and_no_other(chapter: str) -> None:
-    first_cells = re.findall(r"^\| (`[^|]*) \|", CHAPTERS[chapter], re.MULTILINE)
-    explained = [key for cell in first_cells for key in re.findall(r"`([^`]+)`", cell)]
+    explained = [key for keys, _ in items(chapter) for key in keys]
     kinds = claims.TEST_KEYS if chapter == "A claim's test" else ()
     assert sorted(explained) == sorted([*KEYS[chapter], *kinds])
 
 
 def test_every_explanation_of_a_claim_is_named() -> None:
-    (row,) = [line for line in CHAPTERS["A claim"].splitlines() if line.startswith("| `why`")]
-    assert re.findall(r"`([a-z-]+)`", row)[1:] == list(EXPLANATIONS)
+    (named,) = [text for keys, text in items("A claim") if keys == ["why"]]
+    assert re.findall(r"`([a-z-]+)`", named) == list(EXPLANATIONS)
 
 
 def test_the_example_of_a_claim_is_one() -> None:
@@ -78,9 +85,8 @@ def test_the_example_is_an_experiment() -> None:
 
 def test_the_stated_defaults_are_the_defaults() -> None:
     least = Scenario(name="s", workload="echo")
-    rows = dict(re.findall(r"^\| `([^`]*)` \| (.*) \|$", CHAPTERS["A scenario"], re.MULTILINE))
     stated = {}
-    for key, text in rows.items():
+    for (key, *_), text in items("A scenario"):
         if found := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
             stated[key] = found[1] or found[2]
     assert stated == {key: str(getattr(least, key.replace("-", "_"))) for key in stated}
