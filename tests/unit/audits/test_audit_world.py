@@ -1,5 +1,5 @@
 """A closed world of audits: whatever can strike a trial out has a case in which it does and one in which it does not,
-and a line in the documentation. A new one needs cases/<its name>.py and its row in docs/measuring.md."""
+and a line in the documentation. A new one needs cases/<its name>.py and its line in docs/measuring.md."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def test_every_audit_in_cpp_is_struck_out_by_a_fault_there_or_has_a_twin_here() 
     assert audit_names.of_cpp() <= faults | set(CASES)
 
 
-def test_every_audit_has_its_row_in_the_documentation_and_every_row_its_audit() -> None:
+def test_every_audit_has_its_line_in_the_documentation_and_every_line_its_audit() -> None:
     section = DOCUMENT.read_text().partition(SECTION)[2].partition("\n## ")[0]
-    rows = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
-    assert sorted(rows) == sorted(audit_names.of_harness() | audit_names.of_cpp())
+    lines = re.findall(r"^\* `(\w+)` \(", section, re.MULTILINE)
+    assert sorted(lines) == sorted(audit_names.of_harness() | audit_names.of_cpp())
 
 
 def test_the_names_are_found() -> None:
