@@ -1,0 +1,125 @@
+"""The documents can be read in a hurry and name what is there: short lines, a short README, no dead link or path."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COLUMNS, README_LINES = 120, 120
+FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def made_by_programs() -> frozenset[str]:
+    """Folders that git ignores: of set-up, builds and runs. Not every tree has them, so nobody can look into them."""
+    return frozenset(line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines() if line) | {".git"}
+
+
+def tree() -> frozenset[str]:
+    """Every file and, with a slash at the end, every folder of the project, from its root."""
+    found = set()
+    for folder, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in made_by_programs()]
+        here = PurePosixPath(Path(folder).relative_to(ROOT))
+        found |= {str(here / name) for name in files} | {f"{here / name}/" for name in folders}
+    return frozenset(found)
+
+
+TREE = tree()
+PAGES = sorted(path for path in TREE if path.endswith(".md"))
+SUFFIXES = {PurePosixPath(path).suffix for path in TREE if not path.endswith("/")} - {""}
+
+
+def long_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if len(line) > COLUMNS]
+
+
+def anchors(text: str) -> set[str]:
+    """What a link may name after #: a heading, in small letters, with hyphens for spaces and without other signs."""
+    headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def dead_links(text: str, folder: Path) -> list[str]:
+    """Relative links of a page in `folder` that lead to no file, or to no heading of it."""
+    links = re.findall(r"\]\(([^)\s]+)\)", FENCE.sub("", text))
+    return [link for link in links if not re.match(r"https?://", link) and not _leads_somewhere(link, text, folder)]
+
+
+def _leads_somewhere(link: str, text: str, folder: Path) -> bool:
+    name, _, anchor = link.partition("#")
+    target = folder / name
+    if not target.exists():
+        return False
+    return not anchor or anchor in anchors(target.read_text() if name else text)
+
+
+def missing_paths(text: str) -> list[str]:
+    """Paths that the text of a page names in `backticks` and that end no path of the tree. A path is what has a slash,
+    and ends in one or in a suffix that files of the tree have; <name> and * stand for any part of it."""
+    words = [word for code in re.findall(r"`([^`]+)`", FENCE.sub("", text)) for word in code.split()]
+    paths = [word.partition("::")[0].rstrip(",;:.") for word in words]
+    return [path for path in paths if _is_path(path) and not _is_there(path)]
+
+
+def _is_path(word: str) -> bool:
+    if not re.fullmatch(r"[\w.<>*-][\w.<>*/-]*", word) or word.split("/")[0] in made_by_programs():
+        return False
+    return "/" in word and (word.endswith("/") or PurePosixPath(word).suffix in SUFFIXES)
+
+
+def _is_there(path: str) -> bool:
+    pattern = re.sub(r"<[^>]+>|\\\*+", "[^/]+", re.escape(path.removeprefix("./")))
+    return any(re.search(rf"(^|/){pattern}$", known) for known in TREE)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_line_is_wider_than_a_screen(page: str) -> None:
+    assert long_lines((ROOT / page).read_text()) == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= README_LINES
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_somewhere(page: str) -> None:
+    assert dead_links((ROOT / page).read_text(), (ROOT / page).parent) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_path_that_is_named_exists(page: str) -> None:
+    assert missing_paths((ROOT / page).read_text()) == []
+
+
+def test_the_picture_of_the_house_has_every_room_once() -> None:
+    (rule,) = re.findall(r"^  base <.*?\n\n", (ROOT / "docs" / "start.md").read_text(), re.MULTILINE | re.DOTALL)
+    packages = [path.parent.name for path in (ROOT / "python" / "netdyno").glob("*/__init__.py")]
+    assert sorted(re.findall(r"\w+", rule)) == sorted(packages)
+
+
+# --- the checks themselves ----------------------------------------------------------------------------------------
+
+
+def test_a_long_line_is_found() -> None:
+    assert long_lines(f"short\n{'x' * COLUMNS}\n{'y' * (COLUMNS + 1)}") == ["y" * (COLUMNS + 1)]
+
+
+def test_a_link_to_no_file_or_no_heading_is_found() -> None:
+    text = "# A `heading`, here\n[a](#a-heading-here) [b](README.md#netdyno) [c](https://example.org/x)"
+    assert dead_links(text, ROOT) == []
+    wrong = "[a](docs/gone.md) [b](#a-heading)\n[split\nlink](README.md#gone)\n```text\n[in a fence](gone.md)\n```\n"
+    assert dead_links(wrong, ROOT) == ["docs/gone.md", "#a-heading", "README.md#gone"]
+
+
+def test_a_path_that_is_gone_is_found() -> None:
+    there = "`README.md` `docs/start.md` `servers/<model>/main.cpp` `servers/*/` `results/x/run.json` `50/conn`"
+    assert (
+        missing_paths(f"{there} `/proc/net/udp` `net/core/stream.c` `run ./tests/project/test_documents.py::tree`")
+        == []
+    )
+    gone = "`docs/gone.md` `bench/gone.py --fast` `serv/<model>/` `tests/gone.py::test_a`"
+    assert missing_paths(gone) == ["docs/gone.md", "bench/gone.py", "serv/<model>/", "tests/gone.py"]
