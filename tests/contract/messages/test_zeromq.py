@@ -135,23 +135,31 @@ def test_an_endless_message_costs_its_sender_the_connection_and_no_memory(spoken
             assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
 
 
+def welcomed(server: Server, routing_id: bytes, patience_s: float) -> bool:
+    """A new connection with this id is heard. libzmq decides that once, when the connection is made."""
+    with ZmqClient(server, routing_id) as client:
+        client.send(control(HELO, client.token))
+        return client.poll(patience_s) == control(WELC, client.token)
+
+
 def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
-    """ROUTER_HANDOVER is off: libzmq does not hear a second one with the same id."""
+    """ROUTER_HANDOVER is off: libzmq does not hear a second one with the same id. Which of two is the second, the
+    server's I/O thread decides: so the second connects when the first is known. And the server's own thread gives an id
+    back some time after the descriptor is closed: who comes in between is not heard, for as long as it is connected."""
     with spoken.serving("echo") as server:
         descriptors = proc.descriptors(server.pid)
-        with ZmqClient(server, b"twin") as first, ZmqClient(server, b"twin") as second:
+        with ZmqClient(server, b"twin") as first:
             first.join()
-            second.send(control(BYE, first.token))
-            second.send(message("echo", second.identity, 0))
-            second.send(control(HELO, second.token))
-            with talking(spoken.transport, server, "echo") as talk:
-                talk.check()
-                assert second.poll(NO_ANSWER_S) is None
-            expect_nothing(first, first, "echo")
+            with ZmqClient(server, b"twin") as second:
+                second.send(control(BYE, first.token))
+                second.send(message("echo", second.identity, 0))
+                second.send(control(HELO, second.token))
+                with talking(spoken.transport, server, "echo") as talk:
+                    talk.check()
+                    assert second.poll(NO_ANSWER_S) is None
+                expect_nothing(first, first, "echo")
         eventually(lambda: proc.descriptors(server.pid) <= descriptors, "their connections stay")
-        with ZmqClient(server, b"twin") as third:
-            third.join()  # the id is free again
-            third.bye()
+        assert any(welcomed(server, b"twin", patience_s) for patience_s in (0.5, 1, 2, 4, 8, 16)), "the id is not free"
         totals = server.stop()
     assert (totals["protocol_errors"], totals["strangers"], totals["requests"]) == (0, 0, 4)
 
