@@ -190,20 +190,20 @@ def test_a_surface_has_a_cell_for_each_value_hatches_rings_and_one_scale(shown: 
     assert hatched.get_attribute("title") == "400 connections, backlog 10: faulty (connections)"
     assert "repeating-linear-gradient" in hatched.evaluate("e => getComputedStyle(e).backgroundImage")
     assert right.locator(".heat .ringed").count() == 2
-    assert right.locator(".heat .published").inner_text().split() == ["48.7k", "36.0k"]
+    assert right.locator(".heat .published").inner_text().split() == ["52.0k", "36.0k"]
     assert "36.0k/s at 325 connections and backlog 300" in right.inner_text()
     least = [one.locator(".heat tbody tr").first.locator("td").first for one in (left, right)]
     colours = [one.evaluate("e => getComputedStyle(e).backgroundColor") for one in least]
     assert colours[0] == colours[1] == colour_of(shown.page, "--h0")
     assert section(shown, SPEED_TITLE).locator(".ramp b").count() == theme.HEAT_STEPS
-    assert section(shown, SPEED_TITLE).locator(".ramp").inner_text().split() == ["7.50k/s", "60.0k/s"]
+    assert section(shown, SPEED_TITLE).locator(".ramp").inner_text().split() == ["8.00k/s", "64.0k/s"]
     assert left.locator(".heat tbody th").first.inner_text() == "300"  # y rises
 
 
 def test_trials_that_were_set_aside_show_where_their_figure_counts(shown: Watched) -> None:
     struck = section(shown, CONNECTED_TITLE).locator(".heat .struck")
     assert struck.count() == 20
-    assert (struck.last.get_attribute("title") or "").endswith("27.8%, 6 of 6 trials, 6 set aside")
+    assert (struck.last.get_attribute("title") or "").endswith("28.6%, 6 of 6 trials, 6 set aside")
     assert section(shown, CONNECTED_TITLE).locator(".heat .hatched").count() == 0
     assert "trials in it were set aside" in section(shown, CONNECTED_TITLE).locator(".legend").inner_text()
 

@@ -166,10 +166,10 @@ def test_every_pair_of_server_and_client_stands_in_one_table(pairs: Watched) -> 
     table = pairs.page.get_by_role("region", name="Pairs of pairs")
     rows = [row.inner_text().split("\t") for row in table.locator("tr").all()]
     assert rows[0] == ["server", "netdyno-load", "asio-callbacks", "qt-signals"]
-    assert rows[2:] == [
-        [EPOLL, "157k/s", "78.3k/s", "skipped"],
-        ["threads-global-lock", "61.4k/s", "struck out", "skipped"],
-    ]
+    assert [[name, *others] for name, _, *others in rows[3:]] == [["threads-global-lock", "struck out", "skipped"]]
+    assert (rows[2][0], rows[2][3]) == (EPOLL, "skipped")
+    shown = [float(rate.removesuffix("k/s")) for rate in (*rows[2][1:3], rows[3][1])]
+    assert shown == pytest.approx([157, 78, 61], rel=0.02)
     assert rows[1][2].endswith("k/s (1/2)")
     assert "Qt 6 not found: install qt6-base-dev" in pairs.page.locator("#set-aside").inner_text()
     assert pairs.complaints == []
