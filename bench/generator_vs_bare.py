@@ -16,19 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
 import statistics
 import subprocess
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-SERVER_CORE, LOAD_CORE = 0, 1
-REALTIME: list[str] = []
-"""What starts a program at real-time priority; empty unless asked for."""
+from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_audit_failures
+
+REALTIME = False
+"""Whether both sides run at real-time priority."""
 
 
 @dataclass(frozen=True)
@@ -39,20 +39,9 @@ class Rate:
     cpu_us: float
 
 
-@contextmanager
-def bare_server(build: Path) -> Iterator[str]:
-    """A fresh server on SERVER_CORE; gives its URL."""
-    command = [*pinned(SERVER_CORE), str(build / "bench/bare_server")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield json.loads(server.stdout.readline())["endpoint"]
-        finally:
-            server.terminate()
-
-
-def pinned(core: int) -> list[str]:
-    return [*REALTIME, *(["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else [])]
+def bare_server(build: Path) -> AbstractContextManager[Served]:
+    """A fresh server on SERVER_CORE."""
+    return serving([*on_core(SERVER_CORE, realtime=REALTIME), str(build / "bench/bare_server")])
 
 
 def output(command: list[str], prefix: list[str]) -> Any:
@@ -60,24 +49,27 @@ def output(command: list[str], prefix: list[str]) -> Any:
 
 
 def bare(build: Path, connections: int, seconds: float) -> Rate:
-    with bare_server(build) as url:
-        command = [str(build / "bench/bare_load"), str(urlsplit(url).port), str(connections), "0.3", str(seconds)]
-        result = output(command, pinned(LOAD_CORE))
+    with bare_server(build) as served:
+        command = [
+            str(build / "bench/bare_load"),
+            str(urlsplit(served.url).port),
+            str(connections),
+            "0.3",
+            str(seconds),
+        ]
+        result = output(command, on_core(LOAD_CORE, realtime=REALTIME))
     return Rate(result["per_second"], 1e6 * (result["cpu_user_s"] + result["cpu_system_s"]) / result["completed"])
 
 
 def run_ours(build: Path, connections: int, seconds: float, prefix: list[str]) -> Any:
-    with bare_server(build) as url:
-        command = [str(build / "loadgen/netdyno-load"), url, "-c", str(connections), "--size", "31"]
+    with bare_server(build) as served:
+        command = [str(build / "loadgen/netdyno-load"), served.url, "-c", str(connections), "--size", "31"]
         result = output([*command, "--warmup", "300ms", "--duration", f"{seconds}s", "--json", "-"], prefix)
-    failed = [a for a in result["audits"] if a["name"] in ("verification", "bytes", "connections") and not a["passed"]]
-    if failed:
-        raise SystemExit(f"the generator's own audits failed: {failed}")
-    return result
+    return without_audit_failures(result)
 
 
 def ours(build: Path, connections: int, seconds: float) -> Rate:
-    result = run_ours(build, connections, seconds, pinned(LOAD_CORE))
+    result = run_ours(build, connections, seconds, on_core(LOAD_CORE, realtime=REALTIME))
     cpu = result["generator"]["cpu_user_s"] + result["generator"]["cpu_system_s"]
     return Rate(result["requests"]["per_second"], 1e6 * cpu / result["requests"]["completed"])
 
@@ -135,8 +127,8 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[100, 1000])
     parser.add_argument("--realtime", action="store_true")
     options = parser.parse_args()
-    if options.realtime:
-        REALTIME[:] = ["chrt", "--fifo", "1"]
+    global REALTIME
+    REALTIME = options.realtime
     for connections in options.connections:
         compare(options.build, connections, options.rounds, options.seconds)
     memory(options.build, 10_000)

@@ -17,13 +17,14 @@ import argparse
 import json
 import os
 import random
-import signal
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
+
+from serving import LOAD_CORE, SERVER_CORE, quartiles, serving
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.base.paths import build_dir, generator_path
@@ -33,7 +34,6 @@ from netdyno.machine.process import REALTIME_PRIORITY
 SERVERS = ("threads-snapshot", "epoll-reactor", "epoll-coroutines")
 DEFAULT_SLACK_NS = 50_000
 SLACKS_NS = (DEFAULT_SLACK_NS, program_settings.TIMER_SLACK_NS)
-SERVER_CORE, LOAD_CORE = 0, 1
 AUTOGROUP = Path("/proc/self/autogroup")
 
 
@@ -74,22 +74,16 @@ def measure(name: str, slack_ns: int, wanted: argparse.Namespace) -> Read:
     """One fresh server with that slack, and a load against it. CalledProcessError where the load fails."""
     command = [str(build_dir() / "servers" / name), "--workload", "rpc"]
     command += ["--service-time", wanted.service, "--service-kind", "wait"]
-    server = subprocess.Popen(command, stdout=subprocess.PIPE, preexec_fn=serving(slack_ns, wanted.nice))
-    assert server.stdout is not None
-    with server.stdout:
-        endpoint = json.loads(server.stdout.readline())["endpoint"]
-        load = [str(generator_path(build_dir())), endpoint, "--workload", "rpc", "-c", "50", "--size", "64"]
+    with serving(command, as_a_server(slack_ns, wanted.nice)) as served:
+        load = [str(generator_path(build_dir())), served.url, "--workload", "rpc", "-c", "50", "--size", "64"]
         load += ["--rate", str(wanted.rate), "--arrivals", "poisson", "--warmup", "200ms", "--json", "-"]
         load += ["--duration", f"{wanted.seconds:g}s"]
-        told = subprocess.run(load, stdout=subprocess.PIPE, preexec_fn=loading(), check=True)
-        server.send_signal(signal.SIGTERM)
-        answered = json.loads(server.stdout.readline())["requests"]
-    _, _, used = os.wait4(server.pid, 0)
+        told = subprocess.run(load, stdout=subprocess.PIPE, preexec_fn=as_a_load(), check=True)
     latency = json.loads(told.stdout)["latency"]["response_ns"]
-    return Read(latency["p50"] / 1e3, latency["p99"] / 1e3, 1e6 * (used.ru_utime + used.ru_stime) / answered)
+    return Read(latency["p50"] / 1e3, latency["p99"] / 1e3, 1e6 * served.cpu_s / served.totals["requests"])
 
 
-def serving(slack_ns: int, nice: int) -> Callable[[], None]:
+def as_a_server(slack_ns: int, nice: int) -> Callable[[], None]:
     """What a server gets before its exec: as in a trial, but for these two."""
     given = program_settings.choose(slack_ns)._replace(nice=nice)
 
@@ -97,15 +91,13 @@ def serving(slack_ns: int, nice: int) -> Callable[[], None]:
         given.apply()
         os.sched_setaffinity(0, [SERVER_CORE])
         os.setsid()
-        if (
-            AUTOGROUP.exists()
-        ):  # sched(7): with it, niceness is compared within a session only, and this is between them
+        if AUTOGROUP.exists():  # sched(7): niceness is compared within a session only, and these are two
             AUTOGROUP.write_text(str(nice))
 
     return prepare
 
 
-def loading() -> Callable[[], None]:
+def as_a_load() -> Callable[[], None]:
     """What the generator gets before its exec, as in a trial."""
     given, realtime = program_settings.choose(), pinning.may_run_realtime()
 
@@ -131,14 +123,6 @@ def table(runs: dict[tuple[str, int], list[Read]]) -> str:
                 f"{statistics.median(ratios):.3f} {quartiles(ratios)}"
             )
     return "\n".join(lines)
-
-
-def quartiles(values: Sequence[float]) -> str:
-    """Of at least two values. Pure."""
-    if len(values) < 2:
-        return "[one block]"
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"[{low:.3f} to {high:.3f}]"
 
 
 if __name__ == "__main__":

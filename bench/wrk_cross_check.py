@@ -17,25 +17,24 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import shlex
 import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
+
+from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_audit_failures
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.instruments.calibrate import others
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVER_CORE, LOAD_CORE = 0, 1
 TARGET = 64
 """Bytes of a request target after its first "/", which the server sends back."""
 
@@ -62,21 +61,12 @@ class Bench:
     realtime: bool
 
     def on(self, core: int) -> list[str]:
-        """What starts a program on a core, at real-time priority where asked for."""
-        pinned = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
-        return [*(["chrt", "--fifo", "1"] if self.realtime else []), *pinned]
+        return on_core(core, realtime=self.realtime)
 
-    @contextmanager
-    def serving(self) -> Iterator[str]:
-        """A fresh server; gives its URL."""
+    def serving(self) -> AbstractContextManager[Served]:
+        """A fresh server."""
         name, *more = self.server
-        command = [*self.on(SERVER_CORE), str(self.build / "servers" / name), "--workload", "http", *more]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-            assert server.stdout is not None
-            try:
-                yield json.loads(server.stdout.readline())["endpoint"]
-            finally:
-                server.terminate()
+        return serving([*self.on(SERVER_CORE), str(self.build / "servers" / name), "--workload", "http", *more])
 
     def output(self, command: Sequence[str]) -> str:
         """What a load says."""
@@ -97,10 +87,7 @@ def ours(bench: Bench, url: str) -> Read:
         "--duration",
         f"{bench.seconds}s",
     ]
-    result: Any = json.loads(bench.output([program, url, *load, "--warmup", "0ms", "--json", "-"]))
-    failed = [a for a in result["audits"] if a["name"] in ("verification", "bytes", "connections") and not a["passed"]]
-    if failed:
-        raise SystemExit(f"the generator's own audits failed: {failed}")
+    result = without_audit_failures(json.loads(bench.output([program, url, *load, "--warmup", "0ms", "--json", "-"])))
     times = result["latency"]["response_ns"]
     return Read(result["requests"]["per_second"], *(times[name] / 1e3 for name in ("mean", "p50", "p99")))
 
@@ -124,7 +111,8 @@ def block(bench: Bench, rng: random.Random) -> dict[str, list[Read]]:
     order = [*LOADS, *LOADS]
     rng.shuffle(order)
     found: dict[str, list[Read]] = {name: [] for name in LOADS}
-    with bench.serving() as url:
+    with bench.serving() as served:
+        url = served.url
         ours(bench, url)  # so that none of them meets a cold server
         for name in order:
             found[name].append(LOADS[name](bench, url))

@@ -54,9 +54,9 @@ def test_each_load_runs_twice_in_each_block_in_random_order_against_one_server(
     said: list[str] = []
 
     @contextmanager
-    def serving(_: object) -> Iterator[str]:
+    def serving(_: object) -> Iterator[Any]:
         said.append("server")
-        yield "tcp://127.0.0.1:1"
+        yield cross.Served("tcp://127.0.0.1:1", 0)
 
     def load(name: str) -> Any:
         def run(*_: object) -> Any:

@@ -8,10 +8,14 @@ from types import ModuleType
 
 from netdyno.base.paths import ROOT
 
+BENCH = ROOT / "bench"
+
 
 def load(name: str) -> ModuleType:
     """bench/<name>.py as a module; nothing of it is run but what stands at its top."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / "bench" / f"{name}.py")
+    if str(BENCH) not in sys.path:
+        sys.path.append(str(BENCH))  # what the scripts share, they import by its bare name
+    spec = importlib.util.spec_from_file_location(name, BENCH / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,0 +1,74 @@
+"""A server for as long as something is measured, and the cores that both sides stand on: what the scripts beside this
+one share."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+SERVER_CORE, LOAD_CORE = 0, 1
+
+
+@dataclass
+class Served:
+    """A running server. `totals` and `cpu_s` are there once it has ended."""
+
+    url: str
+    pid: int
+    totals: dict[str, Any] = field(default_factory=dict)
+    cpu_s: float = 0.0
+
+
+@contextmanager
+def serving(command: Sequence[str], prepare: Callable[[], None] | None = None) -> Iterator[Served]:
+    """A fresh server. `prepare` runs in the child before its exec. Raises RuntimeError where no ready line comes."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=prepare) as server:
+        assert server.stdout is not None
+        try:
+            served = Served(_line(server.stdout, command)["endpoint"], server.pid)
+            yield served
+            server.terminate()
+            last = server.stdout.readline()
+            served.totals = json.loads(last) if last else {}
+            _, status, used = os.wait4(server.pid, 0)
+            server.returncode = os.waitstatus_to_exitcode(status)
+            served.cpu_s = used.ru_utime + used.ru_stime
+        finally:
+            if server.returncode is None:
+                server.kill()
+
+
+def _line(stdout: IO[str], command: Sequence[str]) -> Any:
+    line = stdout.readline()
+    if not line:
+        raise RuntimeError(f"{command[0]} ended before it was ready")
+    return json.loads(line)
+
+
+def on_core(core: int, *, realtime: bool = False) -> list[str]:
+    """What starts a program on a core (where there are several), at real-time priority where asked for."""
+    pinned = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
+    return [*(["chrt", "--fifo", "1"] if realtime else []), *pinned]
+
+
+def without_audit_failures(result: Any) -> Any:
+    """A result of netdyno-load whose replies were all right. SystemExit where its own audits say otherwise."""
+    wanted = ("verification", "bytes", "connections")
+    failed = [audit for audit in result["audits"] if audit["name"] in wanted and not audit["passed"]]
+    if failed:
+        raise SystemExit(f"the generator's own audits failed: {failed}")
+    return result
+
+
+def quartiles(values: Sequence[float]) -> str:
+    """Of at least two values. Pure."""
+    if len(values) < 2:
+        return "[one block]"
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return f"[{low:.3f} to {high:.3f}]"
