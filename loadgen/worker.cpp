@@ -24,17 +24,16 @@ constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport te
 
 Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline)
     : plan_(plan),
-      slice_(slice),
       control_(control),
       codec_(make_codec(plan)),
       schedule_(make_schedule(plan, slice)),
       transport_(make_transport(plan, slice)),
       recorder_(timeline),
       sender_(plan, slice, *transport_, *codec_, clock_, recorder_),
-      connections_(slice.size()),
-      streams_(*codec_),
-      deliveries_(slice.size(), is_chat() ? plan.connections : 1),
-      sizes_known_(codec_->reply_size({}).has_value()) {
+      clients_(slice),
+      connecting_(plan, clients_, control, *transport_, sender_, recorder_),
+      matching_(plan, clients_, control, *codec_, *schedule_, recorder_),
+      streams_(*codec_) {
   if (carries_messages(plan.url)) reader_.emplace(*codec_);
 }
 
@@ -46,14 +45,14 @@ void Worker::run() {
   // would stay open in the copy.
   if (!carries_messages(plan_.url)) keep_descriptors_to_oneself();
   early_ = lookout();
-  connect_all();
-  await_start();
+  connecting_.connect_all(*this);
+  connecting_.await_start(*this);
   const Nanos start = control_.start;
   if (start != never) measure(start);
   recorder_.figures.socket_drops = transport_->socket_drops();
   control_.reach(Control::Milestone::finished);
   if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
-  for (std::uint32_t number = 0; number < slice_.size(); ++number) transport_->close(number);
+  for (std::uint32_t number = 0; number < clients_.size(); ++number) transport_->close(number);
 }
 
 void Worker::measure(Nanos start) {
@@ -62,14 +61,12 @@ void Worker::measure(Nanos start) {
   const Nanos give_up = window_.end + plan_.timeout;
   expire_at_ = start + plan_.timeout;
   recorder_.set_window(window_);
-  if (is_chat()) {
-    sender_.set_recipients(recipients());
-    choose_witnesses();
-  }
+  if (is_chat()) sender_.set_recipients(matching_.recipients());
+  matching_.begin(window_);
   transport_->sample_arrivals(0);  // the load's reads count, not those before it
   schedule_->start(start);
 
-  while (open_ > 0) {
+  while (clients_.open > 0) {
     now_ = clock_.turn();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
@@ -100,7 +97,7 @@ void Worker::rest() {
   const Nanos until = std::min(look_at_, boundary_);
   const timespec at{until / one_second, until % one_second};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
-  looks_left_ = slice_.size() / connections_a_look;
+  looks_left_ = clients_.size() / connections_a_look;
 }
 
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking
@@ -129,7 +126,7 @@ Nanos Worker::next_wakeup(Nanos give_up) const {
   Nanos next = std::min({boundary_, expire_at_, give_up});
   if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended - early_);
   // What other threads received ends the drain of a chat too.
-  if (draining_ && is_chat()) next = std::min(next, now_ + drain_check);
+  if (matching_.draining() && is_chat()) next = std::min(next, now_ + drain_check);
   return next;
 }
 
@@ -141,13 +138,13 @@ bool Worker::is_due() const {
 void Worker::send_due(int most) {
   while (most > 0 && is_due()) {
     const std::uint32_t number = schedule_->next().connection;
-    Connection& connection = connections_[number];
+    Connection& connection = clients_[number];
     for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
       if (!connection.open()) continue;
       connection.flight.intend(arrival.intended);
-      ++waiting_;
+      ++clients_.waiting;
       ++intended_;
     }
     if (connection.open()) sender_.push(number, connection);
@@ -157,47 +154,32 @@ void Worker::send_due(int most) {
 /// Everything that was meant to be sent has its answers. Only after the end of the window.
 bool Worker::drained() {
   // What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
-  if (!is_chat()) return waiting_ == (reader_ ? overdue_ : 0);
-  if (!draining_) {
-    const auto& messages = recorder_.figures.messages;
-    const std::uint64_t distinct = messages.received - messages.duplicated;
-    control_.owed += static_cast<std::int64_t>(recipients() * intended_) - static_cast<std::int64_t>(distinct);
-    ++control_.draining;
-    draining_ = true;
-  }
+  if (!is_chat()) return clients_.waiting == (reader_ ? clients_.overdue : 0);
+  if (!matching_.draining()) matching_.begin_drain(intended_);
   return control_.all_delivered();
 }
 
 void Worker::finish() {
   now_ = clock_.turn();
   while (boundary_ != never) cross_boundary();
-  if (!draining_) drained();
-  for (Connection& connection : connections_) {
+  if (!matching_.draining()) drained();
+  for (Connection& connection : clients_.connections) {
     if (!connection.open()) continue;
-    recorder_.figures.errors.timeout += give_up(connection, never) + connection.flight.unsent();
+    recorder_.figures.errors.timeout += matching_.give_up(connection, never, now_) + connection.flight.unsent();
   }
   recorder_.finish();
   completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
 }
 
-std::uint64_t Worker::give_up(Connection& connection, Nanos deadline) {
-  const std::uint64_t before = connection.flight.overdue();
-  connection.flight.expire(
-      deadline, [this](const Flight::Times& times) { recorder_.given_up(times.intended, times.sent, now_); });
-  const std::uint64_t count = connection.flight.overdue() - before;
-  overdue_ += count;
-  return count;
-}
-
 /// Looks for messages that have waited too long; a few connections at a time, so that ten thousand do not delay what
 /// is due meanwhile. In a closed loop the next message goes out instead.
 void Worker::expire_some() {
-  const auto size = static_cast<std::uint32_t>(connections_.size());
+  const std::uint32_t size = clients_.size();
   const std::uint32_t some = std::min(connections_looked_at_once, size);
   for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
-    Connection& connection = connections_[expire_next_];
+    Connection& connection = clients_[expire_next_];
     if (!connection.open()) continue;
-    const std::uint64_t expired = give_up(connection, now_ - plan_.timeout);
+    const std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
     if (expired == 0) continue;
     recorder_.figures.errors.timeout += expired;
     recorder_.error(now_, expired);
@@ -217,13 +199,13 @@ Nanos Worker::lag_since(KernelStamp arrived) {
 void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelStamp arrived) {
   if (reader_) return on_messages(number, {&bytes, 1}, {&arrived, 1});
   now_ = clock_.now();
-  receive_lag_ = lag_since(arrived);
-  receiver_ = number;
+  matching_.arrived(number, now_);
+  matching_.lagging(lag_since(arrived));
   recorder_.figures.bytes.received += bytes.size();
-  if (!streams_.receive(connections_[number].decoder, bytes, *this)) {
+  if (!streams_.receive(clients_[number].decoder, bytes, matching_)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
-    let_go(number);
+    matching_.let_go(number, now_);
   }
   send_due(sends_between_events);
 }
@@ -232,117 +214,28 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
 void Worker::on_messages(std::uint32_t number, std::span<const std::string_view> messages,
                          std::span<const KernelStamp> arrived) {
   now_ = clock_.now();
-  receiver_ = number;
+  matching_.arrived(number, now_);
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    receive_lag_ = lag_since(arrived.empty() ? KernelStamp{} : arrived[i]);
+    matching_.lagging(lag_since(arrived.empty() ? KernelStamp{} : arrived[i]));
     recorder_.figures.bytes.received += messages[i].size();
-    reader_->receive(messages[i], *this);
+    reader_->receive(messages[i], matching_);
   }
   send_due(sends_between_events);
 }
 
-void Worker::on_writable(std::uint32_t number) { sender_.writable(number, connections_[number]); }
+void Worker::on_connected(std::uint32_t number) { connecting_.connected(number); }
+
+void Worker::on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) {
+  connecting_.failed(number, failure, error);
+}
+
+void Worker::on_writable(std::uint32_t number) { sender_.writable(number, clients_[number]); }
 
 void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   now_ = clock_.now();
   auto& errors = recorder_.figures.errors;
   ++(reason == CloseReason::reset ? errors.reset : errors.closed_by_server);
-  let_go(number);
-}
-
-void Worker::let_go(std::uint32_t number) {
-  Connection& connection = connections_[number];
-  connection.state = Connection::State::gone;
-  --open_;
-  if (connection.joined) --joined_;
-  give_up(connection, never);
-  waiting_ -= connection.flight.waiting();
-  overdue_ -= connection.flight.overdue();
-  recorder_.error(now_);
-  if (is_chat()) choose_witnesses();
-}
-
-void Worker::corrupt() {
-  ++recorder_.figures.messages.corrupt;
-  recorder_.error(now_);
-}
-
-void Worker::reply(const Stamp& stamp, std::size_t size) {
-  auto& figures = recorder_.figures;
-  if (is_chat() && stamp.client == probe_client) return joined(size);
-  if (!plausible(stamp)) return corrupt();
-  ++figures.messages.received;
-  // Over messages, what is lost brings no bytes: each reply is held against what it should have.
-  if (reader_) figures.bytes.expected += codec_->reply_size(stamp).value_or(size);
-  using Verdict = Deliveries::Verdict;
-  const Verdict verdict =
-      unwanted_copy(stamp) ? Verdict::again : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
-  if (verdict == Verdict::again) {
-    ++figures.messages.duplicated;
-    return recorder_.error(now_);
-  }
-  if (verdict == Verdict::late) {
-    ++figures.messages.reordered;
-    recorder_.error(now_);
-  }
-  if (!sizes_known_) figures.bytes.expected += size;
-  if (draining_) --control_.owed;
-  if (completes(stamp)) complete(is_chat() ? slice_.local(stamp.client) : receiver_, stamp.sequence);
-}
-
-/// The message was sent, and by whom this receiver hears.
-bool Worker::plausible(const Stamp& stamp) const {
-  if (!is_chat())
-    return stamp.client == slice_.global(receiver_) && stamp.sequence < connections_[receiver_].flight.next_to_send();
-  if (stamp.client >= slice_.connections) return false;
-  // What other threads have sent is not known here; their messages pass on their checksum.
-  return !slice_.owns(stamp.client) || stamp.sequence < connections_[slice_.local(stamp.client)].flight.next_to_send();
-}
-
-bool Worker::unwanted_copy(const Stamp& stamp) const {
-  return is_chat() && plan_.audience == Audience::others && stamp.client == slice_.global(receiver_);
-}
-
-bool Worker::completes(const Stamp& stamp) const {
-  if (!is_chat()) return true;
-  if (plan_.audience == Audience::all) return stamp.client == slice_.global(receiver_);
-  return slice_.owns(stamp.client) && witness_[slice_.local(stamp.client)] == receiver_;
-}
-
-void Worker::complete(std::uint32_t sender, std::uint64_t sequence) {
-  if (!connections_[sender].open()) return;  // chat: it has left, and what it said is given up
-  const auto answered = connections_[sender].flight.answer(sequence);
-  if (!answered) return;  // chat: the witness before this one had it already
-  const Flight::Times& times = answered->times;
-  --waiting_;
-  recorder_.answered(times.intended, times.sent, now_, answered->expired);
-  if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
-  if (answered->expired) --overdue_;
-  const bool late = now_ - times.intended > plan_.timeout;
-  recorder_.figures.messages.late += late;
-  if (answered->expired) return;
-  if (late) {
-    ++recorder_.figures.errors.timeout;
-    recorder_.error(now_);
-  }
-  if (now_ < window_.end) schedule_->answered(sender, now_);
-}
-
-std::uint64_t Worker::recipients() const {
-  const std::uint64_t established = control_.established;
-  return plan_.audience == Audience::all ? established : established - 1;
-}
-
-void Worker::choose_witnesses() {
-  const auto size = static_cast<std::uint32_t>(connections_.size());
-  witness_.assign(size, size);
-  // From the last to the first, twice around, carrying along who is open and comes next.
-  std::uint32_t next_open = size;
-  for (std::uint32_t i = 2 * size; i > 0; --i) {
-    const std::uint32_t number = (i - 1) % size;
-    witness_[number] = next_open;
-    if (connections_[number].open()) next_open = number;
-  }
+  matching_.let_go(number, now_);
 }
 
 }  // namespace netdyno::load

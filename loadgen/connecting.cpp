@@ -1,0 +1,113 @@
+#include "loadgen/connecting.hpp"
+
+#include <algorithm>
+
+#include "loadgen/matching.hpp"
+
+namespace netdyno::load {
+namespace {
+
+constexpr std::uint32_t connects_between_looks = 16;
+constexpr Nanos first_probe_again = 50'000'000;
+
+}  // namespace
+
+Nanos Connecting::due(std::uint32_t number) const {
+  if (!plan_.connect_rate_hz) return start_;
+  return start_ + static_cast<Nanos>(clients_.slice.global(number) * 1e9 / *plan_.connect_rate_hz);
+}
+
+void Connecting::connect_all(TransportEvents& events) {
+  const std::uint32_t size = clients_.size();
+  start_ = now_ns();
+  std::uint32_t begun = 0;
+  while (settled_ < size) {
+    // In a burst, look now and then: a connect time is read when its event is.
+    for (std::uint32_t i = 0; i < connects_between_looks && begun < size; ++i, ++begun) {
+      const Nanos now = now_ns();
+      if (due(begun) > now) break;
+      clients_[begun].state = Connection::State::connecting;
+      clients_[begun].connect_began = now;
+      transport_.connect(begun, events);
+    }
+    expire(begun);
+    Nanos until = begun < size ? due(begun) : never;
+    if (oldest_ < begun) until = std::min(until, clients_[oldest_].connect_began + plan_.connect_timeout);
+    if (settled_ < size) transport_.wait(until, events);
+  }
+}
+
+/// Gives up those that take too long. They began in order, so the first that is in time ends the search.
+void Connecting::expire(std::uint32_t begun) {
+  const Nanos now = now_ns();
+  for (; oldest_ < begun; ++oldest_) {
+    const Connection& connection = clients_[oldest_];
+    if (connection.state != Connection::State::connecting) continue;
+    if (connection.connect_began + plan_.connect_timeout > now) return;
+    transport_.close(oldest_);
+    failed(oldest_, ConnectFailure::timed_out, 0);
+  }
+}
+
+void Connecting::connected(std::uint32_t number) {
+  Connection& connection = clients_[number];
+  recorder_.figures.connect.record(now_ns() - connection.connect_began);
+  connection.state = Connection::State::open;
+  ++recorder_.figures.connections.established;
+  ++clients_.open;
+  ++settled_;
+}
+
+void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
+  auto& figures = recorder_.figures;
+  clients_[number].state = Connection::State::gone;
+  ++settled_;
+  switch (failure) {
+    case ConnectFailure::refused:
+      ++figures.connections.refused;
+      break;
+    case ConnectFailure::timed_out:
+      ++figures.connections.timed_out;
+      break;
+    case ConnectFailure::reset:
+      ++figures.connections.reset;
+      break;
+    case ConnectFailure::other:
+      ++figures.connections.other;
+      figures.other_connect_error = error;
+      break;
+  }
+}
+
+void Connecting::await_start(TransportEvents& events) {
+  control_.established += clients_.open;
+  control_.reach(Control::Milestone::connected);
+  const bool first_thread = clients_.slice.thread == 0;
+  bool reached = false;
+  while (control_.start == 0) {
+    const Nanos now = now_ns();
+    if (control_.joining) {
+      if (first_thread && now >= probe_at_) send_probes(now);
+      if (!reached && clients_.joined == clients_.open) {
+        reached = true;
+        control_.reach(Control::Milestone::joined);
+      }
+    }
+    transport_.wait(control_.joining && first_thread ? probe_at_ : never, events);
+  }
+}
+
+/// A client whose connection stands may still wait in the server's backlog, and no broadcast reaches it. So before the
+/// load, somebody talks until everybody has heard it. Two take turns, because a sender may not hear itself.
+void Connecting::send_probes(Nanos now) {
+  std::uint32_t senders = 0;
+  for (std::uint32_t number = 0; number < clients_.size() && senders < 2; ++number) {
+    if (!clients_[number].open()) continue;
+    sender_.probe(number, clients_[number], {Matching::probe_client, probes_++});
+    ++senders;
+  }
+  probe_again_ = std::max(first_probe_again, probe_again_ * 2);  // patience with a slow server
+  probe_at_ = now + probe_again_;
+}
+
+}  // namespace netdyno::load

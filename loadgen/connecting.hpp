@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "lib/measure/recorder.hpp"
+#include "loadgen/clients.hpp"
+#include "loadgen/control.hpp"
+#include "loadgen/sender.hpp"
+#include "loadgen/transport.hpp"
+
+namespace netdyno::load {
+
+/// What a thread does before the load: it connects everything, and waits for the others. Owning thread only.
+class Connecting {
+ public:
+  Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, Sender& sender,
+             Recorder& recorder)
+      : plan_(plan),
+        clients_(clients),
+        control_(control),
+        transport_(transport),
+        sender_(sender),
+        recorder_(recorder) {}
+
+  /// Begins every connect when it is due, until all have come to an end. `events` hands `connected` and `failed` on.
+  void connect_all(TransportEvents& events);
+  /// Tells the others, helps to find out whether the server knows every client (chat), and waits for the common start.
+  void await_start(TransportEvents& events);
+
+  void connected(std::uint32_t number);
+  void failed(std::uint32_t number, ConnectFailure failure, int error);
+
+ private:
+  Nanos due(std::uint32_t number) const;
+  void expire(std::uint32_t begun);
+  void send_probes(Nanos now);
+
+  const LoadPlan& plan_;
+  Clients& clients_;
+  Control& control_;
+  Transport& transport_;
+  Sender& sender_;
+  Recorder& recorder_;
+  Nanos start_ = 0;
+  std::uint32_t settled_ = 0;  // connects that have come to an end
+  std::uint32_t oldest_ = 0;   // those before it have come to an end
+  Nanos probe_at_ = 0;
+  Nanos probe_again_ = 0;
+  std::uint64_t probes_ = 0;
+};
+
+}  // namespace netdyno::load

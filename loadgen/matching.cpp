@@ -1,0 +1,143 @@
+#include "loadgen/matching.hpp"
+
+namespace netdyno::load {
+
+Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, const Codec& codec, Schedule& schedule,
+                   Recorder& recorder)
+    : plan_(plan),
+      clients_(clients),
+      control_(control),
+      codec_(codec),
+      schedule_(schedule),
+      recorder_(recorder),
+      deliveries_(clients.size(), is_chat() ? plan.connections : 1),
+      messages_(carries_messages(plan.url)),
+      sizes_known_(codec.reply_size({}).has_value()) {}
+
+void Matching::begin(const Window& window) {
+  window_ = window;
+  if (is_chat()) choose_witnesses();
+}
+
+void Matching::joined(std::size_t size) {
+  recorder_.figures.bytes.expected += size;
+  Connection& connection = clients_[receiver_];
+  if (!connection.joined) ++clients_.joined;
+  connection.joined = true;
+}
+
+void Matching::corrupt() {
+  ++recorder_.figures.messages.corrupt;
+  recorder_.error(now_);
+}
+
+void Matching::reply(const Stamp& stamp, std::size_t size) {
+  auto& figures = recorder_.figures;
+  if (is_chat() && stamp.client == probe_client) return joined(size);
+  if (!plausible(stamp)) return corrupt();
+  ++figures.messages.received;
+  // Over messages, what is lost brings no bytes: each reply is held against what it should have.
+  if (messages_) figures.bytes.expected += codec_.reply_size(stamp).value_or(size);
+  using Verdict = Deliveries::Verdict;
+  const Verdict verdict =
+      unwanted_copy(stamp) ? Verdict::again : deliveries_.note(receiver_, is_chat() ? stamp.client : 0, stamp.sequence);
+  if (verdict == Verdict::again) {
+    ++figures.messages.duplicated;
+    return recorder_.error(now_);
+  }
+  if (verdict == Verdict::late) {
+    ++figures.messages.reordered;
+    recorder_.error(now_);
+  }
+  if (!sizes_known_) figures.bytes.expected += size;
+  if (draining_) --control_.owed;
+  if (completes(stamp)) complete(is_chat() ? clients_.slice.local(stamp.client) : receiver_, stamp.sequence);
+}
+
+/// The message was sent, and by whom this receiver hears.
+bool Matching::plausible(const Stamp& stamp) const {
+  if (!is_chat())
+    return stamp.client == clients_.slice.global(receiver_) &&
+           stamp.sequence < clients_[receiver_].flight.next_to_send();
+  if (stamp.client >= clients_.slice.connections) return false;
+  // What other threads have sent is not known here; their messages pass on their checksum.
+  return !clients_.slice.owns(stamp.client) ||
+         stamp.sequence < clients_[clients_.slice.local(stamp.client)].flight.next_to_send();
+}
+
+bool Matching::unwanted_copy(const Stamp& stamp) const {
+  return is_chat() && plan_.audience == Audience::others && stamp.client == clients_.slice.global(receiver_);
+}
+
+bool Matching::completes(const Stamp& stamp) const {
+  if (!is_chat()) return true;
+  if (plan_.audience == Audience::all) return stamp.client == clients_.slice.global(receiver_);
+  return clients_.slice.owns(stamp.client) && witness_[clients_.slice.local(stamp.client)] == receiver_;
+}
+
+void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
+  if (!clients_[sender].open()) return;  // chat: it has left, and what it said is given up
+  const auto answered = clients_[sender].flight.answer(sequence);
+  if (!answered) return;  // chat: the witness before this one had it already
+  const Flight::Times& times = answered->times;
+  --clients_.waiting;
+  recorder_.answered(times.intended, times.sent, now_, answered->expired);
+  if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
+  if (answered->expired) --clients_.overdue;
+  const bool late = now_ - times.intended > plan_.timeout;
+  recorder_.figures.messages.late += late;
+  if (answered->expired) return;
+  if (late) {
+    ++recorder_.figures.errors.timeout;
+    recorder_.error(now_);
+  }
+  if (now_ < window_.end) schedule_.answered(sender, now_);
+}
+
+std::uint64_t Matching::give_up(Connection& connection, Nanos deadline, Nanos now) {
+  const std::uint64_t before = connection.flight.overdue();
+  connection.flight.expire(deadline,
+                           [&](const Flight::Times& times) { recorder_.given_up(times.intended, times.sent, now); });
+  const std::uint64_t count = connection.flight.overdue() - before;
+  clients_.overdue += count;
+  return count;
+}
+
+void Matching::let_go(std::uint32_t number, Nanos now) {
+  Connection& connection = clients_[number];
+  connection.state = Connection::State::gone;
+  --clients_.open;
+  if (connection.joined) --clients_.joined;
+  give_up(connection, never, now);
+  clients_.waiting -= connection.flight.waiting();
+  clients_.overdue -= connection.flight.overdue();
+  recorder_.error(now);
+  if (is_chat()) choose_witnesses();
+}
+
+void Matching::begin_drain(std::uint64_t intended) {
+  const auto& messages = recorder_.figures.messages;
+  const std::uint64_t distinct = messages.received - messages.duplicated;
+  control_.owed += static_cast<std::int64_t>(recipients() * intended) - static_cast<std::int64_t>(distinct);
+  ++control_.draining;
+  draining_ = true;
+}
+
+std::uint64_t Matching::recipients() const {
+  const std::uint64_t established = control_.established;
+  return plan_.audience == Audience::all ? established : established - 1;
+}
+
+void Matching::choose_witnesses() {
+  const std::uint32_t size = clients_.size();
+  witness_.assign(size, size);
+  // From the last to the first, twice around, carrying along who is open and comes next.
+  std::uint32_t next_open = size;
+  for (std::uint32_t i = 2 * size; i > 0; --i) {
+    const std::uint32_t number = (i - 1) % size;
+    witness_[number] = next_open;
+    if (clients_[number].open()) next_open = number;
+  }
+}
+
+}  // namespace netdyno::load

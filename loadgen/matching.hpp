@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "lib/measure/deliveries.hpp"
+#include "lib/measure/recorder.hpp"
+#include "loadgen/clients.hpp"
+#include "loadgen/codec.hpp"
+#include "loadgen/control.hpp"
+#include "loadgen/schedule.hpp"
+
+namespace netdyno::load {
+
+/// Holds every reply against what was sent: whether it may be, whether it had come before, and which message it
+/// completes. What is not completed is given up here. Owning thread only.
+class Matching final : public ReplySink {
+ public:
+  /// The client id of messages that are not part of the load.
+  static constexpr std::uint32_t probe_client = 0xffffffff;
+
+  Matching(const LoadPlan& plan, Clients& clients, Control& control, const Codec& codec, Schedule& schedule,
+           Recorder& recorder);
+
+  /// The load begins; figures count within the window, and nothing is asked for after it.
+  void begin(const Window& window);
+
+  /// What is decoded from now on came to this connection, and was read then.
+  void arrived(std::uint32_t receiver, Nanos now) {
+    receiver_ = receiver;
+    now_ = now;
+  }
+  /// How long it had been there; `never` where that is not known.
+  void lagging(Nanos receive_lag) { receive_lag_ = receive_lag; }
+
+  void reply(const Stamp& stamp, std::size_t size) override;
+  void corrupt() override;
+
+  /// Gives up what was meant before `deadline`; returns how many messages.
+  std::uint64_t give_up(Connection& connection, Nanos deadline, Nanos now);
+  /// The connection is gone, and what it waited for will not come.
+  void let_go(std::uint32_t number, Nanos now);
+  /// Chat: from now on what is delivered is taken off what all threads owe; this one sent so many messages.
+  void begin_drain(std::uint64_t intended);
+  bool draining() const { return draining_; }
+
+  /// Deliveries that each message of the load brings.
+  std::uint64_t recipients() const;
+
+ private:
+  bool is_chat() const { return plan_.workload == Workload::chat; }
+  void joined(std::size_t size);
+  bool plausible(const Stamp& stamp) const;
+  bool unwanted_copy(const Stamp& stamp) const;
+  bool completes(const Stamp& stamp) const;
+  void complete(std::uint32_t sender, std::uint64_t sequence);
+  void choose_witnesses();
+
+  const LoadPlan& plan_;
+  Clients& clients_;
+  Control& control_;
+  const Codec& codec_;
+  Schedule& schedule_;
+  Recorder& recorder_;
+  Deliveries deliveries_;
+  std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender
+  Window window_;
+  Nanos now_ = 0;
+  Nanos receive_lag_ = never;
+  std::uint32_t receiver_ = 0;
+  bool messages_;     // what comes is whole messages, not a stream
+  bool sizes_known_;  // of replies, before they come
+  bool draining_ = false;
+};
+
+}  // namespace netdyno::load
