@@ -15,7 +15,6 @@ from typing import cast
 
 import msgspec
 import pytest
-from netdyno.run.progress import Progress
 from rich.console import Console
 
 from netdyno.analysis import stopping
@@ -32,6 +31,7 @@ from netdyno.model.trial import Trial
 from netdyno.present import report
 from netdyno.present.terminal.table import render
 from netdyno.run import resume, runner
+from netdyno.run.progress import Progress
 from netdyno.run.schedule import Schedule
 from netdyno.statistics import block_counts
 from netdyno.store import store

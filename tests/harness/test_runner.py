@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from netdyno.run.progress import Progress
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
@@ -24,6 +23,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import runner, schedule
+from netdyno.run.progress import Progress
 from netdyno.store import store
 from netdyno.trial import canary, traced
 

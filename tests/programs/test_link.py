@@ -22,7 +22,7 @@ from netdyno.base.units import parse_rate
 from netdyno.contestants import contestants
 from netdyno.experiment.plan import Cell
 from netdyno.machine.links import lan
-from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError
 from netdyno.machine.links.namespace_child import network_of
 from netdyno.machine.links.network import Place, network_for
@@ -32,7 +32,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import MachineObservation
 from netdyno.model.options import settings
-from netdyno.model.transports import TRANSPORTS
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS, TRANSPORTS
 from netdyno.model.trial import Trial
 from netdyno.trial.setup import Bench
 from netdyno.trial.trial import run_trial

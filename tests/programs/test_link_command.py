@@ -16,6 +16,7 @@ from netdyno.base.paths import ROOT, build_dir
 from netdyno.commands import cli
 from netdyno.machine.links import lan
 from netdyno.machine.links.namespace import NotAllowedError
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
@@ -80,10 +81,10 @@ def test_a_wan_can_be_entered_at_both_ends_and_is_gone_when_it_is_interrupted(nu
         measured, server, serve, load, loads, until = lines(made, 6)
         assert measured.startswith("wan with 5ms each way, 1% lost, by ")
         assert "ms round trip" in measured
-        assert server.startswith(f"the server's end is {lan.SERVER_ADDRESS}")
-        assert load.startswith(f"the load's end is {lan.LOAD_ADDRESS}")
+        assert server.startswith(f"the server's end is {SERVER_ADDRESS}")
+        assert load.startswith(f"the load's end is {LOAD_ADDRESS}")
         assert until.startswith("It is there until you press Ctrl-C")
-        for line, address in ((serve, lan.SERVER_ADDRESS), (loads, lan.LOAD_ADDRESS)):
+        for line, address in ((serve, SERVER_ADDRESS), (loads, LOAD_ADDRESS)):
             shown = subprocess.run([*entering(line), "ip", "address"], check=True, capture_output=True, text=True)
             assert f"inet {address}/30" in shown.stdout
         with somebody_there(serve) as left:

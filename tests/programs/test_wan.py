@@ -23,7 +23,7 @@ from netdyno.base.paths import ROOT, build_dir, generator_path, relay_path
 from netdyno.contestants import contestants
 from netdyno.experiment.plan import Cell
 from netdyno.machine.links import lan, link_check, wan
-from netdyno.machine.links.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.lan import INTERFACE, Lan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError
 from netdyno.machine.links.wan import Terms, Wan, Way
 from netdyno.machine.process import TrialError
@@ -33,6 +33,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_words
 from netdyno.model.observation import Relayed
 from netdyno.model.options import settings
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.trial.setup import Bench
 from netdyno.trial.trial import CLOSING_S, _closing_s, run_trial

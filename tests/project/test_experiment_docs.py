@@ -9,8 +9,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.experiment import budgets, claims, experiment, figures, scenarios
 from netdyno.model.experiment import Scenario
-from netdyno.model.explanations import EXPLANATIONS
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import CLAIMED, WHYS
 from netdyno.model.options import LOAD, SERVER, SIDES
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
@@ -27,7 +26,7 @@ KEYS = {
         | figures.FIGURE_KEYS.keys()
         | set(figures.PUBLISHED_KEYS)
     ),
-    "A claim's test": ({key for keys in claims.TEST_KEYS.values() for key in keys} | METRICS.keys()),
+    "A claim's test": ({key for keys in claims.TEST_KEYS.values() for key in keys} | set(CLAIMED)),
 }
 
 
@@ -53,7 +52,7 @@ def test_every_key_is_explained_and_no_other(chapter: str) -> None:
 
 def test_every_explanation_of_a_claim_is_named() -> None:
     (named,) = [text for keys, text in items("A claim") if keys == ["why"]]
-    assert re.findall(r"`([a-z-]+)`", named) == list(EXPLANATIONS)
+    assert re.findall(r"`([a-z-]+)`", named) == list(WHYS)
 
 
 def test_the_example_of_a_claim_is_one() -> None:

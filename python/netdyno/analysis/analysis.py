@@ -62,6 +62,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.metrics import METRICS
 from netdyno.model.options import Settings, settings
 from netdyno.model.run import Run
 from netdyno.model.transports import LOOPBACK_ADDRESS
@@ -94,7 +95,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=max(run.experiment.blocks, len({trial.block for trial in run.trials})),
-        blocks_measured=len({trial.block for trial in safe.trials if trial.status in measured.RANKED}),
+        blocks_measured=len({trial.block for trial in safe.trials if trial.status in outcomes.RANKED}),
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=contestants(safe),
         scenarios=scenarios,
@@ -103,7 +104,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         level=level,
         counts=_counts(run),
         set_aside=tuple(
-            _note(run, trial) for trial in run.all_trials if trial.status not in (*measured.RANKED, "made_again")
+            _note(run, trial) for trial in run.all_trials if trial.status not in (*outcomes.RANKED, "made_again")
         ),
         audits=_audits(run.all_trials),
         made_again=made_again.of_run(run),
@@ -325,16 +326,16 @@ def _pairs(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Pair, ..
 
 def _pair(scenario: Scenario, contestant: str, client: str, trials: Sequence[Trial]) -> Pair:
     trials = [trial for trial in trials if trial.status != "made_again"]
-    valid = [trial.load for trial in trials if trial.status in measured.RANKED and trial.load is not None]
-    figures = [figure for load in valid if (figure := measured.metric(scenario, load)) > 0]
+    valid = [(trial, trial.load) for trial in trials if trial.status in outcomes.RANKED and trial.load is not None]
+    figures = [figure for each in valid if (figure := METRICS[scenario.metric].of(*each) or 0.0) > 0]
     return Pair(
         contestant=contestant,
         client=client,
         valid=len(valid),
         trials=len(trials),
         figure=math.exp(sum(map(math.log, figures)) / len(figures)) if figures else None,
-        statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status not in measured.RANKED)),
-        lost=max((lost for load in valid if (lost := transports.share_lost(load)) is not None), default=None),
+        statuses=tuple(dict.fromkeys(trial.status for trial in trials if trial.status not in outcomes.RANKED)),
+        lost=max((lost for _, load in valid if (lost := transports.share_lost(load)) is not None), default=None),
     )
 
 
@@ -411,7 +412,7 @@ def _missing(run: Run, scenario: Scenario, name: str) -> int:
         return capacity.silent(run, scenario, name)
     return sum(
         (trial.scenario, trial.contestant) == (scenario.name, name)
-        and trial.status not in (*measured.RANKED, "made_again")
+        and trial.status not in (*outcomes.RANKED, "made_again")
         for trial in run.trials
     )
 
@@ -432,8 +433,7 @@ def _figures(
 def _cell(
     name: str, level: str, trials: Sequence[tuple[Trial, LoadResult]], scenario: Scenario, seed: int
 ) -> CellFigures:
-    figures = [(trial.block, load, trial.server) for trial, load in trials]
-    return cells.figures(name, level, figures, seed, loss.of_cell(trials, scenario, seed))
+    return cells.figures(name, level, trials, seed, loss.of_cell(trials, scenario, seed))
 
 
 def _drift(samples: Mapping[str, Samples]) -> float:
@@ -489,7 +489,7 @@ def _audits(trials: Sequence[Trial]) -> tuple[AuditTally, ...]:
 
 
 def _machine(trials: Sequence[Trial]) -> MachineUse | None:
-    told = [trial.machine for trial in trials if trial.status in measured.RANKED and trial.machine is not None]
+    told = [trial.machine for trial in trials if trial.status in outcomes.RANKED and trial.machine is not None]
     if not told:
         return None
     steal = [one.steal_s / (one.cores * one.window_s) for one in told]

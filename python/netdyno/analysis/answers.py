@@ -22,6 +22,7 @@ from netdyno.base import quantities
 from netdyno.base.units import parse_duration
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
+from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import faults, loss, ranking
 from netdyno.statistics import stats
@@ -37,25 +38,6 @@ STATUS_WORDS = {
     "made_again": "made again",
     "censored": "valid, as a bound",
 }
-METRIC_NAMES = {
-    "throughput": "throughput",
-    "p50": "median response time",
-    "p99": "99th-percentile response time",
-    "mean": "mean response time",
-    "capacity": "capacity",
-}
-AXIS_WORDS = {
-    "throughput": "throughput",
-    "kept": "rate kept",
-    "p50": "p50",
-    "p99": "p99",
-    "mean": "mean",
-    "cpu": "CPU",
-    "memory": "memory",
-}
-"""An axis in few words, in tables and beside a change."""
-RATES = ("throughput", "capacity")
-"""Metrics in messages per second, of which more is better; the others are times."""
 BOUND_SIGNS = {"": "", "at least": "≥", "at most": "≤"}
 """Before a figure that is a bound."""
 LARGE_LAG_SHARE = 0.1
@@ -86,12 +68,12 @@ class Answer:
 
 
 def better(scenario: Scenario) -> Better:
-    return "higher" if scenario.metric in RATES else "lower"
+    return METRICS[scenario.metric].better
 
 
 def value(scenario: Scenario, figure: float) -> str:
     """A figure of the scenario's metric with its unit."""
-    return quantities.rate(figure) if scenario.metric in RATES else quantities.duration(figure)
+    return METRICS[scenario.metric].speak(figure)
 
 
 def pair(scenario: Scenario, one: Pair) -> str:
@@ -182,7 +164,7 @@ class Speech:
     def subject(self) -> str:
         """What is compared, among whom, and under which load."""
         under = f" under {self.scenario.slo}" if self.scenario.slo else ""
-        metric = f"{METRIC_NAMES[self.scenario.metric]}{under}"
+        metric = f"{METRICS[self.scenario.metric].title}{under}"
         return f"{metric}{self.qualified} ({load_words(self.scenario)})"
 
     def superlative(self) -> str:
@@ -324,7 +306,7 @@ def _elsewhere(speech: Speech, taken: Sequence[str]) -> str:
 def _differences(speech: Speech, name: str, chosen: str, *, worse: bool) -> list[str]:
     """The axes on which a contestant is proven worse (or better) than the one that is taken, the largest first."""
     found = [
-        (abs(math.log(one.ratio)), f"{AXIS_WORDS[axis.metric]} {quantities.percent_change(one.ratio)}")
+        (abs(math.log(one.ratio)), f"{METRICS[axis.metric].short} {quantities.percent_change(one.ratio)}")
         for axis in speech.axes
         if (one := against(name, chosen, axis.comparisons)) is not None
         if _lead(axis, name, chosen) is (not worse)

@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from netdyno.analysis import answers, counters, measured
-from netdyno.analysis.counters import Counter
+from netdyno.analysis import answers, measured
 from netdyno.analysis.findings import Difference, Standing, Why, Work
 from netdyno.base import quantities
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
+from netdyno.model.metrics import COUNTERS, METRICS, Metric
 from netdyno.model.run import Run
+from netdyno.present.prose.associations import SAYS
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Samples
@@ -28,7 +29,7 @@ SHOWN_IN_SHORT = 2
 CALLS_WORTH_TELLING = 0.05
 """Of one system call, per message: two traces of the same server differ by less."""
 SMALL_RATIO = 0.5
-SYSTEM = "system"
+SYSTEM = "cpu-system"
 """The CPU time in the kernel, which is told with the whole and not tested by itself."""
 
 Figures = Mapping[str, Mapping[str, Samples]]
@@ -66,7 +67,7 @@ def whys(
     the one right above it. `family` are the comparisons of the metric."""
     figures = _figures(run, scenario)
     pairs = _pairs(standings, family)
-    raw = [one for pair in pairs for name in counters.COUNTERS if (one := _test(pair, name, figures[name])) is not None]
+    raw = [one for pair in pairs for name in COUNTERS if (one := _test(pair, name, figures[name])) is not None]
     judged = stats.corrected([one.comparison for one in raw], level)
     tested = [one._replace(comparison=comparison) for one, comparison in zip(raw, judged, strict=True)]
     return tuple(_why(scenario, pair, [one for one in tested if one.pair == pair], figures, work) for pair in pairs)
@@ -89,11 +90,11 @@ def _pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[
 
 
 def _figures(run: Run, scenario: Scenario) -> Figures:
-    wanted: Mapping[str, Counter] = {**counters.COUNTERS, SYSTEM: counters.SYSTEM}
+    wanted = (*COUNTERS, SYSTEM)
     found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in wanted}
     for trial, load in measured.valid(run, scenario):
-        for name, counter in wanted.items():
-            figure = counter.of(trial, load)
+        for name in wanted:
+            figure = METRICS[name].of(trial, load)
             if figure is not None:
                 found[name].setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
     return found
@@ -127,7 +128,7 @@ def _why(scenario: Scenario, pair: _Pair, tested: Sequence[_Tested], figures: Fi
     passed = [one for one in tested if one.comparison.different]
     clauses = [_clause(one, figures) for one in passed]
     change = quantities.percent_change(pair.result.ratio)
-    head = f"{pair.worse} against {pair.better} ({answers.METRIC_NAMES[scenario.metric]} {change})"
+    head = f"{pair.worse} against {pair.better} ({METRICS[scenario.metric].title} {change})"
     return Why(
         worse=pair.worse,
         better=pair.better,
@@ -168,8 +169,8 @@ def _nothing(tested: Sequence[_Tested]) -> str:
 
 def _clause(one: _Tested, figures: Figures) -> str:
     """What the one does more or less than the other, with the effect and its interval."""
-    counter = counters.COUNTERS[one.counter]
-    says = counter.says.format(counter.speak(one.worse), counter.speak(one.better))
+    speak = METRICS[one.counter].speak
+    says = SAYS[one.counter].format(speak(one.worse), speak(one.better))
     kernel = f"; of it {_in_kernel(one.pair, figures)}" if one.counter == "cpu" else ""
     return f"{says} ({_effect(one)}{kernel})"
 
@@ -184,7 +185,7 @@ def effect(counter: str, value: float, *, relative: bool) -> str:
     """How far one is from the other in a counter: "+12%", "×2.4", or a difference with its unit. Below a half it is
     what is left, for "−100%" would be nothing at all."""
     if not relative:
-        return _signed(value, counters.COUNTERS[counter])
+        return _signed(value, METRICS[counter])
     return (
         quantities.percent_change(value)
         if value >= SMALL_RATIO
@@ -200,7 +201,7 @@ def effect_interval(counter: str, comparison: Comparison, *, relative: bool) -> 
     return f"{low} to {high}"
 
 
-def _signed(value: float, counter: Counter) -> str:
+def _signed(value: float, counter: Metric) -> str:
     sign = "+" if value > 0 else quantities.MINUS if value < 0 else ""
     return f"{sign}{counter.speak(abs(value))}"
 

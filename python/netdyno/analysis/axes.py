@@ -41,8 +41,7 @@ def samples(run: Run, scenario: Scenario, axis: str) -> dict[str, Samples]:
     """The figure of each trial by contestant, block and level; who has none at all is left out."""
     found: dict[str, dict[stats.Cell, float]] = {}
     for trial, load in measured.valid(run, scenario):
-        read = METRICS[axis].of
-        figure = read(trial, load) if read else None
+        figure = METRICS[axis].of(trial, load)
         if figure is not None and figure > 0:
             found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
     return {name: found[name] for name in sorted(found)}

@@ -12,24 +12,20 @@ import numpy as np
 
 from netdyno.analysis.findings import CellFigures, Cost, Estimate, Lag, Loss, Series, Tail
 from netdyno.model.load_result import Distribution, LoadResult
-from netdyno.model.observation import ServerObservation
+from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.outcomes import rate_kept
 from netdyno.statistics import hdr, stats
 from netdyno.statistics.stats import Floats
 
 NS_PER_S = 1e9
+US_PER_NS = 1e-3
 BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
-Measured = tuple[int, LoadResult, ServerObservation | None]
-"""Block, what the generator measured, what the harness saw of the server."""
 
-
-def figures(
-    contestant: str, level: str, trials: Sequence[Measured], seed: int, loss: Loss | None = None
-) -> CellFigures:
+def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, loss: Loss | None = None) -> CellFigures:
     """All figures of a cell. `trials` is not empty and holds valid trials only."""
-    loads = [load for _, load, _ in trials]
+    loads = [load for _, load in trials]
     response = [hdr.decode(load.latency.response_ns.histogram) for load in loads]
     return CellFigures(
         contestant=contestant,
@@ -58,7 +54,7 @@ def figures(
         ),
         generator_rss_bytes=max(load.generator.max_rss_bytes for load in loads),
         tick_lag_p99_ns=_tick_lag(loads),
-        series=tuple(_series(block, load) for block, load, _ in trials),
+        series=tuple(_series(trial.block, load) for trial, load in trials),
         loss=loss,
     )
 
@@ -130,34 +126,36 @@ def _lag(distributions: Sequence[Distribution]) -> Lag:
     )
 
 
-def _cost(trials: Sequence[Measured], seed: int) -> Cost | None:
+def _cost(trials: Sequence[Counted], seed: int) -> Cost | None:
     """None where the server was not observed."""
-    seen = [(server, load.requests.completed) for _, load, server in trials if server is not None]
+    seen = [(trial, load) for trial, load in trials if trial.server is not None]
+    servers = [trial.server for trial, _ in seen if trial.server is not None]
     if not seen:
         return None
-    messages = [float(completed) for _, completed in seen]
 
-    def each(amounts: Sequence[float]) -> Estimate:
-        return per_message(amounts, messages, seed)
+    def each(name: str, scale: float = 1.0) -> Estimate:
+        metric = METRICS[name]
+        amounts = [scale * (metric.amount(*one) or 0.0) for one in seen if metric.amount]
+        return per_message(amounts, [metric.per(*one) for one in seen], seed)
 
     return Cost(
-        cpu_user_us=each([1e6 * server.cpu_user_s for server, _ in seen]),
-        cpu_system_us=each([1e6 * server.cpu_system_s for server, _ in seen]),
-        cpu_us=each([1e6 * (server.cpu_user_s + server.cpu_system_s) for server, _ in seen]),
-        voluntary_switches=each([server.voluntary_switches for server, _ in seen]),
-        involuntary_switches=each([server.involuntary_switches for server, _ in seen]),
-        run_queue_wait_us=each([1e6 * server.run_queue_wait_s for server, _ in seen]),
-        rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server, _ in seen]),
-        connection_bytes=_connection_bytes(trials, seed),
-        threads=max(server.threads for server, _ in seen),
+        cpu_user_us=each("cpu-user", US_PER_NS),
+        cpu_system_us=each("cpu-system", US_PER_NS),
+        cpu_us=each("cpu", US_PER_NS),
+        voluntary_switches=each("voluntary"),
+        involuntary_switches=each("involuntary", 1e-3),
+        run_queue_wait_us=each("run-queue", US_PER_NS),
+        rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server in servers]),
+        connection_bytes=_connection_bytes(seen, seed),
+        threads=max(server.threads for server in servers),
     )
 
 
-def _connection_bytes(trials: Sequence[Measured], seed: int) -> Estimate | None:
+def _connection_bytes(trials: Sequence[Counted], seed: int) -> Estimate | None:
     told = [
-        (server.rss_peak_bytes - server.rss_ready_bytes, load.plan.connections)
-        for _, load, server in trials
-        if server is not None and server.rss_ready_bytes
+        (trial.server.rss_peak_bytes - trial.server.rss_ready_bytes, load.plan.connections)
+        for trial, load in trials
+        if trial.server is not None and trial.server.rss_ready_bytes
     ]
     if not told:
         return None

@@ -246,7 +246,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of an answer: a metric (claims/metrics.py) with everybody's score, in the order of the ranking by the
+    """One axis of an answer: a metric (model/metrics.py) with everybody's score, in the order of the ranking by the
     scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this direction."""
 
     metric: str

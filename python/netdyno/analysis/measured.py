@@ -9,23 +9,20 @@ from netdyno.model import outcomes
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
 if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
     from netdyno.statistics.stats import Cell
 
-VALID: tuple[Status, ...] = ("valid",)
-RANKED: tuple[Status, ...] = ("valid", "censored")
-"""What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
-MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
     """The trials that enter a ranking."""
-    return first(run, scenario.name, RANKED)
+    return first(run, scenario.name, outcomes.RANKED)
 
 
 def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
@@ -40,23 +37,12 @@ def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tup
             yield trial, trial.load
 
 
-def metric(scenario: Scenario, load: LoadResult) -> float:
-    """The figure that a scenario is judged by: messages per second, or nanoseconds of response time."""
-    response = load.latency.response_ns
-    return {
-        "throughput": load.requests.per_second,
-        "p50": float(response.p50),
-        "p99": float(response.p99),
-        "mean": response.mean,
-    }[scenario.metric]
-
-
 def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dict[Cell, float]]:
-    """That figure by contestant, block and level; who has none at all is left out."""
+    """The figure that a scenario is judged by, by contestant, block and level; who has none at all is left out."""
     found: dict[str, dict[Cell, float]] = {name: {} for name in names}
     for trial, load in valid(run, scenario):
-        figure = metric(scenario, load)
-        if figure > 0:
+        figure = METRICS[scenario.metric].of(trial, load)
+        if figure is not None and figure > 0:
             found[trial.contestant][trial.block, level_key(trial.levels)] = figure
     return {name: values for name, values in found.items() if values}
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis import cells, counters, measured
-from netdyno.analysis.counters import Counter
+from netdyno.analysis import cells, measured
 from netdyno.analysis.findings import Estimate, Work
 from netdyno.model import levels
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 
@@ -34,8 +34,8 @@ def rows(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Work, ...]
 def _row(
     name: str, key: str, label: str, traced: Traced | None, trials: Sequence[tuple[Trial, LoadResult]], seed: int
 ) -> Work:
-    def over_trials(counter: Counter) -> Estimate | None:
-        found = [figure for trial, load in trials if (figure := counter.of(trial, load)) is not None]
+    def over_trials(metric: str) -> Estimate | None:
+        found = [figure for trial, load in trials if (figure := METRICS[metric].of(trial, load)) is not None]
         return cells.mean(found, seed) if found else None
 
     return Work(
@@ -43,8 +43,8 @@ def _row(
         level=key,
         label=label,
         traced=traced,
-        bytes_in=over_trials(counters.BYTES_IN),
-        bytes_out=over_trials(counters.BYTES_OUT),
-        packets=over_trials(counters.PACKETS),
-        softirq_ns=over_trials(counters.SOFTIRQ),
+        bytes_in=over_trials("bytes-in"),
+        bytes_out=over_trials("bytes-out"),
+        packets=over_trials("packets"),
+        softirq_ns=over_trials("softirq"),
     )

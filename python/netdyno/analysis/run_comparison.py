@@ -21,6 +21,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
+from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -104,8 +105,8 @@ def _cells(run: Run) -> dict[_Key, _Cell]:
         scenario = msgspec.structs.replace(asked, metric="p99") if asked.metric == CAPACITY else asked
         for trial, load in measured.valid(run, scenario):
             key = _Key(scenario.name, trial.contestant, level_key(trial.levels), scenario.metric)
-            figure = measured.metric(scenario, load)
-            if figure > 0:
+            figure = METRICS[scenario.metric].of(trial, load)
+            if figure is not None and figure > 0:
                 found.setdefault(key, []).append(math.log(figure))
                 levels[key] = trial.levels
     order = {name: number for number, name in enumerate(scenarios)}

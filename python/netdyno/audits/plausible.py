@@ -207,7 +207,7 @@ def times(load: LoadResult, limits: Limits) -> Iterator[Bound]:
 
 def work(load: LoadResult, server: ServerObservation, limits: Limits) -> Iterator[Bound]:
     """Nobody uses more CPU than there is, and no message comes about without any."""
-    served = server.cpu_user_s + server.cpu_system_s
+    served = server.cpu_s
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
     yield Bound("CPU of the server (s)", served, _cpu_most(limits.server_cores, server.window_s))
     yield Bound("CPU of the load (s)", generated, _cpu_most(limits.generator_cores, load.plan.duration_s))

@@ -15,7 +15,7 @@ from types import FrameType
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.machine.links import lan, link_check, wan
-from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.network import rate_hz, terms
 from netdyno.machine.links.wan import UNPINNED, Wan
@@ -23,6 +23,7 @@ from netdyno.machine.trial_log import TrialLog
 from netdyno.model.experiment import Link, Scenario
 from netdyno.model.observation import RelayTotals
 from netdyno.model.options import LINK, Settings, settings
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 PORT = 7000
 """Of the server in the example that is printed."""

@@ -11,8 +11,7 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.experiment.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, text, word
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.experiment import Scenario
-from netdyno.model.explanations import EXPLANATIONS
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
 CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -66,7 +65,7 @@ class Reader:
             ),
             published=_published(where, table.get("published", {})),
             needs=_needs(where, table.get("needs", [])),
-            why=word(where, table, "why", EXPLANATIONS) if "why" in table else "",
+            why=word(where, table, "why", WHYS) if "why" in table else "",
         )
 
     def test(self, table: object, where: str) -> Test:
@@ -74,7 +73,7 @@ class Reader:
             fail(where, "test", "must be a table")
         kind = word(where, table, "kind", TEST_KEYS)
         check_keys(where, table, TEST_KEYS[kind])
-        name = word(where, table, "metric", METRICS)
+        name = word(where, table, "metric", CLAIMED)
         read: Mapping[str, Callable[[str, Table, str], Test]] = {
             "ratio": self._ratio,
             "order": self._order,

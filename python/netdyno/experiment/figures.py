@@ -17,7 +17,7 @@ from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.experiment import Scenario
 from netdyno.model.figure import SCENARIO, Figure, FigureKind, Published
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import CLAIMED, METRICS
 
 _COMMON = ("kind", "title", "scenario", "metric", "cells", "along", "panels", "scale", "published")
 FIGURE_KEYS: Mapping[str, tuple[str, ...]] = {
@@ -29,7 +29,7 @@ FIGURE_KEYS: Mapping[str, tuple[str, ...]] = {
 PUBLISHED_KEYS = ("at", "value")
 SCALES = ("linear", "log")
 MOST_PANEL_COORDINATES = 2
-OF_TRIALS = tuple(name for name, metric in METRICS.items() if metric.of is not None)
+OF_TRIALS = tuple(name for name in CLAIMED if METRICS[name].of_code is None)
 _NUMERIC_AXES: Mapping[str, tuple[str, ...]] = {"curves": ("along",), "surface": ("along", "across")}
 """Where a published figure may stand between the experiment's levels, if they are numbers."""
 

@@ -15,7 +15,7 @@ from netdyno.base.units import parse_duration
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.experiment import Scenario
-from netdyno.model.metrics import METRICS, TIMES, Metric
+from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.options import SIDES
 
 PATTERNS = (CONTESTANT, "client")
@@ -140,7 +140,7 @@ def above_0(where: str, key: str, value: object) -> float:
 
 def amount(where: str, key: str, value: object, metric: str) -> float:
     """A figure in the metric's own unit; times are durations in the file and nanoseconds here."""
-    if metric not in TIMES:
+    if not METRICS[metric].is_time:
         found = finite(value)
         return above_0(where, key, value) if found != 0 or METRICS[metric].scale == "ratio" else 0.0
     if not isinstance(value, str):

@@ -81,7 +81,7 @@ Test = Ratio | Order | Trend | Flat | Bound
 
 class Claim(Frozen):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
-    `needs` what a machine must have; `why` the name of the explanation that is drawn from counters (why.py)."""
+    `needs` what a machine must have; `why` names what was counted that is told beside it (model/metrics.py)."""
 
     id: str
     text: str

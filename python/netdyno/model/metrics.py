@@ -1,66 +1,171 @@
-"""What a claim can be about: the closed list of metrics, each with its unit and whose trials have it.
+"""The catalogue of everything measurable: the name, unit and better side of each metric, and how it is read from a
+trial or from a contestant's source. Who compares, draws or explains takes some of these by name.
 
-Figures of trials are per trial, for a claim is judged within blocks. Figures of code have no spread."""
+Times are nanoseconds here; a figure of a trial is that of its measured window, if nothing else is said."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.analysis import measured
 from netdyno.base import quantities
-from netdyno.model import transports
+from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import LoadResult
+from netdyno.model.load_result import Bytes, LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.model.outcomes import rate_kept
+from netdyno.model.transports import SERVER_ADDRESS
 from netdyno.model.trial import Status, Trial
 
 Scale = Literal["ratio", "share"]
 """How two figures are compared: by their ratio, which needs values above 0, or by their difference."""
+Counted = tuple[Trial, LoadResult]
+Figure = Callable[[Trial, LoadResult], float | None]
+"""Of one trial; None where it was not measured."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """`speak` gives a value of it as people read it."""
+
+    name: str
+    speak: Callable[[float], str]
+
+
+def _count(value: float) -> str:
+    return quantities.three_digits(value) if value < 1000 else f"{value:,.0f}"
+
+
+RATE = Unit("messages/s", quantities.rate)
+SHARE = Unit("share", quantities.share)
+TIME = Unit("ns", quantities.duration)
+TIME_PER_MESSAGE = Unit("ns/message", quantities.duration)
+SIZE = Unit("bytes", quantities.memory)
+SIZE_PER_MESSAGE = Unit("bytes/message", quantities.memory)
+COUNT = Unit("1", _count)
+THREADS = Unit("1", quantities.three_digits)
+PER_MESSAGE = Unit("1/message", quantities.three_digits)
+PER_THOUSAND = Unit("1/1000 messages", quantities.three_digits)
+PER_THOUSAND_CONNECTS = Unit("1/1000 connects", quantities.three_digits)
+
+
+def _once(_: Trial, __: LoadResult) -> float:
+    return 1.0
 
 
 @dataclass(frozen=True)
 class Metric:
-    """`of` gives the figure of a trial, None where it was not measured; `of_code` that of a contestant's source."""
+    """A figure of a trial is `amount` divided by `per`; that of several is the sum of the one over the sum of the
+    other. `short` heads it where there is little room."""
 
     title: str
-    speak: Callable[[float], str]
-    of: Callable[[Trial, LoadResult], float | None] | None = None
+    unit: Unit
+    amount: Figure | None = None
+    per: Callable[[Trial, LoadResult], float] = _once
     of_code: Callable[[CodeSize], float] | None = None
-    scale: Scale = "ratio"
+    better: Literal["higher", "lower"] = "lower"
     latency: bool = False
     """Of the messages that came back: what was lost does not enter it."""
-    better: Literal["higher", "lower"] = "lower"
+    lossy: bool = False
+    """A trial has it only over a transport that may lose messages."""
     struck_out_too: bool = False
     """It counts what audits strike a trial out for, so that such a trial has the figure as well."""
+    short: str = ""
+
+    def of(self, trial: Trial, load: LoadResult) -> float | None:
+        """The figure of one trial; None where it was not measured, or is of code."""
+        if self.lossy and not transports.may_lose(load):
+            return None
+        return self.over([(trial, load)])
+
+    def over(self, trials: Iterable[Counted]) -> float | None:
+        """The figure of these trials together; None where one of them does not have it."""
+        if self.amount is None:
+            return None
+        amounts, base = 0.0, 0.0
+        for trial, load in trials:
+            amount = self.amount(trial, load)
+            if amount is None:
+                return None
+            amounts += amount
+            base += self.per(trial, load)
+        return amounts / base if base > 0 else None
+
+    def speak(self, value: float) -> str:
+        """A value with its unit."""
+        return self.unit.speak(value)
+
+    @property
+    def scale(self) -> Scale:
+        return "share" if self.unit is SHARE else "ratio"
+
+    @property
+    def is_time(self) -> bool:
+        """Whether a value of it is written as a duration, such as "40ms"."""
+        return self.unit in (TIME, TIME_PER_MESSAGE)
 
     @property
     def statuses(self) -> tuple[Status, ...]:
         """Of the trials that it is read from."""
-        return measured.MEASURED if self.struck_out_too else measured.VALID
+        return outcomes.MEASURED if self.struck_out_too else outcomes.VALID
 
 
-def _server(figure: Callable[[ServerObservation], float]) -> Callable[[Trial, LoadResult], float | None]:
-    return lambda trial, _: None if trial.server is None else figure(trial.server)
+# --- what a metric is per --------------------------------------------------------------------------------------------
 
 
-def _per_message(amount: Callable[[ServerObservation], float]) -> Callable[[Trial, LoadResult], float | None]:
-    def figure(trial: Trial, load: LoadResult) -> float | None:
-        completed = load.requests.completed
-        return amount(trial.server) / completed if trial.server is not None and completed else None
-
-    return figure
+def _completed(_: Trial, load: LoadResult) -> float:
+    return float(load.requests.completed)
 
 
-def _connected(_: Trial, load: LoadResult) -> float | None:
-    attempted = load.connections.attempted
-    return load.connections.established / attempted if attempted else None
+def _thousands(_: Trial, load: LoadResult) -> float:
+    return load.requests.completed / 1000
 
 
-def _achieved(_: Trial, load: LoadResult) -> float | None:
-    return load.requests.per_second / load.plan.rate_hz if load.plan.rate_hz else None
+def _sent(_: Trial, load: LoadResult) -> float:
+    return float(load.messages.sent)
+
+
+# --- what it counts --------------------------------------------------------------------------------------------------
+
+
+def _server(amount: Callable[[ServerObservation], float]) -> Figure:
+    return lambda trial, _: None if trial.server is None else amount(trial.server)
+
+
+def _kernel(*names: str, setup: bool = False) -> Figure:
+    """The sum of counters of the kernel (machine/server_proc.py) over the window; with `setup` over the connects too.
+    None where one of them was not read. They are those of the network namespace: over the loopback, of everybody in
+    it."""
+    keys = [phase + name for name in names for phase in (("setup.", "") if setup else ("",))]
+    return lambda trial, _: float(sum(trial.kernel[key] for key in keys)) if trial.kernel.keys() >= set(keys) else None
+
+
+_SENT_PACKETS = _kernel("OutSegs", "UdpOutDatagrams")
+_ALL_PACKETS = _kernel("OutSegs", "UdpOutDatagrams", "InSegs", "UdpInDatagrams")
+
+
+def _packets(trial: Trial, load: LoadResult) -> float | None:
+    """TCP segments and UDP datagrams between both ends, in both directions. Where both ends are counted in one
+    namespace, what is sent there is all there is; over a link the counters are those of the server's end, and what
+    comes in is the rest."""
+    server_alone = f"//{SERVER_ADDRESS}:" in load.plan.url
+    return (_ALL_PACKETS if server_alone else _SENT_PACKETS)(trial, load)
+
+
+def _softirq(trial: Trial, _: LoadResult) -> float | None:
+    """Nanoseconds on the server's cores, or on all where it was not bound to some."""
+    seen = trial.machine.softirq_s if trial.machine is not None else {}
+    cores = trial.pinning.server if trial.pinning is not None and trial.pinning.server else tuple(seen)
+    if not cores or any(core not in seen for core in cores):
+        return None
+    return 1e9 * sum(seen[core] for core in cores)
+
+
+def _bytes(way: Callable[[Bytes], int]) -> Figure:
+    """Of the load's whole life, per message that it sent; the audit `server_totals` holds the server's own count
+    against it."""
+    return lambda _, load: float(way(load.bytes))
 
 
 def _moved(_: Trial, load: LoadResult) -> float | None:
@@ -69,68 +174,156 @@ def _moved(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second * (1 + messages.expected / messages.sent) if messages.sent else None
 
 
-def _count(value: float) -> str:
-    return quantities.three_digits(value) if value < 1000 else f"{value:,.0f}"
-
+# --- the catalogue ---------------------------------------------------------------------------------------------------
 
 METRICS: Mapping[str, Metric] = {
-    "throughput": Metric("throughput", quantities.rate, lambda _, load: load.requests.per_second, better="higher"),
+    "throughput": Metric(
+        "throughput", RATE, lambda _, load: load.requests.per_second, better="higher", short="throughput"
+    ),
+    "capacity": Metric("capacity", RATE, better="higher", short="capacity"),
     "kept": Metric(
         "share of the offered rate that was kept",
-        quantities.share,
+        SHARE,
         lambda _, load: rate_kept(load),
-        scale="share",
+        better="higher",
+        short="rate kept",
+    ),
+    "achieved": Metric(
+        "share of the offered rate that was answered",
+        SHARE,
+        lambda _, load: load.requests.per_second,
+        lambda _, load: load.plan.rate_hz or 0.0,
         better="higher",
     ),
-    "moved": Metric("messages sent and received", quantities.rate, _moved, better="higher"),
+    "moved": Metric("messages sent and received", RATE, _moved, better="higher"),
     "mean": Metric(
-        "mean response time", quantities.duration, lambda _, load: load.latency.response_ns.mean, latency=True
+        "mean response time", TIME, lambda _, load: load.latency.response_ns.mean, latency=True, short="mean"
     ),
     "p50": Metric(
-        "median response time", quantities.duration, lambda _, load: float(load.latency.response_ns.p50), latency=True
+        "median response time", TIME, lambda _, load: float(load.latency.response_ns.p50), latency=True, short="p50"
     ),
     "p90": Metric(
-        "90th-percentile response time",
-        quantities.duration,
-        lambda _, load: float(load.latency.response_ns.p90),
-        latency=True,
+        "90th-percentile response time", TIME, lambda _, load: float(load.latency.response_ns.p90), latency=True
     ),
     "p99": Metric(
         "99th-percentile response time",
-        quantities.duration,
+        TIME,
         lambda _, load: float(load.latency.response_ns.p99),
         latency=True,
-    ),
-    "cpu": Metric(
-        "server CPU per message",
-        quantities.duration,
-        _per_message(lambda server: 1e9 * (server.cpu_user_s + server.cpu_system_s)),
-    ),
-    "switches": Metric(
-        "context switches per message",
-        quantities.three_digits,
-        _per_message(lambda server: server.voluntary_switches + server.involuntary_switches),
-    ),
-    "memory": Metric(
-        "peak memory of the server", quantities.memory, _server(lambda server: float(server.rss_peak_bytes))
+        short="p99",
     ),
     "lost": Metric(
-        "share of messages lost", quantities.share, lambda _, load: transports.share_lost(load), scale="share"
+        "share of messages lost",
+        SHARE,
+        lambda _, load: float(load.messages.lost),
+        lambda _, load: float(load.messages.expected),
+        lossy=True,
     ),
     "connected": Metric(
         "share of connections established",
-        quantities.share,
-        _connected,
-        scale="share",
+        SHARE,
+        lambda _, load: float(load.connections.established),
+        lambda _, load: float(load.connections.attempted),
         better="higher",
         struck_out_too=True,
     ),
-    "achieved": Metric(
-        "share of the offered rate that was answered", quantities.share, _achieved, scale="share", better="higher"
+    "cpu": Metric(
+        "server CPU per message", TIME_PER_MESSAGE, _server(lambda server: 1e9 * server.cpu_s), _completed, short="CPU"
     ),
-    "lines": Metric("lines of the server's code", _count, of_code=lambda code: float(code.lines)),
-    "complexity": Metric("cyclomatic complexity of the server's code", _count, of_code=lambda code: code.complexity),
+    # How CPU time divides is known by ticks of 10 ms only; the sum is exact.
+    "cpu-user": Metric(
+        "server CPU in user space per message",
+        TIME_PER_MESSAGE,
+        _server(lambda server: 1e9 * server.cpu_user_s),
+        _completed,
+    ),
+    "cpu-system": Metric(
+        "server CPU in the kernel per message",
+        TIME_PER_MESSAGE,
+        _server(lambda server: 1e9 * server.cpu_system_s),
+        _completed,
+    ),
+    "softirq": Metric("softirqs on its cores per message", TIME_PER_MESSAGE, _softirq, _completed),
+    "run-queue": Metric(
+        "server wait for a core per message",
+        TIME_PER_MESSAGE,
+        _server(lambda server: 1e9 * server.run_queue_wait_s),
+        _completed,
+    ),
+    "switches": Metric(
+        "server context switches per message",
+        PER_MESSAGE,
+        _server(lambda server: server.voluntary_switches + server.involuntary_switches),
+        _completed,
+    ),
+    "voluntary": Metric(
+        "voluntary switches per message", PER_MESSAGE, _server(lambda server: server.voluntary_switches), _completed
+    ),
+    "involuntary": Metric(
+        "involuntary switches per 1,000 messages",
+        PER_THOUSAND,
+        _server(lambda server: server.involuntary_switches),
+        _thousands,
+    ),
+    "memory": Metric(
+        "peak memory of the server", SIZE, _server(lambda server: float(server.rss_peak_bytes)), short="memory"
+    ),
+    "threads": Metric("threads of the server", THREADS, _server(lambda server: float(server.threads))),
+    "bytes-in": Metric("bytes to the server per message", SIZE_PER_MESSAGE, _bytes(lambda both: both.sent), _sent),
+    "bytes-out": Metric(
+        "bytes from the server per message", SIZE_PER_MESSAGE, _bytes(lambda both: both.received), _sent
+    ),
+    "packets": Metric("segments and datagrams per message", PER_MESSAGE, _packets, _completed),
+    "delayed-acks": Metric("delayed ACKs per 1,000 messages", PER_THOUSAND, _kernel("DelayedACKs"), _thousands),
+    "retransmits": Metric("segments sent again per 1,000 messages", PER_THOUSAND, _kernel("RetransSegs"), _thousands),
+    "timeouts": Metric("timeouts of TCP per 1,000 messages", PER_THOUSAND, _kernel("TCPTimeouts"), _thousands),
+    "no-room": Metric(
+        "datagrams without room in a socket per 1,000 messages", PER_THOUSAND, _kernel("UdpRcvbufErrors"), _thousands
+    ),
+    "listen-overflows": Metric(
+        "overflows of the listen queue per 1,000 connects",
+        PER_THOUSAND_CONNECTS,
+        _kernel("ListenOverflows", setup=True),
+        lambda _, load: load.connections.attempted / 1000,
+    ),
+    "lines": Metric("lines of the server's code", COUNT, of_code=lambda code: float(code.lines)),
+    "complexity": Metric("cyclomatic complexity of the server's code", COUNT, of_code=lambda code: code.complexity),
 }
-"""By the name that a claim uses. Times are nanoseconds here, and durations such as "40ms" in the file."""
 
-TIMES = frozenset(name for name, metric in METRICS.items() if metric.speak is quantities.duration)
+CLAIMED = (
+    "throughput",
+    "kept",
+    "moved",
+    "mean",
+    "p50",
+    "p90",
+    "p99",
+    "cpu",
+    "switches",
+    "memory",
+    "lost",
+    "connected",
+    "achieved",
+    "lines",
+    "complexity",
+)
+"""What a claim can be about, and a figure of an experiment unless it is of code. A claim is judged within blocks, so
+these are figures of single trials; those of code have no spread."""
+
+_SAME = ("delayed-acks", "retransmits", "listen-overflows", "switches", "run-queue", "cpu", "memory", "threads")
+WHYS: Mapping[str, str] = {name: name for name in _SAME} | {"loss": "lost"}
+"""What may be told beside a claim (`why`), by the name that the claim has for it: figures over all trials of a side."""
+
+COUNTERS = (
+    "cpu",
+    "softirq",
+    "voluntary",
+    "involuntary",
+    "run-queue",
+    "packets",
+    "delayed-acks",
+    "retransmits",
+    "timeouts",
+    "no-room",
+)
+"""What may be told to go along with a ranking, in its order."""

@@ -31,6 +31,10 @@ class ServerObservation(Frozen):
     rss_ready_bytes: int = 0
     """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
 
+    @property
+    def cpu_s(self) -> float:
+        return self.cpu_user_s + self.cpu_system_s
+
 
 class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:

@@ -47,6 +47,11 @@ KINDS: Mapping[str, Kind] = {
 """By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
 (`little`, `plausible`) say nothing of a server: the measurement is made again."""
 
+VALID: tuple[Status, ...] = ("valid",)
+RANKED: tuple[Status, ...] = ("valid", "censored")
+"""What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
+MEASURED: tuple[Status, ...] = ("valid", "censored", "struck_out", "faulty")
+
 SATURATED = 0.85
 """Of a core: from so much on the busiest thread of the generator is what limits (loadgen/audits.cpp)."""
 

@@ -12,6 +12,8 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, whose
 
 LOOPBACK_ADDRESS = "127.0.0.1"
+SERVER_ADDRESS, LOAD_ADDRESS = "10.77.0.1", "10.77.0.2"
+"""Of the two ends of a link that is not the loopback."""
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
 MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")

@@ -8,11 +8,10 @@ import math
 from netdyno.analysis import axes
 from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.model.levels import level_label
-from netdyno.model.metrics import METRICS, TIMES
+from netdyno.model.metrics import METRICS
 from netdyno.statistics.stats import Comparison, Interval
 
 VERSION = 1
-UNITS = {"throughput": "messages/s", "capacity": "messages/s", "kept": "share", "cpu": "ns/message", "memory": "bytes"}
 
 
 def document(analysis: Analysis) -> dict[str, object]:
@@ -132,7 +131,7 @@ def _connection_bytes(one: ScenarioFindings, contestant: str) -> float | None:
 def _axis(axis: Axis) -> dict[str, object]:
     return {
         "metric": axis.metric,
-        "unit": unit(axis.metric),
+        "unit": METRICS[axis.metric].unit.name,
         "better": axis.better,
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
@@ -145,7 +144,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
     """Of a capacity, which is found from trials at several rates and stands alone."""
     return {
         "metric": one.scenario.metric,
-        "unit": unit(one.scenario.metric),
+        "unit": METRICS[one.scenario.metric].unit.name,
         "better": one.better,
         "bound": None,
         "figure": "geometric mean over blocks",
@@ -162,13 +161,6 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
         ],
         "comparisons": [_comparison(each) for each in one.comparisons],
     }
-
-
-def unit(metric: str) -> str:
-    """Of a metric of claims/metrics.py, or a capacity."""
-    if metric in UNITS:
-        return UNITS[metric]
-    return "ns" if metric in TIMES or metric in axes.LATENCIES else "share" if METRICS[metric].scale == "share" else "1"
 
 
 def _score(score: Score) -> dict[str, object]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
-from netdyno.run.progress import Progress
 
 from netdyno.contestants.contestants import discover
 from netdyno.experiment.plan import Cell
@@ -18,6 +17,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
 from netdyno.run import runner
+from netdyno.run.progress import Progress
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_claims import made_trial
 

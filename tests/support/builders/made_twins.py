@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from netdyno.analysis.aa.control import control
 from netdyno.analysis.aa.found import AA, Control
-from netdyno.analysis.measured import metric, valid
+from netdyno.analysis.measured import valid
 from netdyno.experiment.plan import Cell, Kind, plan
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
+from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
@@ -93,7 +94,9 @@ def _of_cell(cell: Cell, load: LoadResult) -> Trial:
 def read(run: Run, scenario: Scenario) -> dict[str, stats.Samples]:
     found: dict[str, dict[stats.Cell, float]] = {}
     for trial, load in valid(run, scenario):
-        found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = metric(scenario, load)
+        figure = METRICS[scenario.metric].of(trial, load)
+        assert figure is not None
+        found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
     return dict(found)
 
 

@@ -70,7 +70,6 @@ def assert_measured(run: Run, one: ScenarioFindings) -> None:
     """Every figure lies among those of the trials that it stands for; histograms have steps of 0.1%."""
     for axis in one.axes:
         read = METRICS[axis.metric].of
-        assert read is not None
         for score in axis.scores:
             mine = [
                 (trial, trial.load)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge import judge
 from netdyno.model.contestant import About, CodeSize
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
@@ -239,7 +239,7 @@ def test_the_effect_is_that_of_the_data_whatever_the_machine_does_between_blocks
     assert check.what == f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
 
 
-@pytest.mark.parametrize("metric", [name for name, one in METRICS.items() if one.of is not None])
+@pytest.mark.parametrize("metric", [name for name in CLAIMED if METRICS[name].of_code is None])
 def test_every_metric_is_read_from_where_it_is_stored(metric: str) -> None:
     threshold = '"1ns"' if METRICS[metric].latency or metric == "cpu" else "0.01"
     bound = f'[claim.test]\nkind = "bound"\nmetric = "{metric}"\nabove = {threshold}\n'
@@ -298,7 +298,7 @@ def test_a_refutation_is_corrected_for_the_number_of_comparisons_and_a_confirmat
 def test_a_figure_of_zero_has_no_ratio_and_decides_nothing() -> None:
     one = judged(made(TREND, "switches", by_connections(0, 1, 2)))
     assert one.verdict == "undecided"
-    assert "context switches per message of 0 has no ratio" in one.reason
+    assert "server context switches per message of 0 has no ratio" in one.reason
 
 
 # --- not testable ------------------------------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def test_why_tells_what_was_counted_on_both_sides() -> None:
     queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
     assert queue.why == f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
     ends = judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"'))
-    assert ends.why.startswith("Context switches of the server per message: ")
+    assert ends.why.startswith("Server context switches per message: ")
     assert ends.why.index("(1000 connections)") < ends.why.index("(10 connections)"), "what both share is not repeated"
     assert "100 connections" not in ends.why.replace("1000 connections", "")
 

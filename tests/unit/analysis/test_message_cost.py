@@ -8,9 +8,10 @@ from functools import lru_cache
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import counters, message_cost
+from netdyno.analysis import message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import ScenarioFindings
+from netdyno.model.metrics import METRICS
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
@@ -69,24 +70,24 @@ def trial(url: str = "tcp://127.0.0.1:7000", **fields: object) -> Trial:
     return replace(one, load=replace(one.load, requests=requests, plan=replace(one.load.plan, url=url)), **fields)
 
 
-def figure(counter: counters.Counter, one: Trial) -> float | None:
+def figure(metric: str, one: Trial) -> float | None:
     assert one.load is not None
-    return counter.of(one, one.load)
+    return METRICS[metric].of(one, one.load)
 
 
 SEGMENTS = {"InSegs": 2010, "OutSegs": 2000, "UdpInDatagrams": 0, "UdpOutDatagrams": 30}
 
 
 def test_where_both_ends_share_a_namespace_what_is_sent_is_all_that_crosses() -> None:
-    assert figure(counters.PACKETS, trial(kernel=SEGMENTS)) == pytest.approx(2.03)
+    assert figure("packets", trial(kernel=SEGMENTS)) == pytest.approx(2.03)
 
 
 def test_over_a_link_the_server_counts_what_comes_as_well() -> None:
-    assert figure(counters.PACKETS, trial("tcp://10.77.0.1:7000", kernel=SEGMENTS)) == pytest.approx(4.04)
+    assert figure("packets", trial("tcp://10.77.0.1:7000", kernel=SEGMENTS)) == pytest.approx(4.04)
 
 
 def test_a_run_from_before_segments_were_counted_has_none() -> None:
-    assert figure(counters.PACKETS, trial(kernel={"RetransSegs": 3})) is None
+    assert figure("packets", trial(kernel={"RetransSegs": 3})) is None
 
 
 def test_softirqs_are_those_of_the_servers_cores() -> None:
@@ -94,20 +95,20 @@ def test_softirqs_are_those_of_the_servers_cores() -> None:
     assert machine is not None
     seen = replace(machine, softirq_s={0: 0.02, 1: 0.5})
     bound = trial(machine=seen, pinning=Pinning(server=(0,), generator=(1,), note=""))
-    assert figure(counters.SOFTIRQ, bound) == pytest.approx(20_000)
+    assert figure("softirq", bound) == pytest.approx(20_000)
     anywhere = trial(machine=seen, pinning=Pinning(server=(), generator=(), note=""))
-    assert figure(counters.SOFTIRQ, anywhere) == pytest.approx(520_000)
-    assert figure(counters.SOFTIRQ, trial(machine=replace(machine, softirq_s={1: 0.5}))) is None
-    assert figure(counters.SOFTIRQ, trial()) is None, "a run from before it was counted"
+    assert figure("softirq", anywhere) == pytest.approx(520_000)
+    assert figure("softirq", trial(machine=replace(machine, softirq_s={1: 0.5}))) is None
+    assert figure("softirq", trial()) is None, "a run from before it was counted"
 
 
 def test_bytes_are_those_of_the_load_over_its_whole_life() -> None:
     one = trial()
     assert one.load is not None
-    assert figure(counters.BYTES_IN, one) == one.load.bytes.sent / one.load.messages.sent
+    assert figure("bytes-in", one) == one.load.bytes.sent / one.load.messages.sent
     both = replace(one.load, bytes=replace(one.load.bytes, received=3 * one.load.bytes.sent))
     more = replace(one, load=both)
-    assert figure(counters.BYTES_OUT, more) == pytest.approx(3 * one.load.bytes.sent / one.load.messages.sent)
+    assert figure("bytes-out", more) == pytest.approx(3 * one.load.bytes.sent / one.load.messages.sent)
 
 
 # --- the tables --------------------------------------------------------------------------------------------------

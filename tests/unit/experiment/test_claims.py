@@ -11,7 +11,6 @@ from netdyno.experiment import claims, experiment
 from netdyno.model import metrics
 from netdyno.model.claim import Bound, Cells, Claim, Flat, Order, Ratio, Trend
 from netdyno.model.experiment import Experiment
-from netdyno.model.explanations import EXPLANATIONS
 
 GOOD = """
 question = "Which?"
@@ -212,8 +211,9 @@ def test_cells_of_two_scenarios_are_paired_only_where_both_have_the_factor() -> 
 def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
     kinds = {one.__struct_config__.tag for one in (Ratio, Order, Trend, Flat, Bound)}
     assert set(claims.TEST_KEYS) == kinds
-    assert all((one.of is None) != (one.of_code is None) for one in metrics.METRICS.values())
-    assert all(one.title for one in EXPLANATIONS.values())
+    claimed = [metrics.METRICS[name] for name in metrics.CLAIMED]
+    assert all((one.amount is None) != (one.of_code is None) for one in claimed)
+    assert all(metrics.METRICS[name].amount is not None for name in (*metrics.WHYS.values(), *metrics.COUNTERS))
 
 
 @pytest.mark.parametrize("name", experiment.names(ROOT / "experiments"))

@@ -6,12 +6,12 @@ import io
 import threading
 
 import pytest
-from netdyno.run.progress import Progress
 from rich.console import Console
 
 from netdyno.experiment.plan import Cell
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, describe_result, render
+from netdyno.run.progress import Progress
 from tests.support.builders.made_run import EPOLL, REUSEPORT, ZMQ, messages_run
 
 CELLS = tuple(

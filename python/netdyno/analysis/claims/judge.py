@@ -19,11 +19,10 @@ from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_
 from netdyno.analysis.claims.steps import Step, apart, coordinates, is_in, neutral, steps
 from netdyno.base import quantities
 from netdyno.contestants import codesize
-from netdyno.model import transports
+from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
-from netdyno.model.explanations import Counted, sentence
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import METRICS, Metric
+from netdyno.model.metrics import METRICS, WHYS, Counted, Metric
 from netdyno.model.run import Run
 from netdyno.model.verdicts import Check, ClaimVerdict, Judged, Outcome
 from netdyno.present.prose import claims, loss
@@ -203,7 +202,7 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
         return _of_code(run, metric, cells, dropped)
     found: dict[stats.Cell, float] = {}
     for trial, load in measured.first(run, cells.scenario, metric.statuses):
-        figure = metric.of(trial, load) if metric.of and is_in(cells, trial) else None
+        figure = metric.of(trial, load) if is_in(cells, trial) else None
         if figure is not None:
             kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
             found[trial.block, level_key(kept)] = figure
@@ -234,11 +233,12 @@ def _why(claim: Claim, run: Run) -> str:
             told += [cells for cells in step.cells if step.needed and cells not in told]
     told = told[:MOST_SIDES]
     same = claims.shared(told) if told else set()
-    return sentence(claim.why, [(f"({claims.cells(cells, run, same)})", _counted(cells, run)) for cells in told])
+    sides = [(f"({claims.cells(cells, run, same)})", _counted(cells, run)) for cells in told]
+    return claims.why(METRICS[WHYS[claim.why]], sides)
 
 
 def _counted(cells: Cells, run: Run) -> list[Counted]:
-    return [one for one in measured.first(run, cells.scenario, measured.MEASURED) if is_in(cells, one[0])]
+    return [one for one in measured.first(run, cells.scenario, outcomes.MEASURED) if is_in(cells, one[0])]
 
 
 def _whole(test: Test) -> Test:
@@ -268,7 +268,7 @@ def _largest_losses(selections: Sequence[Cells], run: Run) -> Mapping[str, float
     """By contestant the largest share of messages lost in a trial, of those whose transport may lose some."""
     most: dict[str, float] = {}
     for cells in selections:
-        for trial, load in measured.first(run, cells.scenario, measured.VALID):
+        for trial, load in measured.first(run, cells.scenario, outcomes.VALID):
             lost = transports.share_lost(load)
             if is_in(cells, trial) and lost is not None:
                 most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))

@@ -17,6 +17,7 @@ from netdyno.analysis import measured
 from netdyno.analysis.answers import STATUS_WORDS
 from netdyno.analysis.claims.steps import coordinates, is_in
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.experiment import Scenario
@@ -124,7 +125,7 @@ def _measured(figure: Figure, run: Run, metric: Metric) -> dict[Place, list[Coun
     for cells in figure.cells:
         counted = measured.first(run, cells.scenario, metric.statuses)
         for trial, load in sorted(counted, key=lambda one: one[0].block):
-            if is_in(cells, trial) and metric.of is not None and metric.of(trial, load) is not None:
+            if is_in(cells, trial) and metric.of(trial, load) is not None:
                 found.setdefault(_place(figure, trial), []).append((trial, load))
     return found
 
@@ -163,7 +164,7 @@ def _spot(
         missing="" if estimates[0] else _missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
-        set_aside=sum(trial.status not in measured.RANKED for trial, _ in used),
+        set_aside=sum(trial.status not in outcomes.RANKED for trial, _ in used),
         lost=loss.lost.value if loss else None,
         above=loss.above if loss else False,
     )
@@ -171,7 +172,7 @@ def _spot(
 
 def _estimate(metric: Metric, counted: Sequence[Counted]) -> Estimate | None:
     """Over the blocks of one cell; None where none has the figure."""
-    points = {trial.block: metric.of(trial, load) if metric.of else None for trial, load in counted}
+    points = {trial.block: metric.of(trial, load) for trial, load in counted}
     return estimate(metric, {block: one for block, one in points.items() if one is not None})
 
 

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from netdyno.machine.environment import SYSCTLS
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 INTERFACE = "lan"
 """Of both ends, each in its own namespace."""
-SERVER_ADDRESS, LOAD_ADDRESS = "10.77.0.1", "10.77.0.2"
 _PREFIX = 30
 MTU_FRAME = 1514  # bytes of a full Ethernet frame, without its checksum
 _BURST_S = 1e-3

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from netdyno.base import quantities
 from netdyno.machine.links import wan
-from netdyno.machine.links.lan import LOAD_ADDRESS, SERVER_ADDRESS
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.network import terms
 from netdyno.machine.links.wan import Terms, Wan
@@ -27,6 +26,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import Pinning
 from netdyno.model.options import settings
 from netdyno.model.run import Environment
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 _NUMBER = struct.Struct("!I")
 _PAYLOAD = bytes(8)

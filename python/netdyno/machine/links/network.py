@@ -14,7 +14,7 @@ from netdyno.machine.links.relay import Relay
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
-from netdyno.model.transports import LOOPBACK_ADDRESS, Transport
+from netdyno.model.transports import LOOPBACK_ADDRESS, SERVER_ADDRESS, Transport
 
 
 class NoNetworkError(Exception):
@@ -87,7 +87,7 @@ def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
 
 
 def _between(server: Namespace, load: Namespace, relay: Relay | None = None) -> Network:
-    return Network(server.enter, load.enter, _counters(server), lan.SERVER_ADDRESS, relay)
+    return Network(server.enter, load.enter, _counters(server), SERVER_ADDRESS, relay)
 
 
 def terms(wanted: Settings, seed: int = 1) -> wan.Terms:

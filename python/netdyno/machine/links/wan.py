@@ -14,11 +14,12 @@ from typing import Literal, NamedTuple
 from netdyno.base.paths import build_dir, relay_path
 from netdyno.base.units import format_duration
 from netdyno.machine.links import lan, relay
-from netdyno.machine.links.lan import INTERFACE, LOAD_ADDRESS, SERVER_ADDRESS, Lan
+from netdyno.machine.links.lan import INTERFACE, Lan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.machine.links.relay import Relay
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.observation import Pinning
+from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
 
 UNPINNED = Pinning(server=(), generator=(), note="not pinned")
 _HARDWARE_ADDRESSES = ("02:00:00:00:77:01", "02:00:00:00:77:02")  # of the server's end and of the load's

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
 from netdyno.analysis.claims.steps import Step, apart
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.levels import level_words
-from netdyno.model.metrics import METRICS
+from netdyno.model.metrics import METRICS, Counted, Metric
 from netdyno.model.run import Run
 from netdyno.statistics.stats import Interval
 
@@ -89,6 +89,14 @@ def shown(step: Step, effect: float, interval: Interval | None) -> str:
     if interval is None:
         return speak(effect)
     return f"{speak(effect)} [{speak(interval.low)}, {speak(interval.high)}]"
+
+
+def why(metric: Metric, sides: Sequence[tuple[str, Sequence[Counted]]]) -> str:
+    """What was counted on each side, by its name; a side without trials is left out. Empty where there is none. That
+    one is the cause of the other is for the reader to judge."""
+    found = [(metric.over(trials), side) for side, trials in sides if trials]
+    each = [f"{'not recorded' if figure is None else metric.speak(figure)} {side}" for figure, side in found]
+    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(each)}." if each else ""
 
 
 def _speak(step: Step) -> Speak:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis import associations
-from netdyno.analysis.counters import COUNTERS
 from netdyno.analysis.findings import Difference, ScenarioFindings, Why
 from netdyno.base import quantities
+from netdyno.model.metrics import METRICS
 from netdyno.present.report.scale import RatioScale, Tick
 
 
@@ -79,7 +79,7 @@ def _pair(why: Why, scale: RatioScale) -> PairView:
 
 
 def _line(difference: Difference, scale: RatioScale) -> Line:
-    counter, comparison = COUNTERS[difference.counter], difference.comparison
+    counter, comparison = METRICS[difference.counter], difference.comparison
     return Line(
         counter=counter.title,
         worse=counter.speak(difference.worse),

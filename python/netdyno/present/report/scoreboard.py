@@ -16,7 +16,7 @@ from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import loss
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
-"""Where there is room for more than answers.AXIS_WORDS."""
+"""Where there is room for more than for a metric's short title."""
 
 
 @dataclass(frozen=True)
@@ -89,9 +89,9 @@ def view(findings: ScenarioFindings) -> Scoreboard | None:
 def _columns(findings: ScenarioFindings) -> Iterator[Column]:
     metric = findings.scenario.metric
     if not findings.axes:
-        yield Column(metric, metric, answers.METRIC_NAMES[metric])
+        yield Column(metric, metric, METRICS[metric].title)
     for axis in findings.axes:
-        short = answers.AXIS_WORDS[axis.metric]
+        short = METRICS[axis.metric].short
         yield Column(TITLES.get(axis.metric, short), short, METRICS[axis.metric].title)
         if findings.may_lose and axis is findings.axes[0]:
             yield Column("lost", "lost", "share of messages lost, at the load where it was largest", lost=True)

@@ -13,6 +13,7 @@ from netdyno.base import quantities
 from netdyno.contestants import codesize
 from netdyno.model import outcomes
 from netdyno.model.contestant import About
+from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.prose import ranking, verdicts
@@ -101,7 +102,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         anchor=name,
         findings=findings,
         verdict=_verdict(findings),
-        metric=answers.METRIC_NAMES[findings.scenario.metric],
+        metric=METRICS[findings.scenario.metric].title,
         load=answers.load_words(findings.scenario),
         certainty=_certainty(findings),
         scores=scoreboard.view(findings),
@@ -414,7 +415,7 @@ def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
 
 def _comparisons(findings: ScenarioFindings) -> Table:
     """Of every axis, those that are told apart first."""
-    families = {answers.AXIS_WORDS[axis.metric]: axis.comparisons for axis in findings.axes} or {
+    families = {METRICS[axis.metric].short: axis.comparisons for axis in findings.axes} or {
         findings.scenario.metric: findings.comparisons
     }
     headings = ("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "told apart")

@@ -157,7 +157,7 @@ def _scores(one: ScenarioFindings) -> Table:
     for axis in axes:
         if one.may_lose and axis is one.axes[1]:
             table.add_column("lost", justify="right", no_wrap=True)
-        table.add_column(answers.AXIS_WORDS[axis.metric], justify="right", no_wrap=True)
+        table.add_column(METRICS[axis.metric].short, justify="right", no_wrap=True)
     for standing in one.standings:
         cells = [score(axis, standing.contestant) for axis in axes]
         if one.may_lose:
