@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from netdyno.analysis import answers
 from netdyno.analysis.analysis import analyse
 from netdyno.base import quantities as words
 from netdyno.present import report
+from netdyno.present.prose.verdict import WHAT_HOLDS, answer
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import (
     EPOLL,
@@ -85,7 +85,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
     for one in analyse(made_run()).scenarios:
         card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))
         sentence = card.locator(".sentence")
-        assert re.sub(r"\s+", " ", sentence.inner_text()) == one.short
+        assert re.sub(r"\s+", " ", sentence.inner_text()) == answer(one).short
         box = sentence.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= WIDE[1]
@@ -94,7 +94,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
 def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
     for number, one in enumerate(analyse(made_run()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
-        assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == one.sentence
+        assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(one).sentence
         told = [figure.get_attribute("aria-label") or "" for figure in section.locator("figure svg").all()]
         assert len(told) >= 7
         assert all(EPOLL in text for text in told)
@@ -625,7 +625,7 @@ def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(trou
 
 
 def test_the_page_promises_what_holds_and_nothing_of_methods_that_are_gone(light: Watched) -> None:
-    assert answers.WHAT_HOLDS in re.sub(r"\s+", " ", light.page.locator(".sure").inner_text())
+    assert WHAT_HOLDS in re.sub(r"\s+", " ", light.page.locator(".sure").inner_text())
     text = light.page.locator("body").inner_text()
     for gone in ("Holm", "sign-flip", "at most 5%", "pairs"):
         assert gone not in text

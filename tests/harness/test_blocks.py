@@ -29,6 +29,7 @@ from netdyno.model.experiment import Budget, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
+from netdyno.present.prose import stopping as stopping_words
 from netdyno.present.terminal.table import render
 from netdyno.run import resume, runner
 from netdyno.run.progress import Progress
@@ -93,7 +94,7 @@ def test_the_budget_of_blocks_ends_it(tmp_path: Path, fake_build: Path, spread: 
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("blocks", 16)
     assert re.fullmatch(
         rf"budget ended after 16 blocks \(widest interval ±\d\d%, {NAMES[0]} against {NAMES[1]}; asked ±5%\)",
-        stopping.sentence(ending(run)),
+        stopping_words.sentence(ending(run)),
     )
 
 
@@ -106,7 +107,7 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     display = Silent()
     run = load(execute(timed, tmp_path, fake_build, display))
     assert (ending(run).why, len(blocks_of(run, "echo"))) == ("time", 11)
-    assert stopping.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
+    assert stopping_words.sentence(ending(run)).startswith("budget of time (1:00) ended after 11 blocks (widest")
     short = msgspec.structs.replace(timed, time_budget_s=1.0)
     assert len(blocks_of(load(execute(short, tmp_path, fake_build)), "echo")) == 6  # `blocks` are always there
 
@@ -139,7 +140,7 @@ def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
     alone = asked("echo").with_each(contestants=NAMES[:1])
     run = load(execute(alone, tmp_path, fake_build))
     assert len(run.trials) == 6
-    assert stopping.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
+    assert stopping_words.sentence(ending(run)) == "nothing to compare, so no more blocks after 6 blocks"
 
 
 def test_a_further_block_is_planned_on_disk_before_it_begins(
@@ -337,8 +338,8 @@ def test_table_and_report_say_why_the_blocks_of_each_scenario_ended(
     page = report.html(found)
     for one in found.scenarios:
         assert one.ending is not None
-        assert stopping.sentence(one.ending) in told
-        assert stopping.sentence(one.ending) in page
+        assert stopping_words.sentence(one.ending) in told
+        assert stopping_words.sentence(one.ending) in page
     assert "precise enough after 17 blocks (widest interval ±" in told
     assert "budget ended after 18 blocks (widest interval ±" in told
     assert "in 18 of 18 blocks" in page

@@ -18,6 +18,8 @@ from netdyno.audits import of_trial
 from netdyno.commands import cli
 from netdyno.contestants.contestants import discover
 from netdyno.model.run import Run
+from netdyno.present.prose.repeat import commands
+from netdyno.present.prose.verdict import answer
 from netdyno.store import store
 from netdyno.trial import canary
 
@@ -71,7 +73,7 @@ def test_every_step_is_stored_and_the_report_says_the_same(tmp_path: Path, capsy
     (scenario,) = run.experiment.scenarios
     assert scenario.factors["rate"] == tuple(sorted({trial.levels["rate"] for trial in trials}))
     assert scenario.blocks == max(trial.block for trial in trials) == 3
-    assert analyse(run).scenarios[0].sentence == said["sentence"] + "."
+    assert answer(analyse(run).scenarios[0]).sentence == said["sentence"] + "."
     assert Path(said["report"]).is_file()
     planned = store.load_cells(Path(said["report"]).parent / store.FILE_NAME)
     assert {(cell.block, cell.position) for cell in planned} == {(one.block, one.position) for one in trials}
@@ -113,7 +115,7 @@ def test_a_step_whose_machine_was_not_that_of_the_search_is_no_witness_and_made_
 def test_the_report_tells_the_command_that_makes_the_same_search(tmp_path: Path) -> None:
     assert search(tmp_path / "first", "--start", "1200", "--resolution", "0.2", "--needed", "1") == 0
     first = stored(tmp_path / "first")
-    command = next(one.line for one in analyse(first).commands if "whole run" in one.purpose)
+    command = next(one.line for one in commands(analyse(first)) if "whole run" in one.purpose)
     program, *words = shlex.split(command)
     assert program == "./netdyno"
     assert cli.main([*words, "--results", str(tmp_path / "second"), "--foreign-load", "count"]) == 0
@@ -194,7 +196,7 @@ def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monke
     assert code in (0, 1)
     assert run.finished_at is not None
     assert found.capacity is not None
-    assert found.sentence.endswith(".")
-    assert all(standing.value <= 550 for standing in found.standings), found.sentence
+    assert answer(found).sentence.endswith(".")
+    assert all(standing.value <= 550 for standing in found.standings), answer(found).sentence
     assert {trial.status for trial in run.trials} <= {"valid", "struck_out"}
     assert not [one for one in run.trials for audit in one.audits if audit.name == "verification" and not audit.passed]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shlex
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -18,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from netdyno.analysis import (
+    added,
     answers,
     associations,
     axes,
@@ -41,7 +41,6 @@ from netdyno.analysis.findings import (
     Axis,
     CellFigures,
     Censored,
-    Command,
     Counts,
     Estimate,
     Fault,
@@ -52,6 +51,7 @@ from netdyno.analysis.findings import (
     ScenarioFindings,
     Standing,
     TrialNote,
+    Unsteady,
 )
 from netdyno.analysis.ground import ground_of
 from netdyno.analysis.samples import samples
@@ -63,16 +63,11 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.metrics import METRICS
-from netdyno.model.options import Settings, settings
+from netdyno.model.options import settings
 from netdyno.model.run import Run
-from netdyno.model.transports import LOOPBACK_ADDRESS
 from netdyno.model.trial import Trial
-from netdyno.present.prose import ground as ground_words
-from netdyno.present.prose import loss as loss_words
-from netdyno.present.prose.capacity_again import again
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Comparison, Samples
-from netdyno.trial.command import by_hand
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
@@ -84,7 +79,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     saturated = outcomes.saturated(safe)
     ended = {one.name: found for one in run.experiment.scenarios if (found := stopping.ending(run, one))}
     scenarios = tuple(
-        replace(_with_unsafe(_scenario(safe, one, level, saturated), run), ending=ended.get(one.name))
+        replace(_with_excluded(_scenario(safe, one, level, saturated), run), ending=ended.get(one.name))
         for one in run.experiment.scenarios
     )
     return Analysis(
@@ -99,7 +94,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         windows_s=tuple(sorted({one.duration_s for one in run.experiment.scenarios})),
         contestants=contestants(safe),
         scenarios=scenarios,
-        claims=stopping.told(judge(run, level), ended),
+        claims=judge(run, level),
         charts=charts(safe),
         level=level,
         counts=_counts(run),
@@ -110,7 +105,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         made_again=made_again.of_run(run),
         machine=_machine(run.all_trials),
         canary=canary.of_run(run),
-        pinning=_pinning(run.all_trials),
+        pinning=tuple(dict.fromkeys(trial.pinning for trial in run.all_trials if trial.pinning is not None)),
         control=control(
             safe,
             {one.scenario.name: _whole_family(one) for one in scenarios},
@@ -118,8 +113,9 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
             level,
         ),
         about=run.about,
-        environment=tuple((key, _environment_value(entry)) for key, entry in run.environment.items()),
-        commands=_commands(run),
+        environment=run.environment,
+        asked=run.experiment,
+        example=_example(run),
     )
 
 
@@ -186,13 +182,13 @@ def _faulty(run: Run, scenario: Scenario) -> dict[str, Faulty]:
     return found
 
 
-def _unsteady(run: Run, scenario: Scenario) -> tuple[tuple[str, int, int], ...]:
+def _unsteady(run: Run, scenario: Scenario) -> tuple[Unsteady, ...]:
     """Who moved in more windows than chance makes of still ones, 2% at the most (docs/adr/stationary.md)."""
     trials: dict[str, list[bool]] = {}
     for trial, _ in measured.valid(run, scenario):
         trials.setdefault(trial.contestant, []).append(bool(outcomes.failed(trial, "note")))
     return tuple(
-        (name, sum(moved), len(moved))
+        Unsteady(name, sum(moved), len(moved))
         for name, moved in sorted(trials.items())
         if sum(moved) >= LEAST_UNSTEADY and sum(moved) >= UNSTEADY_SHARE * len(moved)
     )
@@ -205,7 +201,6 @@ def _scenario(run: Run, scenario: Scenario, level: float, saturated: Sequence[ou
     names = contestants(run, scenario.name)
     trials = [trial for trial, _ in measured.valid(run, scenario)]
     sampled = samples(run, scenario, names)
-    bound = scenario.loss_bound
     levels = _levels(run, scenario)
     figures = _figures(run, scenario, levels, names)
     faulty = _faulty(run, scenario)
@@ -223,41 +218,11 @@ def _scenario(run: Run, scenario: Scenario, level: float, saturated: Sequence[ou
     bars = axes.error_bars(run, scenario) if scenario.metric != CAPACITY else ()
     scored = axes.fill(scenario, families, groups, figures, levels, bars, censored) if axes.names(scenario) else ()
     standings = _standings(run, scenario, sampled, groups, family, figures, faulty, scored)
-    capacities = capacity.findings(run, scenario, names)
-    basis = answers.Basis(
-        scenario=scenario,
-        standings=standings,
-        family=family,
-        axes=scored,
-        faulty=tuple(faulty.values()),
-        censored=censored,
-        loss_bound=bound,
-    )
-    answer = answers.answer(basis)
-    if capacities is not None and capacities.sentence:
-        answer = replace(answer, short=capacities.sentence, rest="")
-    constant = constant_latency.notes(standings, figures, levels, scenario)
+    absent = tuple(name for name in names if name not in faulty and name not in {one.contestant for one in standings})
     behind = message_cost.rows(run, scenario, _first_ranked(standings, names))
-    unsteady = _unsteady(run, scenario)
-    cores = ground_words.sentences(ground_of(scenario, trials, run.about, _cores_allowed(run)))
     return ScenarioFindings(
         scenario=scenario,
-        verdict=answer.verdict,
-        headline=answer.headline,
-        short=answer.short,
-        sentence=answer.sentence,
-        evidence=(*answers.evidence(standings, figures, levels), *loss_words.evidence(standings, figures, levels)),
-        caveats=(
-            *cores,
-            *answers.bounds(censored, bars, levels, scenario),
-            *capacity.caveats(capacities),
-            *constant,
-            *answers.caveats(scenario, standings, figures, levels, names, faulty),
-            *answers.unsteady(unsteady),
-            *loss_words.caveats(figures, bound),
-            *answers.added_options(scenario, trials),
-            *answers.sampled_threads(trials),
-        ),
+        decision=answers.decide(answers.Basis(scenario, standings, family, scored)),
         better=answers.better(scenario),
         levels=levels,
         standings=standings,
@@ -265,18 +230,23 @@ def _scenario(run: Run, scenario: Scenario, level: float, saturated: Sequence[ou
         cells=figures,
         drift=_drift(sampled),
         pairs=_pairs(run, scenario, names),
-        loss_bound=bound,
+        loss_bound=scenario.loss_bound,
         unsafe=(),
-        timers=constant,
-        capacity=capacities,
+        unranked=(),
+        constant=constant_latency.constants(standings, figures, levels, scenario),
+        absent=absent,
+        ground=ground_of(scenario, trials, run.about, _cores_allowed(run)),
+        added_options=added.added_options(scenario, trials),
+        threads_each=added.threads_each(scenario, trials),
+        sampled_threads=added.sampled_threads(trials),
+        capacity=capacity.findings(run, scenario, names),
         work=behind,
         whys=associations.whys(run, scenario, standings, family, behind, level),
         axes=scored,
         faulty=tuple(faulty.values()),
         censored=censored,
         error_bars=bars,
-        ground=cores,
-        unsteady=unsteady,
+        unsteady=_unsteady(run, scenario),
     )
 
 
@@ -291,19 +261,12 @@ def _first_ranked(standings: Sequence[Standing], names: Sequence[str]) -> list[s
     return [*ranked, *(name for name in names if name not in ranked)]
 
 
-def _with_unsafe(findings: ScenarioFindings, run: Run) -> ScenarioFindings:
+def _with_excluded(findings: ScenarioFindings, run: Run) -> ScenarioFindings:
     """What verification found of the unsafe stands beside the answer and changes nothing in it; so does the name of
     one that is not ranked."""
-    apart = excluded.unranked_caveats(run, findings.scenario.name)
-    findings = replace(findings, caveats=(*apart, *findings.caveats))
-    found = excluded.of_scenario(run, findings.scenario.name, findings.levels)
-    if not found:
-        return findings
+    name = findings.scenario.name
     return replace(
-        findings,
-        sentence=findings.sentence + excluded.left_out(found),
-        unsafe=found,
-        caveats=(*excluded.caveats(found), *findings.caveats),
+        findings, unsafe=excluded.of_scenario(run, name, findings.levels), unranked=excluded.apart(run, name)
     )
 
 
@@ -395,7 +358,7 @@ def _ranked(
                 relative=Estimate(one.ratio, one.interval, ()) if one else None,
                 against_leader=one,
                 missing=_missing(run, scenario, name),
-                bound=capacity.bound(run, scenario, name) or (answers.BOUND_SIGNS[scored[0].bound] if scored else ""),
+                bound=capacity.bound(run, scenario, name) or (scored[0].bound if scored else ""),
             )
         )
     return standings
@@ -475,8 +438,8 @@ def _note(run: Run, trial: Trial) -> TrialNote:
         client=_client(scenario, trial.levels) if scenario else "",
         level=level_label(scenario, trial.levels) if scenario else level_key(trial.levels),
         status=trial.status,
-        kind=measured.cause(trial),
-        reason=trial.reason or measured.NO_REASON,
+        cause=measured.set_aside(trial),
+        reason=trial.reason,
         log=trial.log,
     )
 
@@ -503,49 +466,7 @@ def _machine(trials: Sequence[Trial]) -> MachineUse | None:
     )
 
 
-def _pinning(trials: Sequence[Trial]) -> tuple[str, ...]:
-    """What was done about pinning, each way once."""
-    ways = {trial.pinning: None for trial in trials if trial.pinning is not None}
-    return tuple(
-        f"server on {_cores(way.server)}, generator on {_cores(way.generator)}{f' ({way.note})' if way.note else ''}"
-        for way in ways
-    )
-
-
-def _cores(cores: Sequence[int]) -> str:
-    return (
-        f"core{'s' if len(cores) > 1 else ''} {quantities.listed([str(core) for core in cores])}"
-        if cores
-        else "any core"
-    )
-
-
-def _environment_value(entry: str | int | float | bool | list[str]) -> str:
-    if isinstance(entry, bool):
-        return "yes" if entry else "no"
-    return "\n".join(entry) if isinstance(entry, list) else str(entry)
-
-
-def _commands(run: Run) -> tuple[Command, ...]:
-    commands = [
-        Command("The whole run again", again(run.experiment)),
-        Command("This report again, from what is stored", f"./netdyno report {run.run_id}"),
-    ]
-    scenarios = {scenario.name: scenario for scenario in run.experiment.scenarios}
-    started = next((trial for trial in run.trials if trial.load is not None and trial.scenario in scenarios), None)
-    if started is not None and started.load is not None:
-        asked = started.load.plan
-        wanted = settings(scenarios[started.scenario], started.levels)
-        endpoint, how = _endpoint_by_hand(asked.url, wanted)
-        server, load = by_hand(started, endpoint, wanted, asked.seed)
-        commands.append(Command(f"One trial by hand{how}: the server", shlex.join(server)))
-        commands.append(Command(f"One trial by hand{how}: its load", shlex.join(load)))
-    return tuple(commands)
-
-
-def _endpoint_by_hand(url: str, wanted: Settings) -> tuple[str, str]:
-    """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
-    if wanted.link == "loopback":
-        return url, ""
-    scheme, _, place = url.partition("://")
-    return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"
+def _example(run: Run) -> Trial | None:
+    """The first with figures."""
+    names = {scenario.name for scenario in run.experiment.scenarios}
+    return next((trial for trial in run.trials if trial.load is not None and trial.scenario in names), None)

@@ -7,10 +7,9 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
 
 from netdyno.analysis import measured
-from netdyno.analysis.findings import Axis, CellFigures, Censored, ErrorBar, Estimate, LevelInfo, Score, heaviest
+from netdyno.analysis.findings import Axis, Bound, CellFigures, Censored, ErrorBar, Estimate, LevelInfo, Score, heaviest
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
@@ -24,7 +23,6 @@ LATENCIES = ("p50", "p99", "mean")
 SMALL_LAG, SMALL_LAG_IN_ROUNDS = 0.25, 0.5
 """The generator's own part of the shortest response time in a cell; in a round, messages leave one after the other."""
 
-Bound = Literal["", "at least", "at most"]
 Groups = Sequence[Sequence[str]]
 """Who is ranked with whom."""
 

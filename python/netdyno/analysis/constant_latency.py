@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from netdyno.analysis.findings import CellFigures, LevelInfo, Standing
-from netdyno.base import quantities
+from netdyno.analysis.findings import CellFigures, Constant, LevelInfo, Standing
 from netdyno.base.units import parse_duration
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
-from netdyno.present.prose import loss
 
 SHORTEST_NS = 30e6
 """The shortest of TCP's own timers, the delayed ACK's, is 40 ms (TCP_DELACK_MIN in include/net/tcp.h), and the time
@@ -27,16 +25,16 @@ AMOUNTS = ("connections", "depth", "rate", "rate-per-connection")
 """The factors that are more or less load. A size is not: a queue of few connections is as long with any."""
 
 
-def notes(
+def constants(
     standings: Sequence[Standing],
     cells: Sequence[CellFigures],
     levels: Sequence[LevelInfo],
     scenario: Scenario,
-) -> tuple[str, ...]:
-    """A sentence for every contestant whose response time is the same constant at several loads, all else being equal,
+) -> tuple[Constant, ...]:
+    """Every contestant whose response time is the same constant at several loads, all else being equal,
     and not asked for."""
     by_key = {level.key: level for level in levels}
-    told = []
+    constant = []
     for standing in standings:
         groups: dict[tuple[tuple[str, type_level], ...], list[CellFigures]] = {}
         for cell in cells:
@@ -44,10 +42,10 @@ def notes(
             if cell.contestant == standing.contestant and not _is_asked_for(scenario, values):
                 rest = tuple((name, value) for name, value in values.items() if name not in AMOUNTS)
                 groups.setdefault(rest, []).append(cell)
-        told += [
-            _sentence(standing, found, by_key) for found in groups.values() if len(found) > 1 and _is_constant(found)
+        constant += [
+            _constant(standing.contestant, alike) for alike in groups.values() if len(alike) > 1 and _is_constant(alike)
         ]
-    return tuple(told)
+    return tuple(constant)
 
 
 def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
@@ -67,12 +65,10 @@ def _is_constant(found: Sequence[CellFigures]) -> bool:
     )
 
 
-def _sentence(standing: Standing, found: Sequence[CellFigures], levels: Mapping[str, LevelInfo]) -> str:
-    low = min(cell.response_ns.p50.value for cell in found)
-    high = max(cell.response_ns.p99.value for cell in found)
-    loads = quantities.listed([levels[cell.level].label for cell in found])
-    return (
-        f"{loss.named(standing)} answers in {quantities.duration(low)} to {quantities.duration(high)} (p50 to p99) at "
-        f"{loads} alike. A time that load does not change smells of a timer (a delayed ACK, a resend, a timeout) and "
-        "not of work; no service time and no delay of the link was asked for."
+def _constant(contestant: str, alike: Sequence[CellFigures]) -> Constant:
+    return Constant(
+        contestant=contestant,
+        levels=tuple(cell.level for cell in alike),
+        p50_ns=min(cell.response_ns.p50.value for cell in alike),
+        p99_ns=max(cell.response_ns.p99.value for cell in alike),
     )

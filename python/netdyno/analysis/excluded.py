@@ -1,5 +1,5 @@
-"""What is said of servers that are in no ranking, figure or claim. Those that give wrong answers on purpose stand apart
-with what verification found (docs/adr/unsafe.md); one that is no contestant is only named (docs/adr/unranked.md). Pure
+"""Servers that are in no ranking, figure or claim. Those that give wrong answers on purpose stand apart with what
+verification found (docs/adr/unsafe.md); one that is no contestant is only named (docs/adr/unranked.md). Pure
 functions."""
 
 from __future__ import annotations
@@ -8,23 +8,10 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from netdyno.analysis.findings import LevelInfo, Unsafe
-from netdyno.base import quantities
+from netdyno.analysis.findings import LevelInfo, Unranked, Unsafe
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
-
-HEADINGS = (
-    "contestant",
-    "load",
-    "trials",
-    "of them wrong",
-    "lost",
-    "duplicated",
-    "reordered",
-    "corrupt",
-    "streams broken",
-)
 
 
 def names(run: Run) -> Mapping[str, str]:
@@ -88,40 +75,7 @@ def _is_wrong(load: LoadResult) -> bool:
     return any(audit.name == "verification" and not audit.passed for audit in load.audits)
 
 
-def row(one: Unsafe) -> tuple[str, ...]:
-    """A line under HEADINGS."""
-    counts = (one.duplicated, one.reordered, one.corrupt, one.streams)
-    return (one.contestant, one.level, str(one.trials), str(one.wrong), lost(one), *(f"{count:,}" for count in counts))
-
-
-def lost(one: Unsafe) -> str:
-    """How many messages, and which share of those that should have come."""
-    return f"{one.lost:,} ({quantities.share(one.lost / one.expected)})" if one.lost else "0"
-
-
-def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
-    """What a reader must know of each."""
-    why = {one.contestant: one.why for one in found}
-    return tuple(f"{name} is UNSAFE and in no ranking, figure or claim: {text}." for name, text in why.items())
-
-
-def unranked_caveats(run: Run, scenario: str) -> tuple[str, ...]:
-    """The same of each that is no contestant and had a trial of the scenario."""
+def apart(run: Run, scenario: str) -> tuple[Unranked, ...]:
+    """Each that is no contestant and had a trial of the scenario."""
     measured = {trial.contestant for trial in run.trials if trial.scenario == scenario}
-    found = {name: why for name, why in unranked(run).items() if name in measured}
-    return tuple(f"{name} is in no ranking, figure or claim: it is {why}." for name, why in sorted(found.items()))
-
-
-def explained(found: Sequence[Unsafe]) -> str:
-    """What stands below the lines of HEADINGS."""
-    counted = "Lost: of the messages that should have come; streams broken: connections that could not be read any more"
-    right = sum(one.trials - one.wrong for one in found)
-    if not right:
-        return f"{counted}."
-    trials = f"{quantities.plural(right, 'trial')} without a fault {'proves' if right == 1 else 'prove'}"
-    return f"{counted}. {trials} no safety, only that this load does not show the fault."
-
-
-def left_out(found: Sequence[Unsafe]) -> str:
-    """The sentence that goes with every answer beside which somebody unsafe was run, with a space before it."""
-    return f" Left out as unsafe: {quantities.listed(list(dict.fromkeys(one.contestant for one in found)))}."
+    return tuple(Unranked(name, what) for name, what in sorted(unranked(run).items()) if name in measured)

@@ -12,14 +12,19 @@ from typing import Literal
 
 from netdyno.analysis.aa.found import Control
 from netdyno.analysis.canary import MachineOverTime
-from netdyno.model.base import type_level
+from netdyno.analysis.ground import Ground
+from netdyno.analysis.measured import SetAside
+from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.contestant import About
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.figure import Figure, Published
-from netdyno.model.trial import Status, Traced
+from netdyno.model.observation import Pinning
+from netdyno.model.trial import Status, Traced, Trial
 from netdyno.model.verdicts import Judged
 from netdyno.statistics.stats import Better, Comparison, Interval
 
+Bound = Literal["", "at least", "at most"]
+"""Of a figure that is not exact, the direction."""
 Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
 
 
@@ -131,8 +136,8 @@ class Loss:
 class CellFigures:
     """One contestant at one level, over the valid trials of all blocks."""
 
-    contestant: str
-    level: str
+    contestant: Name
+    level: Name
     trials: int
     throughput: Estimate
     mean_ns: Estimate
@@ -172,9 +177,9 @@ class CellFigures:
 class LevelInfo:
     """One combination of factor levels: its key in cells and its label for people."""
 
-    key: str
-    label: str
-    values: dict[str, type_level]
+    key: Name
+    label: Name
+    values: dict[Name, type_level]
 
 
 def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> LevelInfo:
@@ -189,17 +194,17 @@ class Fault:
     """What a server did wrong: the audit that found it, in how many of its trials of a scenario (`of`), and the detail
     of the first."""
 
-    kind: str
+    kind: Name
     trials: int
     of: int
-    detail: str
+    detail: Quoted
 
 
 @dataclass(frozen=True)
 class Faulty:
     """A contestant with the faults of its trials, the most frequent first."""
 
-    contestant: str
+    contestant: Name
     faults: tuple[Fault, ...]
 
 
@@ -208,9 +213,9 @@ class Censored:
     """A level at which a contestant kept the generator at its limit, with the share of a core that its busiest thread
     used in the median: every figure there is a bound, whoever's it is."""
 
-    level: str
+    level: Name
     """The level's key."""
-    contestant: str
+    contestant: Name
     share: float
 
 
@@ -220,7 +225,7 @@ class ErrorBar:
     sends late, and what it reads late (None where the kernel did not tell). `of` is the shortest response time of any
     contestant there at the same percentile."""
 
-    level: str
+    level: Name
     percentile: Literal["p50", "p99"]
     send_ns: float
     receive_ns: float | None
@@ -236,7 +241,7 @@ class Score:
     """A contestant on one axis: its own figure at the heaviest level (None where it has none there), and its rank among
     its kind over all levels (None where it shares no block with the others)."""
 
-    contestant: str
+    contestant: Name
     value: Estimate | None
     trials: int
     """Behind the value."""
@@ -249,14 +254,106 @@ class Axis:
     """One axis of an answer: a metric (model/metrics.py) with everybody's score, in the order of the ranking by the
     scenario's own metric, and the comparisons behind the ranks. `bound`: the figures are bounds in this direction."""
 
-    metric: str
+    metric: Name
     better: Better
     scores: tuple[Score, ...]
     comparisons: tuple[Comparison, ...]
-    bound: Literal["", "at least", "at most"] = ""
+    bound: Bound = ""
 
     def score(self, contestant: str) -> Score | None:
         return next((score for score in self.scores if score.contestant == contestant), None)
+
+
+@dataclass(frozen=True)
+class AxisRatio:
+    """A proven difference on an axis, as a ratio of its metric."""
+
+    metric: Name
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A contestant beside the one that is taken: the axes on which it is proven worse, and those on which it is proven
+    better, each with the largest difference first."""
+
+    contestant: Name
+    worse: tuple[AxisRatio, ...]
+    better: tuple[AxisRatio, ...]
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The verdict on a scenario. It is about those `among` whom it holds, the best first. Nobody is proven better than
+    any of the `front`, its leader first; of the `undecided` there it takes more blocks to say anything. `taken` is whom
+    to take: the winner, or of those that tie the ones that nobody beats on another axis; `beside` has what the others
+    cost."""
+
+    verdict: Verdict
+    among: tuple[Name, ...] = ()
+    front: tuple[Name, ...] = ()
+    undecided: tuple[Name, ...] = ()
+    taken: tuple[Name, ...] = ()
+    beside: tuple[Beside, ...] = ()
+
+    @property
+    def tied(self) -> tuple[Name, ...]:
+        """Of the front, those who are shown to be alike."""
+        return tuple(name for name in self.front if name not in self.undecided)
+
+
+@dataclass(frozen=True)
+class AddedOption:
+    """An option that the harness set where a server could have it, and for whom."""
+
+    option: Name
+    value: type_level
+    contestants: tuple[Name, ...]
+
+
+@dataclass(frozen=True)
+class ThreadEach:
+    """A contestant that got a thread for each connection from the harness, and how many threads it was seen to run."""
+
+    contestant: Name
+    seen: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SampledThreads:
+    """A contestant whose context switches and waits are estimates: `read` of up to so many `threads`, at random."""
+
+    contestant: Name
+    threads: int
+    read: int
+
+
+@dataclass(frozen=True)
+class Unsteady:
+    """A contestant whose level moved within its window in so many trials of all of them, more than chance does."""
+
+    contestant: Name
+    moved: int
+    trials: int
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A contestant that answers in the same time at several loads, all else being equal: least p50 and largest p99."""
+
+    contestant: Name
+    levels: tuple[Name, ...]
+    """The keys of these loads."""
+    p50_ns: float
+    p99_ns: float
+
+
+@dataclass(frozen=True)
+class Unranked:
+    """A program that was run beside the contestants and is none, with what it is instead."""
+
+    contestant: Name
+    what: Quoted
 
 
 @dataclass(frozen=True)
@@ -267,8 +364,8 @@ class MadeAgain:
 
     tries: int
     cells: int
-    by_contestant: Mapping[str, tuple[int, int]]
-    causes: Mapping[str, int]
+    by_contestant: Mapping[Name, tuple[int, int]]
+    causes: Mapping[Name, int]
     p: float | None
     given_up: int
 
@@ -283,7 +380,7 @@ class Standing:
 
     rank: int | None
     shared: bool
-    contestant: str
+    contestant: Name
     value: float
     relative: Estimate | None
     against_leader: Comparison | None
@@ -292,8 +389,8 @@ class Standing:
     loss: float | None = None
     lossy: bool = False
     faults: tuple[Fault, ...] = ()
-    bound: str = ""
-    """Before the value where that is only a bound: "≥" or "≤"."""
+    bound: Bound = ""
+    """Where the value is only a bound."""
 
     @property
     def kind(self) -> int:
@@ -311,8 +408,8 @@ class Pair:
     """One server with one client, over all other levels and blocks. `figure` is the geometric mean of the metric over
     the valid trials; `statuses` are those of the trials that do not count, each once."""
 
-    contestant: str
-    client: str
+    contestant: Name
+    client: Name
     valid: int
     trials: int
     figure: float | None
@@ -326,9 +423,9 @@ class Unsafe:
     """What verification found of an unsafe contestant at one level, over all its trials with figures, whatever their
     status: none of them enters anything else (docs/adr/unsafe.md)."""
 
-    contestant: str
-    why: str
-    level: str
+    contestant: Name
+    why: Quoted
+    level: Name
     """The level's label."""
     trials: int
     wrong: int
@@ -356,7 +453,7 @@ class Ending:
     blocks: int
     asked: float
     widest: float | None
-    of: tuple[str, str]
+    of: tuple[Name, Name]
     time_budget_s: float | None
 
 
@@ -382,8 +479,8 @@ class CapacityCurve:
     """One contestant at one combination of the levels other than the rate. `capacity_hz` is the geometric mean over
     blocks; in `at_least` of them every rate held, in `below` none did, so that those are bounds."""
 
-    contestant: str
-    level: str
+    contestant: Name
+    level: Name
     points: tuple[RatePoint, ...]
     capacity_hz: float | None
     blocks: int
@@ -412,10 +509,10 @@ class Work:
     per message: bytes, packets (segments and datagrams, both directions), nanoseconds of its cores in softirqs; None
     where it was not counted."""
 
-    contestant: str
-    level: str
+    contestant: Name
+    level: Name
     """The level's key."""
-    label: str
+    label: Name
     traced: Traced | None
     bytes_in: Estimate | None
     bytes_out: Estimate | None
@@ -436,7 +533,7 @@ class Difference:
     """A counter that tells two contestants apart: its figures per message (means over what both were measured in), and
     the comparison; with `relative` its ratio is one, else it is the difference, for some value was 0."""
 
-    counter: str
+    counter: Name
     worse: float
     better: float
     relative: bool
@@ -444,18 +541,34 @@ class Difference:
 
 
 @dataclass(frozen=True)
+class TracedCalls:
+    """System calls per message of two contestants that were traced, `most` being the one by which they differ most."""
+
+    label: Name
+    """The level's."""
+    worse: Mapping[Name, float]
+    better: Mapping[Name, float]
+    most: Name
+
+
+@dataclass(frozen=True)
 class Why:
     """What goes along with one contestant's being proven different from a higher one: the counters that tell the two
-    apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher. `text` says
-    who is compared and what stands beside the counters, `short` the first of them for a single line."""
+    apart, of those `considered`. `result` is the comparison of the metric, the lower divided by the higher.
+    `decidable`: some counter had blocks enough, and `blocks` is the most that any had. `kernel_worse` and
+    `kernel_better` are the kernel's shares of the CPU time, None where none was seen. `traced` is None where not both
+    were."""
 
-    worse: str
-    better: str
+    worse: Name
+    better: Name
     result: Comparison
     differences: tuple[Difference, ...]
-    considered: tuple[str, ...]
-    text: str
-    short: str
+    considered: tuple[Name, ...]
+    decidable: bool
+    blocks: int
+    kernel_worse: float | None
+    kernel_better: float | None
+    traced: TracedCalls | None
 
 
 @dataclass(frozen=True)
@@ -463,13 +576,7 @@ class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
     scenario: Scenario
-    verdict: Verdict
-    headline: str
-    short: str
-    """Which to take: the sentence without what the others cost and who is ranked apart."""
-    sentence: str
-    evidence: tuple[str, ...]
-    caveats: tuple[str, ...]
+    decision: Decision
     better: Better
     levels: tuple[LevelInfo, ...]
     standings: tuple[Standing, ...]
@@ -482,8 +589,17 @@ class ScenarioFindings:
     loss_bound: float
     unsafe: tuple[Unsafe, ...]
     """Of contestants that are in nothing else of this."""
-    timers: tuple[str, ...]
-    """Sentences on response times that no load changed (timers.py); they are among the caveats, too."""
+    unranked: tuple[Unranked, ...]
+    """Neither are these."""
+    constant: tuple[Constant, ...]
+    """Response times that no load changed."""
+    absent: tuple[Name, ...]
+    """Contestants without any valid trial, of which no fault is known."""
+    ground: Ground
+    """What the server's cores can show."""
+    added_options: tuple[AddedOption, ...]
+    threads_each: tuple[ThreadEach, ...]
+    sampled_threads: tuple[SampledThreads, ...]
     ending: Ending | None = None
     """Why its blocks ended; None where it asked for no precision."""
     capacity: CapacityFindings | None = None
@@ -499,10 +615,11 @@ class ScenarioFindings:
     censored: tuple[Censored, ...] = ()
     error_bars: tuple[ErrorBar, ...] = ()
     """Of the levels and percentiles at which the generator's own part is not small."""
-    ground: tuple[str, ...] = ()
-    """What the server's cores can show; among the caveats, too."""
-    unsteady: tuple[tuple[str, int, int], ...] = ()
-    """Contestants whose level moved within windows beyond what chance does: in how many trials, of how many."""
+    unsteady: tuple[Unsteady, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.decision.verdict
 
     @property
     def may_lose(self) -> bool:
@@ -529,8 +646,8 @@ class Spot:
     """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
     there is none; `missing` says why the first has none. `lost` is None over a stream."""
 
-    at: Mapping[str, type_level]
-    contestant: str
+    at: Mapping[Name, type_level]
+    contestant: Name
     estimates: tuple[Estimate | None, ...]
     missing: str
     trials: int
@@ -584,16 +701,16 @@ class TrialNote:
     """A trial that enters no figure, and why."""
 
     block: int
-    scenario: str
-    contestant: str
-    client: str
+    scenario: Name
+    contestant: Name
+    client: Name
     """Of a pair; empty where the client is no factor."""
-    level: str
+    level: Name
     status: Status
-    kind: str
-    """What trials set aside for the same cause have in common: the failed audits, or the reason itself."""
-    reason: str
-    log: str
+    cause: SetAside
+    reason: Quoted
+    """Empty where none was stored."""
+    log: Quoted
 
 
 @dataclass(frozen=True)
@@ -612,7 +729,7 @@ class Counts:
 class AuditTally:
     """How often one audit passed and failed over all trials."""
 
-    name: str
+    name: Name
     passed: int
     failed: int
 
@@ -630,28 +747,20 @@ class MachineUse:
 
 
 @dataclass(frozen=True)
-class Command:
-    """A command line to repeat something, and what it repeats."""
-
-    purpose: str
-    line: str
-
-
-@dataclass(frozen=True)
 class Analysis:
     """Everything a reader is told about a run."""
 
-    run_id: str
-    experiment: str
-    question: str
-    links: tuple[str, ...]
-    started_at: str
-    finished_at: str | None
+    run_id: Name
+    experiment: Name
+    question: Quoted
+    links: tuple[Name, ...]
+    started_at: Quoted
+    finished_at: Quoted | None
     blocks_planned: int
     blocks_measured: int
     windows_s: tuple[float, ...]
     """The lengths that measured windows have, in seconds, each once, shortest first."""
-    contestants: tuple[str, ...]
+    contestants: tuple[Name, ...]
     scenarios: tuple[ScenarioFindings, ...]
     claims: tuple[Judged, ...]
     """Of the experiment; empty where it makes none."""
@@ -667,10 +776,13 @@ class Analysis:
     """None where no valid trial tells."""
     canary: MachineOverTime | None
     """None in a run that was stored before there was one."""
-    pinning: tuple[str, ...]
+    pinning: tuple[Pinning, ...]
+    """Each way once."""
     control: Control
     """The same contestants under two names."""
     about: tuple[About, ...]
     """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
-    environment: tuple[tuple[str, str], ...]
-    commands: tuple[Command, ...]
+    environment: Mapping[Name, str | int | float | bool | list[str]]
+    asked: Experiment
+    example: Trial | None
+    """A trial that anybody may repeat by hand: the first with figures."""

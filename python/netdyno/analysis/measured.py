@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from netdyno.model import outcomes
+from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
@@ -18,6 +20,16 @@ if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
 
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
+
+
+@dataclass(frozen=True)
+class SetAside:
+    """What trials set aside for the same cause have in common: `disturbed` by the machine in every try, or the failed
+    `audits` that decided, or where neither is known their `reason`."""
+
+    disturbed: bool = False
+    audits: tuple[Name, ...] = ()
+    reason: Quoted = ""
 
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
@@ -45,6 +57,14 @@ def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dic
         if figure is not None and figure > 0:
             found[trial.contestant][trial.block, level_key(trial.levels)] = figure
     return {name: values for name, values in found.items() if values}
+
+
+def set_aside(trial: Trial) -> SetAside:
+    """Why a trial enters no figure."""
+    if outcomes.is_disturbed(trial):
+        return SetAside(disturbed=True)
+    decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
+    return SetAside(audits=tuple(audit.name for audit in decided), reason="" if decided else trial.reason)
 
 
 def cause(trial: Trial) -> str:

@@ -4,21 +4,15 @@ Pure functions of a run."""
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from netdyno.analysis import excluded, measured
 from netdyno.analysis.findings import Ending, EndReason
 from netdyno.analysis.samples import samples
-from netdyno.base import quantities
-from netdyno.base.units import format_clock
 from netdyno.experiment import blocks
 from netdyno.model import transports
-from netdyno.model.claim import Claim, Ratio
 from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
-from netdyno.model.verdicts import Judged
 from netdyno.statistics import precision, stats
 from netdyno.statistics.stats import Pairs
 
@@ -104,46 +98,3 @@ def _family(run: Run, scenario: Scenario) -> Family:
         if (a in apart) == (b in apart)
     }
     return {of: one for of, one in pairs.items() if len(one)}
-
-
-# --- in words ----------------------------------------------------------------------------------------------------
-
-
-def sentence(one: Ending) -> str:
-    """Why the blocks ended and how far they brought it, as a clause without a full stop."""
-    after = f"after {quantities.plural(one.blocks, 'block')}"
-    return {
-        "precise": f"precise enough {after}{_width(one)}",
-        "alone": f"nothing to compare, so no more blocks {after}",
-        "unfinished": f"not at its end {after}{_width(one)}",
-        "blocks": f"budget ended {after}{_width(one)}",
-        "time": f"budget of time{_time(one)} ended {after}{_width(one)}",
-    }[one.why]
-
-
-def _time(one: Ending) -> str:
-    return f" ({format_clock(one.time_budget_s)})" if one.time_budget_s is not None else ""
-
-
-def _width(one: Ending) -> str:
-    asked = f"asked ±{quantities.share(one.asked)}"
-    if one.widest is None:
-        return f" ({asked})"
-    widest = f"±{quantities.share(float(f'{one.widest:.2g}'))}" if math.isfinite(one.widest) else "none yet"
-    return f" (widest interval {widest}, {' against '.join(one.of)}; {asked})"
-
-
-def told(judged: Sequence[Judged], endings: Mapping[str, Ending]) -> tuple[Judged, ...]:
-    """The verdicts, and with each that is undecided why its blocks ended."""
-    return tuple(
-        replace(one, notes=(*one.notes, *_of_claim(one.claim, endings))) if one.verdict == "undecided" else one
-        for one in judged
-    )
-
-
-def _of_claim(claim: Claim, endings: Mapping[str, Ending]) -> list[str]:
-    names: dict[str, None] = {}
-    for test in claim.tests:
-        names |= dict.fromkeys([test.a.scenario, test.b.scenario] if isinstance(test, Ratio) else [test.cells.scenario])
-    several = len(endings) > 1
-    return [f"{f'{name}: ' if several else ''}{sentence(endings[name])}" for name in names if name in endings]

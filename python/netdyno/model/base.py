@@ -7,6 +7,11 @@ from typing import dataclass_transform
 import msgspec
 
 type_level = int | float | str
+Name = str
+"""Of a contestant, scenario, metric, counter, audit, option or run; of a combination of levels, key or label."""
+Quoted = str
+"""What somebody else wrote, handed on as it is: a question, what a manifest says, the reason or the log of a trial, the
+detail of an audit, a time stamp."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -9,6 +9,7 @@ from netdyno.analysis import axes
 from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import set_aside, verdict
 from netdyno.statistics.stats import Comparison, Interval
 
 VERSION = 1
@@ -50,8 +51,8 @@ def document(analysis: Analysis) -> dict[str, object]:
                 "contestant": note.contestant,
                 "level": note.level,
                 "status": note.status,
-                "cause": note.kind,
-                "reason": note.reason,
+                "cause": set_aside.cause(note.cause),
+                "reason": set_aside.reason(note),
             }
             for note in analysis.set_aside
         ],
@@ -70,7 +71,7 @@ def _made_again(found: MadeAgain) -> dict[str, object]:
 
 
 def _question(one: ScenarioFindings) -> dict[str, object]:
-    scenario = one.scenario
+    scenario, answer = one.scenario, verdict.answer(one)
     heaviest = one.heaviest if one.levels and one.cells else None
     return {
         "name": scenario.name,
@@ -78,8 +79,8 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
         "arrivals": scenario.arrivals,
         "metric": scenario.metric,
         "verdict": one.verdict,
-        "headline": one.headline,
-        "sentence": one.sentence,
+        "headline": answer.headline,
+        "sentence": answer.sentence,
         "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in one.levels],
         "figures_at": heaviest.key if heaviest else None,
         "contestants": [
@@ -117,8 +118,8 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
             }
             for bar in one.error_bars
         ],
-        "unsteady": [{"name": name, "trials": moved, "of": of} for name, moved, of in one.unsteady],
-        "caveats": list(one.caveats),
+        "unsteady": [{"name": each.contestant, "trials": each.moved, "of": each.trials} for each in one.unsteady],
+        "caveats": list(verdict.caveats(one)),
     }
 
 

@@ -17,6 +17,9 @@ from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.prose import ground
+from netdyno.present.prose.repeat import commands
+from netdyno.present.prose.verdict import answer, caveats, evidence
 from netdyno.statistics import hdr
 from tests.support.builders.made_run import (
     CALLBACKS,
@@ -84,8 +87,8 @@ def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> Non
 
 
 def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
-    assert any("The load came from client contestants" in text for text in analyse(paired_run()).scenarios[0].caveats)
-    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in one.caveats)
+    assert any("The load came from client contestants" in text for text in caveats(analyse(paired_run()).scenarios[0]))
+    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
 
 
 def test_a_levels_words_say_whose_an_option_is() -> None:
@@ -95,9 +98,9 @@ def test_a_levels_words_say_whose_an_option_is() -> None:
 
 
 def test_the_commands_by_hand_are_those_of_the_trial() -> None:
-    commands = [one.line for one in analyse(paired_run()).commands]
-    assert commands[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
-    assert commands[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
+    lines = [one.line for one in commands(analyse(paired_run()))]
+    assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
+    assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
 
 def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
@@ -109,7 +112,7 @@ def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> Non
     )
     lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
     assert lan.links == ("lan at 1gbit",)
-    server, load = lan.commands[2:]
+    server, load = commands(lan)[2:]
     assert server.purpose == "One trial by hand, over the loopback: the server"
     assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
@@ -121,7 +124,7 @@ def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> Non
 def test_the_known_winner_wins_by_the_known_margin(found: Analysis) -> None:
     echo = scenario(found, "echo")
     assert echo.verdict == "winner"
-    assert echo.sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
+    assert answer(echo).sentence.startswith(f"Take {EPOLL}: it has the highest throughput (closed loop), ")
     one = answers.against(EPOLL, CALLBACKS, echo.comparisons)
     assert one is not None
     assert one.interval is not None
@@ -134,15 +137,18 @@ def test_contestants_that_do_not_differ_share_a_rank(found: Analysis) -> None:
     assert http.verdict == "tie"
     assert ranks(http)[EPOLL] == ranks(http)[CALLBACKS] == 1
     assert ranks(http)[COROUTINES] == 3
-    assert "cannot be told apart in throughput (closed loop)" in http.sentence
+    assert "cannot be told apart in throughput (closed loop)" in answer(http).sentence
 
 
 def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
     rpc = scenario(found, "rpc-open")
     assert rpc.verdict == "winner"
     assert rpc.standings[0].contestant == EPOLL
-    assert "lowest 99th-percentile response time (open loop at the offered rates, poisson arrivals)" in rpc.sentence
-    assert "below asio-callbacks" in rpc.sentence
+    assert (
+        "lowest 99th-percentile response time (open loop at the offered rates, poisson arrivals)"
+        in answer(rpc).sentence
+    )
+    assert "below asio-callbacks" in answer(rpc).sentence
     assert rpc.standings[-1].relative is not None
     assert rpc.standings[-1].relative.value == pytest.approx(2.5, rel=0.05)
 
@@ -161,15 +167,15 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     in_rounds = msgspec.structs.replace(plain, round="100ms")
     experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
     found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
-    assert "closed loop in rounds of 100ms" in found.sentence
-    (loop,) = [text for text in found.caveats if text.startswith("Closed loop")]
+    assert "closed loop in rounds of 100ms" in answer(found).sentence
+    (loop,) = [text for text in caveats(found) if text.startswith("Closed loop")]
     assert "In a round all that are answered send at the same moment" in loop
-    assert any(text.startswith("Send lag, the error bar") for text in found.caveats)
+    assert any(text.startswith("Send lag, the error bar") for text in caveats(found))
 
     assert not plain.scheduled
     assert in_rounds.scheduled
     assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
-    assert not any("Send lag" in text for text in analyse(run).scenarios[0].caveats)
+    assert not any("Send lag" in text for text in caveats(analyse(run).scenarios[0]))
 
 
 def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None:
@@ -184,10 +190,10 @@ def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None
 
 def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
     echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
-    assert any(text.startswith("Closed loop") for text in echo.caveats)
-    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in echo.caveats)
-    assert any(text.startswith("Send lag, the error bar") for text in rpc.caveats)
-    assert all(any(FOLLY in text for text in one.caveats) for one in found.scenarios)
+    assert any(text.startswith("Closed loop") for text in caveats(echo))
+    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in caveats(echo))
+    assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
+    assert all(any(FOLLY in text for text in caveats(one)) for one in found.scenarios)
 
 
 def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
@@ -197,11 +203,11 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: A
     run = made_run()
     trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
     echo = scenario(analyse(replace(run, trials=trials)), "echo")
-    note = [text for text in echo.caveats if "no more clients at a time than it has threads" in text]
+    note = [text for text in caveats(echo) if "no more clients at a time than it has threads" in text]
     assert len(note) == 1
     assert note[0].startswith(LOCK)
     assert "ran 11, 101 and 1001 threads in all" in note[0]
-    assert not any("no more clients" in text for one in found.scenarios for text in one.caveats)
+    assert not any("no more clients" in text for one in found.scenarios for text in caveats(one))
 
 
 # --- transports that lose messages -------------------------------------------------------------------------------
@@ -223,14 +229,16 @@ def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(
 
 def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
     assert lossy.verdict == "winner"
-    assert lossy.headline == f"{UDP} (0.02% lost)"
-    assert lossy.sentence.startswith(
+    assert answer(lossy).headline == f"{UDP} (0.02% lost)"
+    assert answer(lossy).sentence.startswith(
         f"Take {UDP} (0.02% lost): it has the lowest mean response time of those that lost at most 0.1% of their "
         f"messages (closed loop), "
     )
-    assert f"below {EPOLL}, the next" in lossy.sentence
-    assert lossy.sentence.endswith(f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost).")
-    told = (lossy.sentence, *lossy.evidence)
+    assert f"below {EPOLL}, the next" in answer(lossy).sentence
+    assert answer(lossy).sentence.endswith(
+        f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost)."
+    )
+    told = (answer(lossy).sentence, *evidence(lossy))
     for name in (UDP, REUSEPORT):
         assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
 
@@ -240,12 +248,12 @@ def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so
     assert one.verdict == "winner"
     assert all(standing.apart for standing in one.standings)
     assert [standing.rank for standing in one.standings] == [1, 2]
-    first, *_ = one.sentence.split(". ")
+    first, *_ = answer(one).sentence.split(". ")
     assert f"{REUSEPORT} (25% lost)" in first
     assert "though everybody lost more than 0.1% of their messages" in first
     alone = analyse(with_trials(messages_run(5, everybody=True), lambda trial: trial.contestant == UDP)).scenarios[0]
     assert alone.verdict == "unopposed"
-    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in alone.sentence
+    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in answer(alone).sentence
 
 
 def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
@@ -254,8 +262,8 @@ def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() 
     assert {one.contestant for one in analyse(strict).scenarios[0].standings if one.apart} == {UDP, REUSEPORT}
     mild = analyse(replace(run, experiment=run.experiment.with_each(loss_bound=0.5))).scenarios[0]
     assert not any(one.apart for one in mild.standings)
-    assert mild.headline == f"{REUSEPORT} (12% lost)"
-    assert "of those that lost" not in mild.sentence
+    assert answer(mild).headline == f"{REUSEPORT} (12% lost)"
+    assert "of those that lost" not in answer(mild).sentence
 
     def spoiled(trial: Trial) -> Trial:
         if (trial.contestant, trial.block, trial.levels) != (ZMQ, 1, {"connections": 100}) or trial.load is None:
@@ -272,7 +280,7 @@ def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() 
 
 
 def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
-    (text,) = [text for text in lossy.evidence if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in evidence(lossy) if f"{REUSEPORT}: lost" in text]
     cell = lossy.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
@@ -284,9 +292,9 @@ def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) 
     assert drops.generator is not None
     rest = lost - 1000 * drops.server - drops.generator
     assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
-    assert not any(ZMQ + ":" in text for text in lossy.evidence)  # it lost nothing
-    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in lossy.caveats)
-    assert any("a loss flatters them" in text for text in lossy.caveats)
+    assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
+    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
+    assert any("a loss flatters them" in text for text in caveats(lossy))
 
 
 def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
@@ -298,7 +306,7 @@ def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
         return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
 
     found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
-    (text,) = [text for text in found.evidence if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in evidence(found) if f"{REUSEPORT}: lost" in text]
     cell = found.cell(REUSEPORT, "connections=1000")
     assert cell is not None
     assert cell.loss is not None
@@ -325,19 +333,19 @@ def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
         return replace(trial, kernel={})
 
     (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
-    (text,) = [text for text in one.evidence if f"{REUSEPORT}: lost" in text]
+    (text,) = [text for text in evidence(one) if f"{REUSEPORT}: lost" in text]
     assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
 
 
 def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
     for one in found.scenarios:
         assert not one.may_lose
-        assert not any("% lost" in text for text in (one.sentence, *one.evidence))
-        assert not any("flatters" in text for text in one.caveats)
+        assert not any("% lost" in text for text in (answer(one).sentence, *evidence(one)))
+        assert not any("flatters" in text for text in caveats(one))
 
 
 def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
-    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in lossy.caveats
+    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in caveats(lossy)
 
 
 def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings) -> None:
@@ -418,8 +426,9 @@ def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> Non
     run = made_run()
     known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
     for one in analyse(replace(run, about=known)).scenarios:
-        assert one.ground[0].startswith("The server had one core: lock contention and parallel work cannot show here")
-        assert set(one.ground) <= set(one.caveats)
+        told = ground.sentences(one.ground)
+        assert told[0].startswith("The server had one core: lock contention and parallel work cannot show here")
+        assert set(told) <= set(caveats(one))
 
 
 def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:
@@ -461,7 +470,7 @@ def test_one_block_gives_figures_without_intervals_and_no_verdict() -> None:
     once = analyse(with_trials(made_run(), lambda trial: trial.block == 1))
     assert {one.verdict for one in once.scenarios} == {"not_enough_blocks"}
     assert all(cell.throughput.interval is None for one in once.scenarios for cell in one.cells)
-    assert "no interval from 1 block" in once.scenarios[0].sentence
+    assert "no interval from 1 block" in answer(once.scenarios[0]).sentence
 
 
 def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None:
@@ -474,7 +483,7 @@ def test_losing_the_slowest_level_does_not_make_a_contestant_look_fast() -> None
     value = {one.contestant: one.value for one in partial.standings}
     assert value[COROUTINES] == pytest.approx(value[CALLBACKS], rel=0.05)
     assert ranks(partial)[COROUTINES] == ranks(partial)[CALLBACKS]
-    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in partial.caveats)
+    assert any(f"{COROUTINES} has no valid trial at 10 connections" in text for text in caveats(partial))
 
 
 def test_a_repeated_cell_counts_once_with_its_first_value() -> None:

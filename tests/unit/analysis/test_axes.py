@@ -18,6 +18,7 @@ from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.prose.verdict import answer
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
 
@@ -51,7 +52,7 @@ def test_two_that_share_no_block_are_printed_as_measured_and_not_ranked() -> Non
     }
     assert [standing.rank for standing in one.standings] == [None, None]
     assert one.verdict == "not_enough_blocks"
-    assert "share a block" in one.sentence
+    assert "share a block" in answer(one).sentence
     assert not one.comparisons
 
 
@@ -134,15 +135,15 @@ def test_an_answer_has_every_axis_and_one_correction_over_all() -> None:
 def test_what_the_others_cost_is_in_the_answer() -> None:
     one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
     assert one.verdict == "tie"
-    assert f"What the others cost beside {one.standings[0].contestant}: " in one.sentence
-    assert f"{LOCK} p99 +" in one.sentence
-    assert "throughput \N{MINUS SIGN}" in one.sentence
+    assert f"What the others cost beside {one.standings[0].contestant}: " in answer(one).sentence
+    assert f"{LOCK} p99 +" in answer(one).sentence
+    assert "throughput \N{MINUS SIGN}" in answer(one).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
     one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
     assert all(
-        answers._lead(axis, comparison.a, comparison.b) is None
+        answers.lead(axis, comparison.a, comparison.b) is None
         for axis in one.axes
         for comparison in axis.comparisons
         if 1 / answers.WORTH_TELLING < comparison.ratio < answers.WORTH_TELLING

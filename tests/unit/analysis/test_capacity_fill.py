@@ -14,6 +14,7 @@ from netdyno.analysis.findings import ScenarioFindings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
+from netdyno.present.prose.verdict import answer, caveats
 from netdyno.present.terminal.table import render
 from netdyno.statistics.knee import knee
 from netdyno.statistics.threshold import Capacity, Measured, capacity
@@ -88,10 +89,10 @@ def scenario(run: Run) -> ScenarioFindings:
 def test_contestants_are_ranked_by_their_capacity_and_told_apart() -> None:
     found = scenario(experiment_run())
     assert [one.contestant for one in found.standings] == ["fast", "middle", "slow"]
-    assert (found.verdict, found.headline, found.better) == ("winner", "fast", "higher")
+    assert (found.verdict, answer(found).headline, found.better) == ("winner", "fast", "higher")
     assert (
         "Take fast: it has the highest capacity under p99<5ms (open loop at the offered rates, constant arrivals)"
-        in found.sentence
+        in answer(found).sentence
     )
     for one in found.standings:
         assert one.value == pytest.approx(truth_hz(one.contestant), rel=0.12)
@@ -110,7 +111,7 @@ def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
     found = scenario(experiment_run(("strong", "fast", "weak")))
     assert [(one.contestant, one.bound) for one in found.standings] == [("strong", "≥"), ("fast", ""), ("weak", "≤")]
     assert [found.standings[0].value, found.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
-    text = " ".join(found.caveats)
+    text = " ".join(caveats(found))
     assert "strong met it at every rate in 9 of 9 blocks: its capacity is that or more" in text
     assert "weak met it at no rate in 9 of 9 blocks: its capacity is that or less" in text
 
@@ -145,7 +146,7 @@ def test_an_overload_that_was_struck_out_still_bounds_the_capacity() -> None:
 def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> None:
     found = scenario(experiment_run(("fast", "slow"), blocks=2))
     assert found.verdict == "not_enough_blocks"
-    assert "shares 2 blocks with a rival, 5 needed" in found.sentence
+    assert "shares 2 blocks with a rival, 5 needed" in answer(found).sentence
 
 
 # --- one search -------------------------------------------------------------------------------------------------------
@@ -154,11 +155,11 @@ def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> N
 def test_a_stored_search_gives_its_answer_again() -> None:
     found = scenario(search_run())
     assert found.capacity is not None
-    assert found.sentence == found.capacity.sentence
+    assert answer(found).sentence == found.capacity.sentence
     numbers = re.fullmatch(
         r"fast meets p99 < 5 ms up to ([\d,]+) messages/s \(held in 3 of 3 trials\); at ([\d,]+) it failed in 3 of 3 "
         r"trials\.",
-        found.sentence,
+        answer(found).sentence,
     )
     assert numbers
     low, high = (float(one.replace(",", "")) for one in numbers.groups())
@@ -172,19 +173,24 @@ def test_a_search_that_ended_early_has_no_answer_and_no_ranking() -> None:
     run = search_run()
     found = scenario(replace(run, trials=run.trials[:5], finished_at=None))
     assert found.capacity is not None
-    assert (found.sentence, found.standings) == ("The search for the capacity of fast did not come to its end.", ())
+    assert (answer(found).sentence, found.standings) == (
+        "The search for the capacity of fast did not come to its end.",
+        (),
+    )
 
 
 def test_a_search_that_nothing_passes_has_no_capacity() -> None:
     found = scenario(search_run("weak", replace(PLAN, slo="p99<1us")))
     assert found.standings == ()
-    assert "weak does not meet p99 < 1 µs at 50 messages/s, the least that was to be tried" in found.sentence
+    assert "weak does not meet p99 < 1 µs at 50 messages/s, the least that was to be tried" in answer(found).sentence
 
 
 def test_a_generator_at_its_limit_gives_no_capacity() -> None:
     found = scenario(search_run("fast", PLAN, "generator"))
     assert found.standings == ()
-    assert found.sentence.startswith("limited by the generator, which was at its limit at 50 messages/s: nothing is")
+    assert answer(found).sentence.startswith(
+        "limited by the generator, which was at its limit at 50 messages/s: nothing is"
+    )
 
 
 def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:

@@ -15,6 +15,8 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
+from netdyno.present.prose import constant_latency
+from netdyno.present.prose.verdict import caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import UDP, ZMQ, distribution, messages_run
 
@@ -52,8 +54,10 @@ SCENARIO = set(Scenario.__struct_fields__)
 
 def timers(run: Run) -> tuple[str, ...]:
     (one,) = analyse(run).scenarios
-    assert set(one.timers) <= set(one.caveats)
-    return one.timers
+    told = constant_latency.sentences(one)
+    assert len(told) == len(one.constant)
+    assert set(told) <= set(caveats(one))
+    return told
 
 
 def test_the_multicast_of_source_c_smells_of_a_timer() -> None:
@@ -70,7 +74,7 @@ def test_so_does_the_stall_of_a_delayed_ack() -> None:
 
 def test_it_stands_in_the_table_and_in_the_report_beside_the_loss() -> None:
     analysis = analyse(run_with(PUBLISHED, name=UDP))
-    (text,) = analysis.scenarios[0].timers
+    (text,) = constant_latency.sentences(analysis.scenarios[0])
     assert text.startswith(f"{UDP} (0.02% lost) answers in")
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))

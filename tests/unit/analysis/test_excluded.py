@@ -9,13 +9,15 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis import analysis, excluded
+from netdyno.analysis import analysis
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, Chart
 from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.run import Run
 from netdyno.present import report
+from netdyno.present.prose import excluded as words
+from netdyno.present.prose.verdict import answer, caveats
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_claims import RATIO, judged, made
 from tests.support.builders.made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_run, unsafe_run
@@ -41,10 +43,10 @@ def test_every_answer_is_that_of_a_run_without_it(found: Analysis) -> None:
         assert one.standings == other.standings
         assert one.comparisons == other.comparisons
         assert one.cells == other.cells
-        assert one.headline == other.headline
-        assert one.sentence == f"{other.sentence} Left out as unsafe: {EPOLL}."
-        assert one.caveats[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}."
-        assert one.caveats[1:] == other.caveats
+        assert answer(one).headline == answer(other).headline
+        assert answer(one).sentence == f"{answer(other).sentence} Left out as unsafe: {EPOLL}."
+        assert caveats(one)[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}."
+        assert caveats(one)[1:] == caveats(other)
 
 
 def test_what_verification_found_stands_apart_level_by_level(found: Analysis) -> None:
@@ -54,14 +56,14 @@ def test_what_verification_found_stands_apart_level_by_level(found: Analysis) ->
     assert (right.trials, right.wrong, right.lost, right.corrupt) == (6, 0, 0, 0)
     assert (last.trials, last.wrong, last.expected, last.lost) == (6, 6, 12_000, 3000)
     assert (last.corrupt, last.streams) == (42, 18)
-    assert excluded.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
-    assert "12 trials without a fault prove no safety" in excluded.explained(echo.unsafe)
-    assert "without a fault" not in excluded.explained([last])
+    assert words.row(last)[2:] == ("6", "6", "3,000 (25%)", "0", "0", "42", "18")
+    assert "12 trials without a fault prove no safety" in words.explained(echo.unsafe)
+    assert "without a fault" not in words.explained([last])
 
 
 def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> None:
     assert found.counts.faulty == 7
-    assert [note.contestant for note in found.set_aside if note.kind == "verification"].count(EPOLL) == 6
+    assert [note.contestant for note in found.set_aside if note.cause.audits == ("verification",)].count(EPOLL) == 6
 
 
 def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
@@ -144,13 +146,13 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
     without = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant != EPOLL), about=ABOUT[1:]))
     assert found.contestants == without.contestants
     for one, other in zip(found.scenarios, without.scenarios, strict=True):
-        assert (one.standings, one.cells, one.sentence, one.unsafe) == (
+        assert (one.standings, one.cells, answer(one).sentence, one.unsafe) == (
             other.standings,
             other.cells,
-            other.sentence,
+            answer(other).sentence,
             (),
         )
-        assert one.caveats == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *other.caveats)
+        assert caveats(one) == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *caveats(other))
 
 
 def test_no_figure_draws_who_is_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.load_result import Audit, GeneratorThread, LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
+from netdyno.present.prose.verdict import answer, caveats
 from tests.support import audit_names
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import EPOLL, LOCK, paired_run
@@ -73,14 +74,14 @@ def test_what_the_server_did_is_a_fault_and_named() -> None:
         ("died", 1, 6),
         ("verification", 1, 6),
     ]
-    assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in one.sentence
+    assert f"{LOCK} ended by itself in 1 of 6 trials: died it was" in answer(one).sentence
 
 
 def test_a_server_that_never_gave_a_figure_is_named_too() -> None:
     dead = [replace(trial("died", name=LOCK, block=block, status="failed"), load=None) for block in range(1, 7)]
     one = findings(run_of([*(trial(block=block) for block in range(1, 7)), *dead]))
     assert [standing.contestant for standing in one.standings] == [EPOLL]
-    assert f"Ranked apart for faults: {LOCK} ended by itself in 6 of 6 trials" in one.sentence
+    assert f"Ranked apart for faults: {LOCK} ended by itself in 6 of 6 trials" in answer(one).sentence
 
 
 @pytest.mark.parametrize("cause", [name for name, kind in outcomes.KINDS.items() if kind == "machine"])
@@ -141,8 +142,8 @@ def test_one_saturated_trial_of_many_counts_and_a_cell_of_them_is_a_bound_for_al
         "cpu": "",
         "memory": "",
     }
-    assert "at least" in one.sentence
-    assert any("the generator was at its limit" in text for text in one.caveats)
+    assert "at least" in answer(one).sentence
+    assert any("the generator was at its limit" in text for text in caveats(one))
 
 
 def test_a_lag_alone_saturates_nothing() -> None:

@@ -12,6 +12,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.base.paths import ROOT
 from netdyno.model.run import Run
 from netdyno.present.findings_json import document
+from netdyno.present.prose.verdict import answer
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import made_run, messages_run, paired_run
 
@@ -46,7 +47,7 @@ def test_it_says_what_the_table_says() -> None:
     analysis = analyse(made_run())
     found = json.loads(json.dumps(document(analysis)))
     for one, question in zip(analysis.scenarios, found["questions"], strict=True):
-        assert question["sentence"] == one.sentence
+        assert question["sentence"] == answer(one).sentence
         assert [each["name"] for each in question["contestants"]] == [each.contestant for each in one.standings]
         assert [axis["metric"] for axis in question["axes"]] == [axis.metric for axis in one.axes]
         for axis, told in zip(one.axes, question["axes"], strict=True):

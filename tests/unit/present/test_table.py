@@ -11,6 +11,7 @@ from rich.console import Console
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
+from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run, messages_run, paired_run
@@ -30,8 +31,8 @@ def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
 def test_every_answer_stands_in_it_word_for_word(found: Analysis) -> None:
     flat = re.sub(r"\s+", " ", text(found))
     for one in found.scenarios:
-        assert one.headline in flat
-        assert one.sentence in flat
+        assert answer(one).headline in flat
+        assert answer(one).sentence in flat
 
 
 def test_it_fits_eighty_columns_and_cuts_no_name(found: Analysis) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from netdyno.analysis.capacity.judge import Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
-from netdyno.analysis.findings import CapacityCurve, CapacityFindings, RatePoint
+from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint
 from netdyno.base import quantities
 from netdyno.experiment.capacity import CAPACITY, RATE, coordinates
 from netdyno.model import objective as slo
@@ -58,12 +58,12 @@ def silent(run: Run, scenario: Scenario, name: str) -> int:
     return sum(verdict.outcome not in WITNESSES for _, verdict in _judged(run, scenario, name))
 
 
-def bound(run: Run, scenario: Scenario, name: str) -> str:
-    """What goes before a capacity that is only a bound; nothing for another metric."""
+def bound(run: Run, scenario: Scenario, name: str) -> Bound:
+    """Where a capacity is only a bound; nothing for another metric."""
     if scenario.metric != CAPACITY:
         return ""
     bounds = {one.bound for one in _by_block(run, scenario, name).values()}
-    return "≥" if "at least" in bounds else "≤" if "below" in bounds else ""
+    return "at least" if "at least" in bounds else "at most" if "below" in bounds else ""
 
 
 def caveats(found: CapacityFindings | None) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from netdyno.analysis import loss as losses
 from netdyno.analysis import measured
-from netdyno.analysis.answers import STATUS_WORDS
 from netdyno.analysis.claims.steps import coordinates, is_in
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
 from netdyno.model import outcomes
@@ -27,6 +26,7 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.present.prose.verdict import STATUS_WORDS
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Interval
 

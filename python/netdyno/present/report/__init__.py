@@ -11,12 +11,12 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from netdyno.analysis import answers
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, TrialNote
 from netdyno.base import quantities
 from netdyno.model.run import Run
-from netdyno.present.prose import loss, verdicts
+from netdyno.present.prose import environment as surroundings
+from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
 from netdyno.present.report import capacity, charts, control, machine, panels, styles, theme, timeline, views
 
 HERE = Path(__file__).resolve().parent
@@ -48,6 +48,9 @@ def html(analysis: Analysis) -> str:
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["groupby_reason"] = _by_reason
+    environment.filters["reason"] = set_aside.reason
+    environment.filters["pinning"] = surroundings.pinning
+    environment.filters["entry"] = surroundings.entry
     environment.filters["share"] = quantities.share
     page = environment.get_template("page.html.j2").render(
         analysis=analysis,
@@ -55,7 +58,7 @@ def html(analysis: Analysis) -> str:
         windows=quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
         scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
         capacities=[capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
-        claims=views.claims(analysis.claims),
+        claims=views.claims(analysis.claims, analysis.scenarios),
         verdicts=verdicts.summary(analysis.claims),
         looks=looks,
         code=views.code(analysis.about),
@@ -68,8 +71,9 @@ def html(analysis: Analysis) -> str:
         machine=machine.view(analysis.canary),
         again=machine.again(analysis.made_again),
         audits=views.audits(analysis.audits),
-        what_holds=answers.WHAT_HOLDS,
-        status_words=answers.STATUS_WORDS,
+        commands=repeat.commands(analysis),
+        what_holds=verdict.WHAT_HOLDS,
+        status_words=verdict.STATUS_WORDS,
         mark_sign=loss.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
@@ -88,7 +92,7 @@ def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], l
     """Trials of a contestant set aside for the same cause stand together, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
     for note in notes:
-        groups.setdefault((note.status, note.contestant, note.kind), []).append(note)
+        groups.setdefault((note.status, note.contestant, set_aside.cause(note.cause)), []).append(note)
     return list(groups.items())
 
 

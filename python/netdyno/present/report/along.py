@@ -7,10 +7,11 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis import associations
 from netdyno.analysis.findings import Difference, ScenarioFindings, Why
 from netdyno.base import quantities
+from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import associations
 from netdyno.present.report.scale import RatioScale, Tick
 
 
@@ -59,7 +60,9 @@ def view(findings: ScenarioFindings) -> AlongView | None:
         return None
     scale = RatioScale(list(_ends(findings.whys)))
     return AlongView(
-        pairs=tuple(_pair(why, scale) for why in findings.whys), ticks=scale.ticks(), same_at=scale.at(1.0)
+        pairs=tuple(_pair(why, findings.scenario, scale) for why in findings.whys),
+        ticks=scale.ticks(),
+        same_at=scale.at(1.0),
     )
 
 
@@ -73,9 +76,9 @@ def _ends(whys: Sequence[Why]) -> Iterator[float]:
                 yield from (interval.low, interval.high) if interval else ()
 
 
-def _pair(why: Why, scale: RatioScale) -> PairView:
+def _pair(why: Why, scenario: Scenario, scale: RatioScale) -> PairView:
     lines = tuple(_line(difference, scale) for difference in why.differences)
-    return PairView(why.worse, why.better, why.text, lines)
+    return PairView(why.worse, why.better, associations.paragraph(why, scenario), lines)
 
 
 def _line(difference: Difference, scale: RatioScale) -> Line:

@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from netdyno.analysis import answers
-from netdyno.analysis.findings import Axis, Fault, ScenarioFindings, Standing
+from netdyno.analysis.findings import Axis, Bound, Fault, ScenarioFindings, Standing
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import faults as fault_words
-from netdyno.present.prose import loss
+from netdyno.present.prose import loss, verdict
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 """Where there is room for more than for a metric's short title."""
@@ -36,14 +35,14 @@ class Cell:
     and somebody below. `warns`: a loss above the bound."""
 
     figure: str
-    bound: str = ""
+    bound: Bound = ""
     rank: str = ""
     best: bool = False
     warns: bool = False
 
     @property
     def sign(self) -> str:
-        return answers.BOUND_SIGNS[self.bound]
+        return verdict.BOUND_SIGNS[self.bound]
 
     @property
     def spoken_rank(self) -> str:
@@ -158,12 +157,11 @@ def _own_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     """Of a metric that stands alone."""
     if not math.isfinite(standing.value):
         return Cell(quantities.DASH)
-    figure = answers.value(findings.scenario, standing.value)
-    bound = next(bound for bound, sign in answers.BOUND_SIGNS.items() if sign == standing.bound)
+    figure = verdict.value(findings.scenario, standing.value)
     if standing.rank is None or not any(one.decidable for one in findings.comparisons):
-        return Cell(figure, bound)
+        return Cell(figure, standing.bound)
     ranks = [other.rank for other in findings.standings]
-    return Cell(figure, bound, _rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks))
+    return Cell(figure, standing.bound, _rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks))
 
 
 def _rank(rank: int, *, shared: bool) -> str:

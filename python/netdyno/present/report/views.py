@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis import answers, stopping
-from netdyno.analysis import excluded as unsafe
 from netdyno.analysis.findings import AuditTally, CellFigures, Estimate, LossOfTrial, ScenarioFindings, Standing
 from netdyno.base import quantities
 from netdyno.contestants import codesize
@@ -15,8 +13,8 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
+from netdyno.present.prose import excluded, ground, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
-from netdyno.present.prose import ranking, verdicts
 from netdyno.present.report import along, panels, scoreboard
 from netdyno.present.report import work as behind
 from netdyno.present.report.drawing import Panel
@@ -63,6 +61,10 @@ class Rank:
 class ScenarioView:
     anchor: str
     findings: ScenarioFindings
+    answer: verdict.Answer
+    evidence: tuple[str, ...]
+    caveats: tuple[str, ...]
+    ground: tuple[str, ...]
     verdict: str
     metric: str
     load: str
@@ -101,9 +103,13 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
     return ScenarioView(
         anchor=name,
         findings=findings,
+        answer=verdict.answer(findings),
+        evidence=verdict.evidence(findings),
+        caveats=verdict.caveats(findings),
+        ground=ground.sentences(findings.ground),
         verdict=_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
-        load=answers.load_words(findings.scenario),
+        load=verdict.load_words(findings.scenario),
         certainty=_certainty(findings),
         scores=scoreboard.view(findings),
         ranks=tuple(_rank(findings, standing, scale) for standing in findings.standings),
@@ -123,8 +129,8 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         apart=_apart(findings),
         marked=any(cell.marked for cell in findings.cells),
         trials=_trials(findings) if findings.may_lose else None,
-        unsafe=Table(unsafe.HEADINGS, tuple(map(unsafe.row, findings.unsafe))) if findings.unsafe else None,
-        unsafe_explained=unsafe.explained(findings.unsafe),
+        unsafe=Table(excluded.HEADINGS, tuple(map(excluded.row, findings.unsafe))) if findings.unsafe else None,
+        unsafe_explained=excluded.explained(findings.unsafe),
         ended=stopping.sentence(findings.ending) if findings.ending else "",
         work=behind.view(findings),
     )
@@ -171,16 +177,18 @@ class ClaimView:
     verdict: str
     here: str
     published: str
+    notes: tuple[str, ...]
     checks: Table
 
 
-def claims(judged: Sequence[Judged]) -> tuple[ClaimView, ...]:
+def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> tuple[ClaimView, ...]:
     return tuple(
         ClaimView(
             judged=one,
             verdict=verdicts.VERDICT_WORDS[one.verdict],
             here=verdicts.here(one),
             published=verdicts.published(one.claim),
+            notes=(*one.notes, *stopping.of_claim(one, scenarios)),
             checks=_checks(one.checks),
         )
         for one in judged
@@ -225,8 +233,8 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> 
     return Rank(
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
-        value=f"{standing.bound if math.isfinite(standing.value) else ''}"
-        f"{answers.value(findings.scenario, standing.value)}",
+        value=f"{verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ''}"
+        f"{verdict.value(findings.scenario, standing.value)}",
         change=ranking.to_first(standing),
         interval=ranking.change_interval(relative.interval) if relative and relative.interval else "",
         blocks=one.blocks if one else None,
@@ -363,7 +371,7 @@ def _pairs(findings: ScenarioFindings) -> Table:
     clients = tuple(dict.fromkeys(pair.client for pair in findings.pairs))
     servers = dict.fromkeys(pair.contestant for pair in findings.pairs)
     rows = (
-        (server, *(answers.pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server))
+        (server, *(verdict.pair(findings.scenario, pair) for pair in findings.pairs if pair.contestant == server))
         for server in servers
     )
     return Table(("server", *clients), tuple(rows))

@@ -10,12 +10,25 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis import answers, canary, excluded, stopping
+from netdyno.analysis import canary
 from netdyno.analysis.findings import Analysis, Axis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.model.verdicts import ClaimVerdict, Judged
-from netdyno.present.prose import aa, loss, made_again, ranking, verdicts
+from netdyno.model.verdicts import ClaimVerdict
+from netdyno.present.prose import (
+    aa,
+    associations,
+    constant_latency,
+    excluded,
+    ground,
+    loss,
+    made_again,
+    ranking,
+    set_aside,
+    stopping,
+    verdict,
+    verdicts,
+)
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
@@ -46,12 +59,13 @@ def render(analysis: Analysis) -> RenderableType:
     if analysis.control.is_the_question:
         parts += [Text(), _control(analysis)]
     if analysis.claims:
-        parts += [Text(), Text(verdicts.summary(analysis.claims), style="bold"), _claims(analysis.claims)]
+        parts += [Text(), Text(verdicts.summary(analysis.claims), style="bold"), _claims(analysis)]
     for one in analysis.scenarios:
         parts += [Text(), *_scenario(one)]
     parts += [Text(), *_set_aside(analysis)]
     parts += [
-        Text(text, style="dim") for text in dict.fromkeys(text for one in analysis.scenarios for text in one.ground)
+        Text(text, style="dim")
+        for text in dict.fromkeys(text for one in analysis.scenarios for text in ground.sentences(one.ground))
     ]
     if analysis.made_again.tries:
         parts.append(Text(made_again.sentence(analysis.made_again)))
@@ -62,26 +76,27 @@ def render(analysis: Analysis) -> RenderableType:
     return Group(*parts, _sureness(analysis))
 
 
-def _claims(claims: Sequence[Judged]) -> Table:
+def _claims(analysis: Analysis) -> Table:
     """Each claim with its verdict; below the sentence, what is found here, what was published, and why."""
     table = Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=True, show_header=False)
     table.add_column("claim", no_wrap=True, style="bold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("text", overflow="fold")
-    for one in claims:
+    for one in analysis.claims:
+        ended = stopping.of_claim(one, analysis.scenarios)
         lines = [Text(one.claim.text), Text(f"here: {verdicts.here(one)}", style="dim")]
         if one.claim.published:
             lines.append(Text(f"published: {verdicts.published(one.claim, PUBLISHED_SHOWN)}", style="dim"))
-        lines += [Text(text, style="dim") for text in (one.why, *one.notes) if text]
-        verdict = Text(verdicts.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
-        table.add_row(one.claim.id, verdict, Text("\n").join(lines))
+        lines += [Text(text, style="dim") for text in (one.why, *one.notes, *ended) if text]
+        found = Text(verdicts.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
+        table.add_row(one.claim.id, found, Text("\n").join(lines))
     return table
 
 
 def _scenario(one: ScenarioFindings) -> list[RenderableType]:
-    style = STYLES[one.verdict]
-    title = Text.assemble((f"{one.scenario.name}  ", "bold"), (one.headline, style))
-    parts: list[RenderableType] = [title, Text(one.sentence)]
+    answer = verdict.answer(one)
+    title = Text.assemble((f"{one.scenario.name}  ", "bold"), (answer.headline, STYLES[one.verdict]))
+    parts: list[RenderableType] = [title, Text(answer.sentence)]
     if one.axes and one.standings:
         parts.append(_scores(one))
         if notes := _scores_explained(one):
@@ -90,8 +105,8 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
     if one.ending:
         parts.append(Text(stopping.sentence(one.ending), style="dim"))
-    parts += [Text(f"goes along: {why.short}", style="dim") for why in one.whys[:1]]
-    parts += [Text(text, style="yellow") for text in one.timers]
+    parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
+    parts += [Text(text, style="yellow") for text in constant_latency.sentences(one)]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
     if one.unsafe:
@@ -108,7 +123,7 @@ def _pairs(one: ScenarioFindings) -> Table:
     for client in clients:
         table.add_column(client.replace("-", "-\n"), justify="right", overflow="fold")
     for server in dict.fromkeys(pair.contestant for pair in one.pairs):
-        row = [answers.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
+        row = [verdict.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
         table.add_row(server, *row)
     return table
 
@@ -171,7 +186,7 @@ def score(axis: Axis, contestant: str) -> str:
     found = axis.score(contestant)
     if found is None or found.value is None:
         return quantities.DASH
-    figure = f"{answers.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
+    figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
     decidable = any(comparison.decidable for comparison in axis.comparisons)
     return f"{figure} {quantities.superscript(found.rank)}" if decidable and found.rank is not None else figure
 
@@ -181,7 +196,7 @@ def _scores_explained(one: ScenarioFindings) -> str:
     notes = [f"figures at {one.heaviest.label}, ranks over all loads"] if len(one.levels) > 1 else []
     if one.may_lose:
         notes.append(_loss_explained(one))
-    if lags := answers.lags(one.scenario, one.cells):
+    if lags := verdict.lags(one.scenario, one.cells):
         notes.append(lags)
     return "; ".join(notes)
 
@@ -206,7 +221,7 @@ def _ranking(one: ScenarioFindings) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in one.standings:
         cell = one.cell(standing.contestant, level.key)
-        value = f"{standing.bound}{answers.value(one.scenario, standing.value)}"
+        value = f"{verdict.BOUND_SIGNS[standing.bound]}{verdict.value(one.scenario, standing.value)}"
         told = (value, ranking.to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
         table.add_row(ranking.rank(one, standing), standing.contestant, *told)
     return table
@@ -229,7 +244,7 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
     """Each cause in a line, with how many trials it took from whom; the details stand in the report."""
     groups: dict[tuple[str, str], list[TrialNote]] = {}
     for note in analysis.set_aside:
-        groups.setdefault((note.status, note.kind), []).append(note)
+        groups.setdefault((note.status, set_aside.cause(note.cause)), []).append(note)
     # which pair does not work, and why, is the answer itself where pairs are asked for
     shown = len(groups) if any(one.pairs for one in analysis.scenarios) else CAUSES_SHOWN
     parts: list[RenderableType] = []
@@ -237,9 +252,10 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
         table = _plain_table()
         for heading in ("set aside", "trials", "cause", "of"):
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
-        for (status, kind), notes in list(groups.items())[:shown]:
-            cause = quantities.shortened(notes[0].reason if status in ("failed", "skipped") else kind, LONGEST_REASON)
-            table.add_row(answers.STATUS_WORDS[status], str(len(notes)), Text(cause), Text(_whose(notes)))
+        for (status, cause), notes in list(groups.items())[:shown]:
+            why = set_aside.reason(notes[0]) if status in ("failed", "skipped") else cause
+            told = Text(quantities.shortened(why, LONGEST_REASON))
+            table.add_row(verdict.STATUS_WORDS[status], str(len(notes)), told, Text(_whose(notes)))
         parts.append(table)
     if len(groups) > shown:
         parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
@@ -267,6 +283,6 @@ def _sureness(analysis: Analysis) -> Text:
         f"{quantities.plural(counts.valid, 'valid trial')} over {quantities.listed(analysis.links)} in "
         f"{quantities.plural(analysis.blocks_measured, 'block')}, "
         f"{counts.struck_out} struck out, {counts.faulty} faulty, {counts.failed} failed, {counts.skipped} skipped. "
-        f"{COLUMNS_EXPLAINED if any(one.axes for one in analysis.scenarios) else ''} {answers.WHAT_HOLDS}",
+        f"{COLUMNS_EXPLAINED if any(one.axes for one in analysis.scenarios) else ''} {verdict.WHAT_HOLDS}",
         style="dim",
     )

@@ -1,0 +1,45 @@
+"""What the harness set beside the options of a cell, and what it could not read of all threads. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from netdyno.analysis.findings import AddedOption, SampledThreads, ThreadEach
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.trial import Trial
+
+
+def added_options(scenario: Scenario, trials: Sequence[Trial]) -> tuple[AddedOption, ...]:
+    """The options that the scenario wishes where they are possible, by name and value, with those who had them."""
+    wished = scenario.where_possible
+    had: dict[tuple[str, type_level], set[str]] = {}
+    for trial in trials:
+        for name, value in trial.added.items():
+            if wished.get(name) in (value, "cores"):
+                had.setdefault((name, value), set()).add(trial.contestant)
+    by_text = sorted(had.items(), key=lambda each: " ".join(map(str, each[0])))
+    return tuple(AddedOption(name, value, tuple(sorted(names))) for (name, value), names in by_text)
+
+
+def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEach, ...]:
+    """Which contestants got a thread for each connection. A trial in which a client had waited would have met its time
+    limit and not be valid."""
+    wished = scenario.where_possible.get("threads")
+    seen: dict[str, set[int]] = {}
+    for trial in trials:
+        threads = trial.added.get("threads")
+        if threads is None or wished in (threads, "cores") or trial.load is None or trial.server is None:
+            continue
+        if int(threads) >= trial.load.plan.connections:  # one for each of its cores is another matter
+            seen.setdefault(trial.contestant, set()).add(trial.server.threads)
+    return tuple(ThreadEach(name, tuple(sorted(counts))) for name, counts in sorted(seen.items()))
+
+
+def sampled_threads(trials: Sequence[Trial]) -> tuple[SampledThreads, ...]:
+    """Of whom only some threads were read."""
+    seen: dict[str, set[tuple[int, int]]] = {}
+    for trial in trials:
+        if trial.server is not None and trial.server.threads_sampled:
+            seen.setdefault(trial.contestant, set()).add((trial.server.threads, trial.server.threads_sampled))
+    return tuple(SampledThreads(name, *max(counts)) for name, counts in sorted(seen.items()))

@@ -1,0 +1,48 @@
+"""The command lines that repeat a run, its report and one of its trials. Pure functions."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from netdyno.analysis.findings import Analysis
+from netdyno.model.load_result import LoadResult
+from netdyno.model.options import Settings, settings
+from netdyno.model.transports import LOOPBACK_ADDRESS
+from netdyno.model.trial import Trial
+from netdyno.present.prose.capacity_again import again
+from netdyno.trial.command import by_hand
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line to repeat something, and what it repeats."""
+
+    purpose: str
+    line: str
+
+
+def commands(analysis: Analysis) -> tuple[Command, ...]:
+    whole = Command("The whole run again", again(analysis.asked))
+    report = Command("This report again, from what is stored", f"./netdyno report {analysis.run_id}")
+    trial = analysis.example
+    return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))
+
+
+def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, Command]:
+    scenario = next(one for one in analysis.asked.scenarios if one.name == trial.scenario)
+    wanted = settings(scenario, trial.levels)
+    endpoint, how = _endpoint(load.plan.url, wanted)
+    server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
+    return (
+        Command(f"One trial by hand{how}: the server", shlex.join(server)),
+        Command(f"One trial by hand{how}: its load", shlex.join(client)),
+    )
+
+
+def _endpoint(url: str, wanted: Settings) -> tuple[str, str]:
+    """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
+    if wanted.link == "loopback":
+        return url, ""
+    scheme, _, place = url.partition("://")
+    return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"

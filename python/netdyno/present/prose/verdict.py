@@ -1,0 +1,447 @@
+"""The answer to a scenario in words: a headline, one sentence, what goes with it, and what a reader must know before
+quoting it. The terminal and the report say the same. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from netdyno.analysis.answers import against
+from netdyno.analysis.capacity import fill as capacity
+from netdyno.analysis.findings import (
+    AxisRatio,
+    Bound,
+    CellFigures,
+    Pair,
+    ScenarioFindings,
+    Standing,
+)
+from netdyno.base import quantities
+from netdyno.base.units import parse_duration
+from netdyno.model.contestant import GENERATOR
+from netdyno.model.experiment import Scenario
+from netdyno.model.metrics import METRICS
+from netdyno.present.prose import constant_latency, excluded, faults, ground, loss, ranking
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.statistics.stats import Comparison
+
+STATUS_WORDS = {
+    "valid": "valid",
+    "struck_out": "struck out",
+    "skipped": "skipped",
+    "failed": "failed",
+    "faulty": "faulty",
+    "made_again": "made again",
+    "censored": "valid, as a bound",
+}
+BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
+"""Before a figure that is a bound."""
+LARGE_LAG_SHARE = 0.1
+MOST_GAPS = 4
+"""Holes in a ranking that are told one by one."""
+MOST_COSTS = 3
+"""Axes that a sentence tells of one contestant; the table has all."""
+WHAT_HOLDS = (
+    "All intervals of a question hold together with 95%, and a difference is told where its interval leaves out none. "
+    "Simulated: at most 5.4% of questions about equal servers find some difference, 7% where one of them is slow in "
+    "one trial of ten."
+)
+"""At the foot of table and report (docs/adr/statistics.md)."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """`short` says which to take, `rest` what the others cost and who is ranked apart."""
+
+    headline: str
+    short: str
+    rest: str
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.short}{self.rest}"
+
+
+def answer(findings: ScenarioFindings) -> Answer:
+    said = _of_search(findings) or _of_verdict(findings)
+    return Answer(said.headline, said.short, said.rest + excluded.left_out(findings.unsafe))
+
+
+def _of_search(findings: ScenarioFindings) -> Answer | None:
+    """A search for a capacity has one contestant, and an answer of its own."""
+    if findings.capacity is None or not findings.capacity.sentence:
+        return None
+    return Answer(_of_verdict(findings).headline, findings.capacity.sentence, "")
+
+
+def _of_verdict(findings: ScenarioFindings) -> Answer:
+    if findings.verdict == "no_data":
+        nothing = "No trial of this workload was valid, so there is no answer."
+        return Answer("No valid trial", nothing, faults.sentence(findings.faulty))
+    found = _verdict(Speech(findings))
+    apart = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
+    return Answer(found.headline, found.short, found.rest + apart)
+
+
+# --- figures and loads -------------------------------------------------------------------------------------------
+
+
+def value(scenario: Scenario, figure: float) -> str:
+    """A figure of the scenario's metric with its unit."""
+    return METRICS[scenario.metric].speak(figure)
+
+
+def pair(scenario: Scenario, one: Pair) -> str:
+    """What came of a server and a client in a few characters: the figure, of how many trials where some do not count,
+    or why there is none."""
+    if not one.trials:
+        return quantities.DASH
+    if one.figure is None:
+        return ", ".join(STATUS_WORDS[status] for status in one.statuses)
+    figure = value(scenario, one.figure)
+    if one.lost is not None:
+        figure += f", {quantities.share(one.lost)} lost"
+    return figure if one.valid == one.trials else f"{figure} ({one.valid}/{one.trials})"
+
+
+def load_words(scenario: Scenario) -> str:
+    """How the load was offered; closed loop is always named as such."""
+    if scenario.arrivals == "closed":
+        rounds = "" if parse_duration(scenario.round) == 0 else f" in rounds of {scenario.round}"
+        each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
+        return f"closed loop{rounds}{each}"
+    return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals"
+
+
+def _offered(scenario: Scenario) -> str:
+    if "rate" in scenario.factors or "rate-per-connection" in scenario.factors:
+        return "at the offered rates"
+    if scenario.rate_per_connection is not None:
+        return f"at {quantities.rate(scenario.rate_per_connection)} offered on each connection"
+    return f"at {quantities.rate(scenario.rate or 0)} offered"
+
+
+# --- the sentence ------------------------------------------------------------------------------------------------
+
+
+class Speech:
+    """What the sentences of one answer are made of. `says` names a contestant."""
+
+    def __init__(self, findings: ScenarioFindings) -> None:
+        self.scenario = findings.scenario
+        self.family = findings.comparisons
+        self.decision = findings.decision
+        self.at_least = "at least " if findings.censored else ""
+        self.higher = findings.better == "higher"
+        self.says = {one.contestant: loss.named(one) for one in findings.standings}
+        self.qualified = _qualified(findings.standings, findings.loss_bound)
+
+    def listed(self, names: Sequence[str]) -> str:
+        return quantities.listed([self.says[name] for name in names])
+
+    def subject(self) -> str:
+        """What is compared, among whom, and under which load."""
+        under = f" under {self.scenario.slo}" if self.scenario.slo else ""
+        metric = f"{METRICS[self.scenario.metric].title}{under}"
+        return f"{metric}{self.qualified} ({load_words(self.scenario)})"
+
+    def superlative(self) -> str:
+        return f"the {'highest' if self.higher else 'lowest'} {self.subject()}"
+
+
+def _qualified(standings: Sequence[Standing], loss_bound: float) -> str:
+    """Among whom the answer holds, where loss or faults set some apart."""
+    kinds = {one.kind for one in standings}
+    bound = quantities.share(loss_bound)
+    if kinds == {2}:
+        return ", though everybody failed in some trial"
+    if 0 not in kinds:
+        return f", though everybody lost more than {bound} of their messages"
+    return f" of those that lost at most {bound} of their messages" if 1 in kinds else ""
+
+
+def _verdict(speech: Speech) -> Answer:
+    found = speech.decision
+    leader = speech.says[found.among[0]]
+    if found.verdict == "unopposed":
+        alone = f"{leader} is the only contestant with valid trials{speech.qualified}; nothing to compare."
+        return Answer(leader, alone, "")
+    if found.verdict == "winner":
+        return Answer(leader, _winner(speech), _elsewhere(speech))
+    if found.verdict == "tie":
+        return Answer(f"Tie: {speech.listed(found.tied)}", *_tie(speech))
+    if not found.front:
+        apart = f"No two of {speech.listed(found.among)} share a block: nothing to compare."
+        return Answer("Not enough blocks", apart, "")
+    return Answer("Not enough blocks", _undecided(speech), "")
+
+
+def _side(ratio: float) -> str:
+    return "above" if ratio > 1 else "below"
+
+
+def _interval(one: Comparison) -> str:
+    if one.interval is None:
+        return f"no interval from {quantities.plural(one.blocks, 'block')}"
+    return f"95% interval {ranking.change_interval(one.interval)}"
+
+
+def _gap(speech: Speech, one: Comparison) -> str:
+    """ "12% above b", or "2.4 times that of b"."""
+    if one.ratio >= 2:
+        return f"{speech.at_least}{quantities.margin(one.ratio)} that of {speech.says[one.b]}"
+    return f"{speech.at_least}{quantities.margin(one.ratio)} {_side(one.ratio)} {speech.says[one.b]}"
+
+
+def _winner(speech: Speech) -> str:
+    leader, second = speech.decision.among[:2]
+    start = f"Take {speech.says[leader]}: it has {speech.superlative()}"
+    one = against(leader, second, speech.family)
+    seen = f", {_gap(speech, one)}, the next ({_interval(one)})" if one else ""
+    return f"{start}{seen}."
+
+
+def _tie(speech: Speech) -> tuple[str, str]:
+    """Which to take, and the rest of it."""
+    found = speech.decision
+    too_few = f" For {speech.listed(found.undecided)} there are too few blocks to say." if found.undecided else ""
+    rest = f"{_elsewhere(speech)}{too_few}"
+    alike = f"{speech.listed(found.tied)} cannot be told apart in {speech.subject()}"
+    if len(found.taken) == len(found.tied):
+        return f"{alike}; take any of them.", rest
+    alone = len(found.taken) == 1
+    why = "nobody of these beats it on another axis" if alone else "they are not beaten on the other axes"
+    return f"{alike}. Take {' or '.join(speech.says[name] for name in found.taken)}: {why}.", rest
+
+
+def _elsewhere(speech: Speech) -> str:
+    """What the others cost beside the first of those that are taken, and in what they are better."""
+    found = speech.decision
+    costs = [f"{speech.says[one.contestant]} {_changes(one.worse)}" for one in found.beside if one.worse]
+    gains = [f"{speech.says[one.contestant]} {_changes(one.better)}" for one in found.beside if one.better]
+    beside = f" beside {speech.says[found.taken[0]]}" if len(found.taken) > 1 else ""
+    text = f" What the others cost{beside}: {'; '.join(costs)}." if costs else ""
+    return f"{text} In their favour: {'; '.join(gains)}." if gains else text
+
+
+def _changes(ratios: Sequence[AxisRatio]) -> str:
+    told = [f"{METRICS[one.metric].short} {quantities.percent_change(one.ratio)}" for one in ratios]
+    return quantities.listed(told[:MOST_COSTS])
+
+
+def _undecided(speech: Speech) -> str:
+    front = speech.decision.front
+    facing = [one for name in front[1:] if (one := against(front[0], name, speech.family))]
+    fewest = min((one.blocks for one in facing), default=0)
+    leader = speech.says[front[0]]
+    start = (
+        f"Not enough blocks to say who has {speech.superlative()}: {leader} shares "
+        f"{quantities.plural(fewest, 'block')} with a rival, {FEWEST_BLOCKS} needed"
+    )
+    seen = f" Seen, not proven: {leader} {_gap(speech, facing[0])} ({_interval(facing[0])})." if facing else ""
+    return f"{start}.{seen}"
+
+
+# --- what goes with it -------------------------------------------------------------------------------------------
+
+
+def evidence(findings: ScenarioFindings) -> tuple[str, ...]:
+    """The server's cost, the first beside the last, and the losses."""
+    return (*_costs(findings), *loss.evidence(findings.standings, findings.cells, findings.levels))
+
+
+def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
+    """At the heaviest level."""
+    standings = findings.standings
+    if len(standings) < 2 or not findings.levels:
+        return ()
+    level = findings.heaviest
+    first, last = (findings.cell(one.contestant, level.key) for one in (standings[0], standings[-1]))
+    if not (first and last and first.cost and last.cost):
+        return ()
+    a, b = first.cost, last.cost
+    says = {one.contestant: loss.named(one) for one in (standings[0], standings[-1])}
+    switches = [one.voluntary_switches.value + one.involuntary_switches.value for one in (a, b)]
+    cpu = (
+        f"At {level.label}, {says[first.contestant]} spends {quantities.three_digits(a.cpu_us.value)} µs of server CPU "
+        f"per message ({quantities.three_digits(a.cpu_system_us.value)} µs of it in the kernel); "
+        f"{says[last.contestant]}, "
+        f"the last in rank, {quantities.three_digits(b.cpu_us.value)} µs "
+        f"({quantities.three_digits(b.cpu_system_us.value)} µs)."
+    )
+    rest = (
+        f"Context switches per message: {quantities.three_digits(switches[0])} against "
+        f"{quantities.three_digits(switches[1])}; "
+        f"peak memory {quantities.memory(a.rss_peak_bytes.value)} against {quantities.memory(b.rss_peak_bytes.value)}; "
+        f"threads {a.threads} against {b.threads}."
+    )
+    return (cpu, rest)
+
+
+# --- before you quote it -----------------------------------------------------------------------------------------
+
+
+def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
+    """What a reader must know before quoting the answer."""
+    return (
+        *excluded.caveats(findings.unsafe),
+        *excluded.unranked_caveats(findings.unranked),
+        *ground.sentences(findings.ground),
+        *_bounds(findings),
+        *capacity.caveats(findings.capacity),
+        *constant_latency.sentences(findings),
+        *_loop(findings),
+        *_client_contestants(findings.scenario),
+        *_prescribed_rate(findings.scenario),
+        *_missing(findings),
+        *_gaps(findings),
+        *_unsteady(findings),
+        *loss.caveats(findings.cells, findings.loss_bound),
+        *_added_options(findings),
+        *_threads_each(findings),
+        *_sampled_threads(findings),
+    )
+
+
+def _bounds(findings: ScenarioFindings) -> list[str]:
+    """Why figures are bounds."""
+    labels = {level.key: level.label for level in findings.levels}
+    told = []
+    for key in dict.fromkeys(one.level for one in findings.censored):
+        who = [f"{one.contestant} ({one.share:.0%} of a core)" for one in findings.censored if one.level == key]
+        told.append(
+            f"At {labels[key]} the generator was at its limit with {quantities.listed(who)}: what is measured there is "
+            "the generator as well. Rates are 'at least', response times 'at most', for all contestants alike, and "
+            "gaps between them may be larger than they look."
+        )
+    for bar in findings.error_bars:
+        received = "not known" if bar.receive_ns is None else quantities.duration(bar.receive_ns)
+        sent = f"it sent {quantities.duration(bar.send_ns)} late, and " if findings.scenario.scheduled else ""
+        told.append(
+            f"At {labels[bar.level]} the generator's own part of {bar.percentile} is {bar.share:.0%} of the shortest "
+            f"({quantities.duration(bar.of)}): {sent}it read replies {received} after they had come. So these response "
+            "times are 'at most', and the ratios between servers may be larger."
+        )
+    return told
+
+
+def _loop(findings: ScenarioFindings) -> list[str]:
+    told = []
+    if findings.scenario.arrivals == "closed":
+        told.append(
+            "Closed loop: each connection waits for its reply before it sends again, so a slow server is asked less. "
+            + (
+                "In a round all that are answered send at the same moment, and the generator receives on its own cores "
+                "what the server sends: its work is part of each latency."
+                if findings.scenario.scheduled
+                else "Its latencies are service times under full load, not what users at a fixed rate would see."
+            )
+        )
+    if findings.scenario.scheduled and findings.cells:
+        told.append(_send_lag(findings.cells))
+    return told
+
+
+def _send_lag(cells: Sequence[CellFigures]) -> str:
+    worst = max(cells, key=lambda one: one.send_lag.p99_ns)
+    lag, response = worst.send_lag, worst.response_ns.p99.value
+    text = (
+        f"Send lag, the error bar of these latencies: p99 at most {quantities.duration(lag.p99_ns)}, "
+        f"largest {quantities.duration(max(one.send_lag.max_ns for one in cells))}"
+    )
+    if lag.p99_ns > LARGE_LAG_SHARE * response:
+        text += (
+            f". For {worst.contestant} that is {lag.p99_ns / response:.0%} of its p99 response time: "
+            "part of this latency may be the generator's own"
+        )
+    return f"{text}."
+
+
+def lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
+    """The generator's own part of the response times: what it sends late, where it has a schedule, and what it reads
+    late."""
+    told = []
+    if scenario.scheduled and cells:
+        told.append(f"send lag p99 at most {quantities.duration(max(cell.send_lag.p99_ns for cell in cells))}")
+    received = [cell.receive_lag for cell in cells if cell.receive_lag is not None]
+    if received:
+        told.append(f"receive lag p50 at most {quantities.duration(max(lag.p50_ns for lag in received))}")
+    return ", ".join(told)
+
+
+def _client_contestants(scenario: Scenario) -> list[str]:
+    if scenario.client == GENERATOR and not set(scenario.factors.get("client", ())) - {GENERATOR}:
+        return []
+    text = (
+        "The load came from client contestants: a client's own time per request is part of every figure. Servers "
+        "are compared with the same client only."
+    )
+    return [text]
+
+
+def _prescribed_rate(scenario: Scenario) -> list[str]:
+    if not scenario.scheduled or scenario.metric != "throughput":
+        return []
+    return ["The rate was prescribed: equal throughput says that each kept up, not that all are equally fast."]
+
+
+def _missing(findings: ScenarioFindings) -> list[str]:
+    """Who is not ranked, or on fewer trials than planned."""
+    told = []
+    if findings.absent:
+        told.append(f"Without any valid trial, so not ranked: {quantities.listed(findings.absent)}.")
+    if fewer := [f"{one.contestant} ({one.missing})" for one in findings.standings if one.missing]:
+        told.append(f"Compared on fewer cells than planned (trials set aside): {quantities.listed(fewer)}.")
+    return told
+
+
+def _gaps(findings: ScenarioFindings) -> list[str]:
+    """Whole levels that a ranked contestant did not finish though others did. A capacity lies below the loads that
+    nobody could carry any more: no valid trial there is what is to be seen."""
+    if findings.capacity is not None:
+        return []
+    finished = {(one.contestant, one.level) for one in findings.cells}
+    gaps = [
+        f"{one.contestant} has no valid trial at {level.label}: its rank speaks for the other levels only."
+        for level in findings.levels
+        if any(key == level.key for _, key in finished)
+        for one in findings.standings
+        if (one.contestant, level.key) not in finished
+    ]
+    if len(gaps) > MOST_GAPS:
+        return [f"{len(gaps)} contestants at a load have no valid trial there: a rank speaks for the other loads only."]
+    return gaps
+
+
+def _unsteady(findings: ScenarioFindings) -> list[str]:
+    """Whose level moved within windows more often than chance does."""
+    return [
+        f"{one.contestant} did not keep its level within the window in {one.moved} of "
+        f"{quantities.plural(one.trials, 'trial')}."
+        for one in findings.unsteady
+    ]
+
+
+def _added_options(findings: ScenarioFindings) -> list[str]:
+    """What the harness set beside the options of the cell, and for whom."""
+    texts = [f"{one.option} {one.value} ({quantities.listed(one.contestants)})" for one in findings.added_options]
+    return [f"Set only where a server can have it: {'; '.join(texts)}."] if texts else []
+
+
+def _threads_each(findings: ScenarioFindings) -> list[str]:
+    """Which contestants got a thread for each connection."""
+    return [
+        f"{one.contestant} serves no more clients at a time than it has threads: one more waits until another leaves, "
+        "as its conformance test shows. So it was started with a thread for each connection, and ran "
+        f"{quantities.listed([str(count) for count in one.seen])} threads in all."
+        for one in findings.threads_each
+    ]
+
+
+def _sampled_threads(findings: ScenarioFindings) -> list[str]:
+    """Whose context switches and waits are estimates from some of its threads."""
+    return [
+        f"Context switches and waits of {one.contestant} are estimates where it has thousands of threads: "
+        f"{one.read} of up to {one.threads:,} were read, at random."
+        for one in findings.sampled_threads
+    ]
