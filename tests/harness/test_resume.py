@@ -18,7 +18,7 @@ from netdyno.machine import digests
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
-from netdyno.run import resume, runner, schedule
+from netdyno.run import changes, resume, runner, schedule
 from netdyno.store import store
 from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
@@ -220,7 +220,7 @@ def test_whether_system_calls_are_traced_stays_as_it_began(
 def test_differences_name_the_key_and_both_values() -> None:
     before = {"kernel": "6.1", "git_dirty": False, "smt": "on", "mitigations": ["a", "b"], "load_average_1min": 1.0}
     now = {"kernel": "6.2", "git_dirty": True, "mitigations": ["a", "c", "d", "e", "f"], "load_average_1min": 2.0}
-    assert differences.decisive(before, now) == [
+    assert [changes.said(change) for change in differences.decisive(before, now)] == [
         "kernel was 6.1 and is 6.2",
         "git_dirty was no and is yes",
         "smt was on and is nothing",

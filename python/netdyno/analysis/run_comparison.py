@@ -16,9 +16,10 @@ import msgspec
 import numpy as np
 
 from netdyno.analysis import differences, excluded, measured
+from netdyno.analysis.differences import Change
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes
-from netdyno.model.base import type_level
+from netdyno.model.base import Name, type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS
@@ -37,9 +38,9 @@ class Both:
     """One cell of both runs. `ratio` is the second's figure divided by the first's, with the interval of it; None below
     five blocks on a side."""
 
-    scenario: str
-    contestant: str
-    level: str
+    scenario: Name
+    contestant: Name
+    level: Name
     metric: Metric
     first: float
     """Geometric mean over its valid trials, in messages a second or nanoseconds."""
@@ -56,13 +57,22 @@ class Both:
 
 
 @dataclass(frozen=True)
-class SideBySide:
-    """`environment` and `asked` are sentences on what differs; `alone` counts cells with a figure in only one run."""
+class AskedApart:
+    """What a scenario of both runs asks for differently."""
 
-    first: str
-    second: str
-    environment: tuple[str, ...]
-    asked: tuple[str, ...]
+    scenario: Name
+    change: Change
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """What differs in where the runs were made and in what was asked; `alone` counts cells with a figure in only one
+    run."""
+
+    first: Name
+    second: Name
+    environment: tuple[Change, ...]
+    asked: tuple[AskedApart, ...]
     cells: tuple[Both, ...]
     alone: int
 
@@ -83,9 +93,9 @@ def side_by_side(first: Run, second: Run) -> SideBySide:
 
 @dataclass(frozen=True)
 class _Key:
-    scenario: str
-    contestant: str
-    level: str
+    scenario: Name
+    contestant: Name
+    level: Name
     metric: Metric
 
 
@@ -130,18 +140,18 @@ def _both(key: _Key, first: _Cell, second: _Cell) -> Both:
     )
 
 
-def _asked(first: Run, second: Run) -> tuple[str, ...]:
+def _asked(first: Run, second: Run) -> tuple[AskedApart, ...]:
     """What the scenarios of both ask for differently, beside contestants and blocks."""
     there = {scenario.name: scenario for scenario in second.experiment.scenarios}
     return tuple(
-        f"{scenario.name}: {text}"
+        AskedApart(scenario.name, change)
         for scenario in first.experiment.scenarios
         if scenario.name in there
-        for text in _of_scenario(scenario, there[scenario.name])
+        for change in _of_scenario(scenario, there[scenario.name])
     )
 
 
-def _of_scenario(first: Scenario, second: Scenario) -> Sequence[str]:
+def _of_scenario(first: Scenario, second: Scenario) -> Sequence[Change]:
     before, now = (msgspec.structs.asdict(one) for one in (first, second))
     return differences.between(before, now, [key for key in before if key not in NOT_ASKED])
 

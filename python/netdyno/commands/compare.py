@@ -13,7 +13,7 @@ from rich.text import Text
 
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
-from netdyno.present.prose import ranking
+from netdyno.run import changes
 from netdyno.store import store
 
 NOT_PAIRED = (
@@ -27,7 +27,8 @@ def run(first: str, second: str, results: Path, as_json: bool) -> int:
     """Exit code 0 when they have a cell in common, else 1. Raises UserError where a run cannot be read."""
     found = side_by_side(*(store.load(store.find(results, name)) for name in (first, second)))
     if as_json:
-        print(json.dumps(asdict(found) | {"note": NOT_PAIRED}, allow_nan=False))
+        told = {"environment": _environment(found), "asked": _asked(found), "note": NOT_PAIRED}
+        print(json.dumps(asdict(found) | told, allow_nan=False))
     else:
         Console().print(render(found))
     return 0 if found.cells else 1
@@ -36,7 +37,7 @@ def run(first: str, second: str, results: Path, as_json: bool) -> int:
 def render(found: SideBySide) -> RenderableType:
     """What differs first: the reader should know it before any figure."""
     parts: list[RenderableType] = [Text(f"{found.first} (first) and {found.second} (second)", style="bold")]
-    for what, texts in (("environment", found.environment), ("asked", found.asked)):
+    for what, texts in (("environment", _environment(found)), ("asked", _asked(found))):
         same = "the same in both runs, as far as it decides on speed" if what == "environment" else "the same"
         parts += [Text(f"{what}: {text}", style="yellow") for text in texts] or [Text(f"{what}: {same}")]
     if not found.cells:
@@ -46,6 +47,14 @@ def render(found: SideBySide) -> RenderableType:
         parts += [Text(), _table(scenario, [cell for cell in found.cells if cell.scenario == scenario])]
     alone = f"{quantities.plural(found.alone, 'cell')} with valid trials in one run only. " if found.alone else ""
     return Group(*parts, Text(), Text(alone + NOT_PAIRED, style="dim"))
+
+
+def _environment(found: SideBySide) -> list[str]:
+    return [changes.said(change) for change in found.environment]
+
+
+def _asked(found: SideBySide) -> list[str]:
+    return [f"{one.scenario}: {changes.said(one.change)}" for one in found.asked]
 
 
 def _table(scenario: str, cells: list[Both]) -> Table:

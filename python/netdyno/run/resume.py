@@ -24,7 +24,7 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trace
-from netdyno.run import runner
+from netdyno.run import changes, runner
 from netdyno.run.progress import Display
 from netdyno.store import store
 from netdyno.store.store import Store
@@ -58,7 +58,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             progress=display.throughput,
             foreign_load=_foreign_load(run),
         )
-        differ = differences.decisive(run.environment, found)
+        differ = [changes.said(change) for change in differences.decisive(run.environment, found)]
         if differ and not anyway:
             raise UserError(
                 f"the run {run.run_id} cannot be gone on with as if nothing had changed: {'; '.join(differ)} "
