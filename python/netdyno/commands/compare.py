@@ -13,6 +13,7 @@ from rich.text import Text
 
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
+from netdyno.present.prose import ranking
 from netdyno.run import changes
 from netdyno.store import store
 

@@ -1,29 +1,57 @@
-"""What came of a claim, as frozen data. The terminal table and the report say the same: both read this."""
+"""What came of a claim: numbers and names. The terminal table and the report say the same: both word this by
+present/prose/claims.py."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from netdyno.model.claim import Claim
+from netdyno.model.base import Name, Quoted
+from netdyno.model.claim import Cells, Claim, Side
 from netdyno.statistics.stats import Interval
 
 ClaimVerdict = Literal["confirmed", "refuted", "undecided", "not_testable"]
 Outcome = Literal["holds", "fails", "open"]
+Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near"]
+"""Why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks, it fails but
+not beyond chance among all comparisons of the claim, or its interval has the threshold in it."""
+
+
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Step:
+    """A comparison that a test asks for: `a` against `b`, or by itself where `b` is None. The threshold is a ratio; of
+    shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough that
+    it does not fail."""
+
+    metric: Name
+    a: Cells
+    b: Cells | None
+    side: Side
+    threshold: float
+    needed: bool = True
+
+    @property
+    def cells(self) -> tuple[Cells, ...]:
+        return (self.a,) if self.b is None else (self.a, self.b)
 
 
 @dataclass(frozen=True)
 class Check:
-    """One comparison that a claim stands on. The effect is a ratio, a difference of shares, or for a bound the metric
-    itself; `shown` is it with its interval, `claimed` what it was to be, both in words."""
+    """What came of one of them. The effect is a ratio, a difference of shares, or for a bound the metric itself."""
 
-    what: str
-    claimed: str
+    step: Step
+    paired_by: tuple[Name, ...]
+    """The coordinates in which the cells of both sides are the same."""
     effect: float
     interval: Interval | None
-    shown: str
-    figures: tuple[str, ...]
-    """The metric on each side."""
+    figures: tuple[float, ...]
+    """The metric on each side; empty where there is no effect."""
+    losses: tuple[float | None, ...]
+    """Of each side the largest share of its messages that a trial behind a latency lost; None where none can be."""
     pairs: int
     blocks: int
     p: float
@@ -31,26 +59,113 @@ class Check:
     p_corrected: float
     """Corrected for all comparisons of the claim; this refutes."""
     outcome: Outcome
-    needed: bool
-    """Whether the claim needs it to hold; else it is enough that it does not fail."""
-    why_open: str = ""
+    why_open: Open | None = None
+    """None where it is not."""
+
+    @property
+    def needed(self) -> bool:
+        return self.step.needed
+
+
+# --- what a claim needs and the run did not have ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TooFewCores:
+    """`cores` is None where it was not recorded."""
+
+    needed: int
+    cores: int | None
+
+
+@dataclass(frozen=True)
+class OnlyOne:
+    """Host or platform of which the claim needs a second."""
+
+    need: Name
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Contestants that the claim names and that are in none, each with what it is."""
+
+    contestants: Mapping[Name, Name]
+
+
+@dataclass(frozen=True)
+class SingleLevel:
+    """Of a coordinate that a test goes along."""
+
+    along: Name
+
+
+@dataclass(frozen=True)
+class NotPlanned:
+    """No such trial of a contestant, or where that is None of any."""
+
+    contestant: Name | None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    contestant: Name
+    reason: Quoted
+
+
+@dataclass(frozen=True)
+class NotCounted:
+    """The code of a server or of what it shares with others; `reason` is None where nothing is known of it at all."""
+
+    name: Name
+    reason: Quoted | None
+
+
+Lacking = TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | NotCounted
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SideCount:
+    """What was counted on one side of a claim, over all its trials together; None where it was not recorded."""
+
+    cells: Cells
+    trials: int
+    figure: float | None
+
+
+@dataclass(frozen=True)
+class CountedBeside:
+    """A metric of each side of a claim: where a test goes along something, of its ends."""
+
+    metric: Name
+    sides: tuple[SideCount, ...]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """`reason`: why there is no verdict, or what is missing; empty where there is one."""
+    """`lacking`: why it cannot be tested, None where it can. `losses`: latencies leave lost messages out, so by
+    contestant the largest share that a trial behind a latency here lost, over a transport that may lose some."""
 
     claim: Claim
     verdict: ClaimVerdict
-    reason: str
+    lacking: Lacking | None
     checks: tuple[Check, ...]
-    why: str
-    notes: tuple[str, ...]
+    beside: CountedBeside | None
+    losses: Mapping[Name, float]
+    scenarios: Mapping[Name, Name]
+    """By the name of a scenario what it is called beside the others of the run; empty where there are no others."""
 
     @property
-    def told(self) -> Check | None:
+    def decisive(self) -> Check | None:
         """The comparison that the verdict hangs on most: one that failed, else one that is open, else the one that
         holds with the largest p."""
         order = {"fails": 0, "open": 1, "holds": 2}
         needed = [one for one in self.checks if one.needed or one.outcome == "fails"]
         return min(needed, key=lambda one: (order[one.outcome], -one.p), default=None)
+
+    @property
+    def open_checks(self) -> tuple[Check, ...]:
+        """Those that would have to hold for it to be confirmed."""
+        return tuple(one for one in self.checks if one.needed and one.outcome == "open")

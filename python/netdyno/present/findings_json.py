@@ -9,7 +9,7 @@ from netdyno.analysis import axes
 from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import set_aside, verdict
+from netdyno.present.prose import claims, set_aside, verdict
 from netdyno.statistics.stats import Comparison, Interval
 
 VERSION = 1
@@ -36,7 +36,7 @@ def document(analysis: Analysis) -> dict[str, object]:
         "made_again": _made_again(analysis.made_again),
         "questions": [_question(one) for one in analysis.scenarios],
         "claims": [
-            {"id": one.claim.id, "text": one.claim.text, "verdict": one.verdict, "reason": one.reason}
+            {"id": one.claim.id, "text": one.claim.text, "verdict": one.verdict, "reason": claims.reason(one)}
             for one in analysis.claims
         ],
         "aa": {

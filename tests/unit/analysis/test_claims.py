@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge import judge
+from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.model.verdicts import Judged, Lacking, NotCounted, NotPlanned, OnlyOne, Skipped, TooFewCores
 from netdyno.statistics import stats
 from tests.support.builders.made_claims import Levels, Truth, judged, made
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
@@ -165,7 +167,7 @@ ON_THE_THRESHOLD = {
 def test_data_that_agrees_confirms(case: str) -> None:
     tests, metric, agrees, _ = CASES[case]
     one = judged(made(tests, metric, agrees))
-    assert (one.verdict, one.reason) == ("confirmed", "")
+    assert (one.verdict, one.lacking, one.open_checks) == ("confirmed", None, ())
     assert all(check.interval is not None for check in one.checks)
 
 
@@ -173,9 +175,9 @@ def test_data_that_agrees_confirms(case: str) -> None:
 def test_data_that_disagrees_refutes(case: str) -> None:
     tests, metric, _, disagrees = CASES[case]
     one = judged(made(tests, metric, disagrees))
-    assert (one.verdict, one.reason) == ("refuted", "")
-    assert one.told is not None
-    assert one.told.outcome == "fails"
+    assert (one.verdict, one.lacking) == ("refuted", None)
+    assert one.decisive is not None
+    assert one.decisive.outcome == "fails"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -183,7 +185,7 @@ def test_data_on_the_threshold_decides_nothing(case: str) -> None:
     tests, metric, _, _ = CASES[case]
     one = judged(made(tests, metric, ON_THE_THRESHOLD[case]))
     assert one.verdict == "undecided"
-    assert "cannot be told from the threshold" in one.reason
+    assert one.open_checks[0].why_open == "near"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -192,14 +194,14 @@ def test_few_blocks_decide_nothing(case: str, which: int) -> None:
     tests, metric, *truths = CASES[case]
     one = judged(made(tests, metric, truths[which - 2], blocks=4))
     assert one.verdict == "undecided"
-    assert "too few blocks" in one.reason or "not proven so" in one.reason
+    assert one.open_checks[0].why_open in ("few_blocks", "unproven")
 
 
 def test_four_blocks_give_no_verdict_however_many_cells_agree() -> None:
     one = judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=4))
     assert one.checks[0].interval is None
     assert (one.verdict, one.checks[0].pairs) == ("undecided", 24)
-    assert "too few blocks: 4, and a verdict needs 5" in one.reason
+    assert (one.checks[0].why_open, one.checks[0].blocks) == ("few_blocks", 4)
     assert judged(made(FASTER, "throughput", by_name(coroutines=300, lock=100), blocks=5)).verdict == "confirmed"
 
 
@@ -216,12 +218,9 @@ def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None
     shared = About(kind="shared", name="servers/_shared/epoll", code=size)
     about = [replace(one, family=(shared.name,)) if one.name == COROUTINES else one for one in run.about]
     one = judged(replace(run, about=(*about, shared)))
-    assert (one.verdict, one.checks[0].figures) == ("confirmed", ("100", "100"))
+    assert (one.verdict, one.checks[0].figures) == ("confirmed", pytest.approx((100, 100)))
     one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
-    assert (one.verdict, one.reason) == (
-        "not_testable",
-        "the code of servers/_shared/epoll was not counted: no source files",
-    )
+    assert (one.verdict, one.lacking) == ("not_testable", NotCounted("common/epoll", "no source files"))
 
 
 # --- what is compared --------------------------------------------------------------------------------------------
@@ -233,10 +232,9 @@ def test_the_effect_is_that_of_the_data_whatever_the_machine_does_between_blocks
     assert check.effect == pytest.approx(3.0, rel=1e-6)
     assert check.interval is not None
     assert 2.8 < check.interval.low < 3.0 < check.interval.high < 3.2
-    assert (check.pairs, check.blocks, check.claimed) == (8, 8, "above ×2")  # noqa: RUF001
-    assert check.shown.startswith("×3.00 [×2.")  # noqa: RUF001
-    assert check.figures == ("324/s", "108/s")
-    assert check.what == f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
+    assert (check.pairs, check.blocks) == (8, 8)
+    assert check.figures == pytest.approx((324, 108), rel=0.01)
+    assert check.paired_by == ("connections", "both.nodelay")
 
 
 @pytest.mark.parametrize("metric", [name for name in CLAIMED if METRICS[name].of_code is None])
@@ -254,7 +252,9 @@ def test_in_every_cell_means_each_by_itself() -> None:
     one = judged(made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100)))
     assert len(one.checks) == 6
     assert [check.outcome for check in one.checks] == ["holds"] * 4 + ["fails"] * 2
-    assert one.checks[0].what == f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
+    assert one.checks[0].step.a.at == {"contestant": (COROUTINES,), "connections": (10,), "both.nodelay": ("on",)}
+    assert one.checks[0].step.b is not None
+    assert one.checks[0].step.b.at == {**one.checks[0].step.a.at, "contestant": (LOCK,)}
     (together,) = judged(made(FASTER, "throughput", but_at_1000(300, 100, 100))).checks
     assert together.effect == pytest.approx(9 ** (1 / 3), rel=0.02)
 
@@ -263,8 +263,8 @@ def test_a_trend_may_pause_but_not_turn() -> None:
     assert judged(made(TREND, "switches", by_connections(1, 2, 2))).verdict == "confirmed"
     turned = judged(made(TREND, "switches", by_connections(1, 2, 1.5)))
     assert turned.verdict == "refuted"
-    assert turned.told is not None
-    assert (turned.told.needed, turned.told.outcome) == (False, "fails")
+    assert turned.decisive is not None
+    assert (turned.decisive.needed, turned.decisive.outcome) == (False, "fails")
 
 
 def test_all_tests_of_a_claim_must_hold_and_one_that_fails_refutes() -> None:
@@ -291,14 +291,16 @@ def test_a_refutation_is_corrected_for_the_number_of_comparisons_and_a_confirmat
     assert judged(run).verdict == "confirmed"
     one = judged(made(EVERYWHERE, "throughput", but_at_1000(400, 100, 100), blocks=6, noise=noise))
     assert one.verdict == "undecided"
-    assert "it fails, but not proven so among 6 comparisons" in one.reason
+    assert {check.why_open for check in one.open_checks} == {"unproven"}
+    assert all(check.p_corrected == pytest.approx(6 * check.p) for check in one.checks)
     assert [check.p for check in one.checks] == pytest.approx([0.027] * 6, abs=0.001)
 
 
 def test_a_figure_of_zero_has_no_ratio_and_decides_nothing() -> None:
     one = judged(made(TREND, "switches", by_connections(0, 1, 2)))
     assert one.verdict == "undecided"
-    assert "server context switches per message of 0 has no ratio" in one.reason
+    assert one.open_checks[0].why_open == "zero"
+    assert one.open_checks[0].figures == ()
 
 
 # --- not testable ------------------------------------------------------------------------------------------------
@@ -319,8 +321,8 @@ def test_a_missing_contestant_is_not_testable_with_its_reason() -> None:
     run = with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "skipped", "Folly not found: see its README")
     one = judged(run)
     assert one.verdict == "not_testable"
-    assert one.reason == f"{LOCK} was skipped: Folly not found: see its README"
-    assert one.why == ""
+    assert one.lacking == Skipped(LOCK, "Folly not found: see its README")
+    assert one.beside is None
 
 
 def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
@@ -339,30 +341,32 @@ def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
 def test_trials_that_failed_leave_a_claim_undecided() -> None:
     one = judged(with_status(made(FASTER, "throughput", FASTER_IS_TRUE), (LOCK,), "failed", "it ended"))
     assert one.verdict == "undecided"
-    assert "no block has a figure of all it compares" in one.reason
+    assert one.open_checks[0].why_open == "no_figures"
 
 
 def test_who_was_left_out_of_the_run_is_not_testable() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
     one = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
-    assert (one.verdict, one.reason) == ("not_testable", f"this run planned no such trial of {LOCK}")
+    assert (one.verdict, one.lacking) == ("not_testable", NotPlanned(LOCK))
 
 
 @pytest.mark.parametrize(
-    ("needs", "environment", "reason"),
+    ("needs", "environment", "lacking"),
     [
-        ('["cores >= 4"]', {"cores_allowed": 2}, "it needs 4 cores, and there were 2"),
-        ('["cores >= 4"]', {}, "it needs 4 cores, and how many there were was not recorded"),
-        ('["second host"]', {"cores_allowed": 64}, "it needs a second host, and this run was made on one"),
-        ('["cores >= 4", "folly"]', {"cores_allowed": 4}, ""),
-        ('["second host"]', {"hosts": 2}, ""),
-        ('["second platform"]', {"hosts": 2}, "it needs a second platform, and this run was made on one"),
+        ('["cores >= 4"]', {"cores_allowed": 2}, TooFewCores(4, 2)),
+        ('["cores >= 4"]', {}, TooFewCores(4, None)),
+        ('["second host"]', {"cores_allowed": 64}, OnlyOne("second host")),
+        ('["cores >= 4", "folly"]', {"cores_allowed": 4}, None),
+        ('["second host"]', {"hosts": 2}, None),
+        ('["second platform"]', {"hosts": 2}, OnlyOne("second platform")),
     ],
 )
-def test_a_need_that_the_machine_does_not_meet(needs: str, environment: dict[str, int], reason: str) -> None:
+def test_a_need_that_the_machine_does_not_meet(
+    needs: str, environment: dict[str, int], lacking: Lacking | None
+) -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE, keys=f"needs = {needs}")
     one = judged(replace(run, environment=dict(environment)))
-    assert (one.verdict, one.reason) == ("not_testable" if reason else "confirmed", reason)
+    assert (one.verdict, one.lacking) == ("not_testable" if lacking else "confirmed", lacking)
 
 
 def test_what_fails_refutes_even_where_another_test_cannot_be_had() -> None:
@@ -377,7 +381,7 @@ def test_code_that_was_not_counted_is_not_testable() -> None:
     run = made(FLAT_CODE, "lines", by_name(coroutines=100, lock=110))
     about = [replace(one, code=None, why_no_code="no source files") if one.name == LOCK else one for one in run.about]
     one = judged(replace(run, about=tuple(about)))
-    assert (one.verdict, one.reason) == ("not_testable", f"the code of {LOCK} was not counted: no source files")
+    assert (one.verdict, one.lacking) == ("not_testable", NotCounted(LOCK, "no source files"))
 
 
 # --- what goes with it -------------------------------------------------------------------------------------------
@@ -392,21 +396,37 @@ def test_connects_that_failed_are_counted_in_trials_that_were_struck_out_for_the
     assert judged(replace(latency, trials=tuple(struck))).verdict == "undecided"
 
 
-def test_why_tells_what_was_counted_on_both_sides() -> None:
+def counted(one: Judged) -> tuple[str, dict[tuple[type_level, ...], float | None]]:
+    """What was counted beside a claim whose sides differ in one coordinate, by its value on each."""
+    assert one.beside is not None
+    differ = [
+        name for name, values in one.beside.sides[0].cells.at.items() if values != one.beside.sides[1].cells.at[name]
+    ]
+    return one.beside.metric, {side.cells.at[differ[0]]: side.figure for side in one.beside.sides}
+
+
+def test_why_is_what_was_counted_on_both_sides() -> None:
     one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
-    assert one.why == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
+    assert counted(one) == ("delayed-acks", pytest.approx({(COROUTINES,): 4.0, (LOCK,): 4.0}))
     queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
-    assert queue.why == f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
-    ends = judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"'))
-    assert ends.why.startswith("Server context switches per message: ")
-    assert ends.why.index("(1000 connections)") < ends.why.index("(10 connections)"), "what both share is not repeated"
-    assert "100 connections" not in ends.why.replace("1000 connections", "")
+    assert counted(queue) == ("listen-overflows", pytest.approx({(COROUTINES,): 30.0, (LOCK,): 30.0}))
+    metric, ends = counted(judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"')))
+    assert (metric, list(ends)) == ("switches", [(1000,), (10,)]), "a trend is told at its ends"
+    first, last = ends[10,], ends[1000,]
+    assert first is not None
+    assert last is not None
+    assert last / first == pytest.approx(4, rel=0.05)
+
+
+def test_loss_is_told_beside_a_claim_under_the_name_that_claims_have_for_it() -> None:
+    one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "loss"'))
+    assert counted(one)[0] == "lost"
 
 
 def test_a_counter_that_was_not_read_is_not_zero() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"')
     one = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
-    assert one.why == f"Delayed ACKs per 1,000 messages: not recorded ({COROUTINES}), not recorded ({LOCK})."
+    assert counted(one) == ("delayed-acks", {(COROUTINES,): None, (LOCK,): None})
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
@@ -420,8 +440,10 @@ def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
 
     one = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy))
     assert one.verdict == "confirmed"
-    assert one.notes == (f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",)
-    assert judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy)).notes == ()
+    assert one.losses == {COROUTINES: 0.12}
+    assert (one.checks[0].losses, one.checks[0].step.needed) == ((None, 0.12), True)
+    faster = judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy))
+    assert (faster.losses, faster.checks[0].losses) == ({}, (None, None)), "only a latency leaves them out"
 
 
 def test_without_claims_there_are_no_verdicts() -> None:

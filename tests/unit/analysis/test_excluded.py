@@ -15,6 +15,7 @@ from netdyno.analysis.findings import Analysis, Chart
 from netdyno.base import quantities
 from netdyno.model.contestant import About
 from netdyno.model.run import Run
+from netdyno.model.verdicts import Refused
 from netdyno.present import report
 from netdyno.present.prose import excluded as words
 from netdyno.present.prose.verdict import answer, caveats
@@ -111,9 +112,9 @@ def test_no_claim_stands_on_it() -> None:
     run = made(f"[claim.test]{RATIO}above = 2", "throughput", fast)
     assert judged(run).verdict == "confirmed"
     one = judged(replace(run, about=(About(kind="server", name=LOCK, unsafe=WHY_UNSAFE),)))
-    assert (one.verdict, one.reason) == ("not_testable", f"{LOCK} is unsafe and in no claim")
+    assert (one.verdict, one.lacking) == ("not_testable", Refused({LOCK: "unsafe"}))
     other = judged(replace(run, about=(About(kind="server", name=LOCK, unranked="an instrument"),)))
-    assert (other.verdict, other.reason) == ("not_testable", f"{LOCK} is not ranked and in no claim")
+    assert (other.verdict, other.lacking) == ("not_testable", Refused({LOCK: "not ranked"}))
 
 
 def test_a_claim_about_whoever_there_is_leaves_it_out() -> None:

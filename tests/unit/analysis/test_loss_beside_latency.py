@@ -18,6 +18,7 @@ from netdyno.analysis.findings import Analysis
 from netdyno.model.claim import Bound, Cells, Claim, Order
 from netdyno.model.run import Run
 from netdyno.present import report
+from netdyno.present.prose import claims
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_run import EPOLL, LOST, REUSEPORT, UDP, ZMQ, messages_run
 
@@ -102,11 +103,11 @@ def test_no_response_time_stands_in_the_report_without_its_loss(name: str) -> No
 
 def test_a_claim_on_latencies_tells_the_loss_of_each_that_may_lose_messages() -> None:
     order, bound = analyse(with_claims()).claims
-    assert order.notes == (
+    assert claims.losses(order) == (
         f"{UDP} lost up to 0.02% of its messages in a trial, and latencies leave those out",
         f"{REUSEPORT} lost up to 12% of its messages in a trial, and latencies leave those out",
     )
-    assert bound.notes == (f"{ZMQ} lost none of its messages",)
+    assert claims.losses(bound) == (f"{ZMQ} lost none of its messages",)
 
 
 def test_a_pair_of_server_and_client_tells_its_loss() -> None:

@@ -16,22 +16,27 @@ import msgspec
 
 from netdyno.analysis import excluded, measured
 from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials
-from netdyno.analysis.claims.steps import Step, apart, coordinates, is_in, neutral, steps
-from netdyno.base import quantities
+from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps
 from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, WHYS, Counted, Metric
 from netdyno.model.run import Run
-from netdyno.model.verdicts import Check, ClaimVerdict, Judged, Outcome
-from netdyno.present.prose import claims, loss
+from netdyno.model.verdicts import (
+    Check,
+    ClaimVerdict,
+    CountedBeside,
+    Judged,
+    Lacking,
+    Outcome,
+    Refused,
+    SideCount,
+    Step,
+)
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval, Samples
-
-MOST_SIDES = 6
-"""Sides of a claim that its sentence of why tells one by one."""
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
@@ -42,43 +47,52 @@ def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
 
 def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> Judged:
     planned = [step for test in claim.tests for step in steps(test, run)]
+    scenarios = _scenarios(run)
     lacking = missing_need(claim.needs, run) or _names_refused(planned, refused)
     if lacking:
-        return Judged(claim, "not_testable", lacking, (), "", ())
-    gaps = [missing_levels(test, run) for test in claim.tests]
+        return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
+    gaps: list[Lacking | None] = [missing_levels(test, run) for test in claim.tests]
     gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
-    verdict, reason = _verdict(checks, next((gap for gap in gaps if gap), ""))
+    gap = next((gap for gap in gaps if gap), None)
+    verdict = _verdict(checks, gap)
     return Judged(
         claim=claim,
         verdict=verdict,
-        reason=reason,
+        lacking=gap if verdict == "not_testable" else None,
         checks=checks,
-        why=_why(claim, run) if verdict != "not_testable" else "",
-        notes=_losses(planned, run),
+        beside=_beside(claim, run) if claim.why and verdict != "not_testable" else None,
+        losses=_largest_losses(
+            [cells for step in planned if METRICS[step.metric].latency for cells in step.cells], run
+        ),
+        scenarios=scenarios,
     )
 
 
-def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> str:
+def _scenarios(run: Run) -> Mapping[str, str]:
+    """A scenario without the name of its study, which the claim is one of."""
+    if len(run.experiment.scenarios) < 2:
+        return {}
+    parted = {one.name: one.name.partition(": ") for one in run.experiment.scenarios}
+    return {
+        name: short if found and study in run.experiment.parts else name
+        for name, (study, found, short) in parted.items()
+    }
+
+
+def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> Refused | None:
     named = {str(name) for step in planned for cells in step.cells for name in cells.at.get(CONTESTANT, ())}
-    found = sorted(named.intersection(refused))
-    what = " or ".join(sorted({refused[name] for name in found}))
-    return f"{quantities.listed(found)} {'is' if len(found) == 1 else 'are'} {what} and in no claim" if found else ""
+    found = {name: refused[name] for name in sorted(named.intersection(refused))}
+    return Refused(found) if found else None
 
 
-def _verdict(checks: Sequence[Check], gap: str) -> tuple[ClaimVerdict, str]:
+def _verdict(checks: Sequence[Check], gap: Lacking | None) -> ClaimVerdict:
     """All tests of a claim together: one that fails refutes it, whatever cannot be tested of the rest."""
     if any(one.outcome == "fails" for one in checks):
-        return "refuted", ""
+        return "refuted"
     if gap:
-        return "not_testable", gap
-    open_ones = [one for one in checks if one.needed and one.outcome == "open"]
-    if not open_ones:
-        return "confirmed", ""
-    more = len(open_ones) - 1
-    others = f"; and {more} more {'is' if more == 1 else 'are'} open" if more else ""
-    first = open_ones[0]
-    return "undecided", f"{first.what}: {first.why_open or _why_open(first)}{others}"
+        return "not_testable"
+    return "undecided" if any(one.needed and one.outcome == "open" for one in checks) else "confirmed"
 
 
 # --- one comparison ----------------------------------------------------------------------------------------------
@@ -106,23 +120,23 @@ def _check(step: Step, run: Run, level: float) -> Check:
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
     shared = stats.counted(first.keys() & second.keys())
     blank = Check(
-        what=claims.what(step, run),
-        claimed=claims.claimed(step),
+        step=step,
+        paired_by=tuple(name for name in step.a.at if name not in dropped) if step.b is not None else (),
         effect=math.nan,
         interval=None,
-        shown=quantities.DASH,
         figures=(),
+        losses=(),
         pairs=len(shared),
         blocks=len({block for block, _ in shared}),
         p=1.0,
         p_corrected=1.0,
         outcome="open",
-        needed=step.needed,
+        why_open="no_figures",
     )
     if not shared:
-        return replace(blank, why_open="no block has a figure of all it compares")
+        return blank
     if scale.ratio and min(min(first[cell], second[cell]) for cell in shared) <= 0:
-        return replace(blank, why_open=f"a {metric.title} of 0 has no ratio")
+        return replace(blank, why_open="zero")
     return _measured(blank, step, scale, {cell: (first[cell], second[cell]) for cell in shared}, run, level)
 
 
@@ -142,21 +156,20 @@ def _measured(
     exact = metric.of_code is not None
     found = None if exact else stats.mean_interval(pairs, level)
     interval = found and Interval(scale.effect(found.low), scale.effect(found.high))
-    beside = [_loss_beside(cells, metric, run) for cells in step.cells]
     p = 0.0 if exact else stats.mean_p(pairs, threshold)
     check = replace(
         blank,
         effect=scale.effect(mean),
         interval=interval,
         p=p,
-        shown=claims.shown(step, scale.effect(mean), interval) + (beside[0] if step.b is None else ""),
-        figures=tuple(
-            metric.speak(_middle(scale, [pair[side] for pair in figures.values()])) + lost
-            for side, lost in enumerate(beside)
-        ),
+        p_corrected=p,
+        figures=tuple(_middle(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)),
+        losses=tuple(_loss_beside(cells, metric, run) for cells in step.cells),
     )
-    lies = _side(mean, found, threshold, exact=exact)
-    return replace(check, outcome=_outcome(lies, step.side), p_corrected=p)
+    outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side)
+    if outcome != "open":
+        return replace(check, outcome=outcome, why_open=None)
+    return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")
 
 
 def _middle(scale: Scale, figures: Sequence[float]) -> float:
@@ -185,15 +198,7 @@ def _corrected_among(one: Check, comparisons: int, level: float) -> Check:
     p = min(1.0, comparisons * one.p)
     if one.outcome != "fails" or p <= level:
         return replace(one, p_corrected=p)
-    why = f"it fails, but not proven so among {comparisons} comparisons ({quantities.p_value(p)} corrected)"
-    return replace(one, p_corrected=p, outcome="open", why_open=why)
-
-
-def _why_open(one: Check) -> str:
-    """Too few blocks, or an effect too near to the threshold."""
-    if one.blocks < FEWEST_BLOCKS:
-        return f"too few blocks: {one.blocks}, and a verdict needs {FEWEST_BLOCKS}"
-    return f"{one.shown} cannot be told from the threshold ({quantities.p_value(one.p)})"
+    return replace(one, p_corrected=p, outcome="open", why_open="unproven")
 
 
 def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
@@ -223,18 +228,19 @@ def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
 # --- what goes with a verdict ------------------------------------------------------------------------------------
 
 
-def _why(claim: Claim, run: Run) -> str:
+def _beside(claim: Claim, run: Run) -> CountedBeside:
     """What was counted on each side of the claim: where a test goes along something, at its ends."""
-    if not claim.why:
-        return ""
-    told: list[Cells] = []
+    sides: list[Cells] = []
     for test in claim.tests:
         for step in steps(_whole(test), run):
-            told += [cells for cells in step.cells if step.needed and cells not in told]
-    told = told[:MOST_SIDES]
-    same = claims.shared(told) if told else set()
-    sides = [(f"({claims.cells(cells, run, same)})", _counted(cells, run)) for cells in told]
-    return claims.why(METRICS[WHYS[claim.why]], sides)
+            sides += [cells for cells in step.cells if step.needed and cells not in sides]
+    name = WHYS[claim.why]
+    return CountedBeside(name, tuple(_side_count(METRICS[name], cells, run) for cells in sides))
+
+
+def _side_count(metric: Metric, cells: Cells, run: Run) -> SideCount:
+    trials = _counted(cells, run)
+    return SideCount(cells, len(trials), metric.over(trials))
 
 
 def _counted(cells: Cells, run: Run) -> list[Counted]:
@@ -246,22 +252,10 @@ def _whole(test: Test) -> Test:
     return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
 
 
-def _loss_beside(cells: Cells, metric: Metric, run: Run) -> str:
-    """The largest loss of a trial that a latency is from, with a space before it; nothing where none can be lost."""
+def _loss_beside(cells: Cells, metric: Metric, run: Run) -> float | None:
+    """The largest loss of a trial that a latency is from; None where none can be lost."""
     most = _largest_losses([cells], run) if metric.latency else {}
-    return f" ({loss.of_messages(max(most.values()))})" if most else ""
-
-
-def _losses(planned: Sequence[Step], run: Run) -> tuple[str, ...]:
-    """Latencies leave lost messages out: how many each contestant lost in the trials that a latency here is from, over
-    a transport that may lose some. None at all is said, too: the reader must not have to guess."""
-    most = _largest_losses([cells for step in planned if METRICS[step.metric].latency for cells in step.cells], run)
-    return tuple(
-        f"{name} lost up to {quantities.share(lost)} of its messages in a trial, and latencies leave those out"
-        if lost
-        else f"{name} lost none of its messages"
-        for name, lost in sorted(most.items())
-    )
+    return max(most.values(), default=None)
 
 
 def _largest_losses(selections: Sequence[Cells], run: Run) -> Mapping[str, float]:
@@ -272,4 +266,4 @@ def _largest_losses(selections: Sequence[Cells], run: Run) -> Mapping[str, float
             lost = transports.share_lost(load)
             if is_in(cells, trial) and lost is not None:
                 most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
-    return most
+    return dict(sorted(most.items()))

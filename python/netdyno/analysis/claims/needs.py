@@ -1,4 +1,4 @@
-"""What a claim needs and this run did not have: in words, empty where nothing is missing. Pure functions."""
+"""What a claim needs and this run did not have; None where nothing is missing. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
 from netdyno.model.metrics import Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+from netdyno.model.verdicts import NotCounted, NotPlanned, OnlyOne, SingleLevel, Skipped, TooFewCores
 
 
-def missing_need(needs: Sequence[str], run: Run) -> str:
+def missing_need(needs: Sequence[str], run: Run) -> TooFewCores | OnlyOne | None:
     """The first need that the recorded environment does not meet. A library is not asked for here: where it is missing,
     the trials of its contestants say so."""
     for need in needs:
@@ -21,51 +22,51 @@ def missing_need(needs: Sequence[str], run: Run) -> str:
         if asked is not None:
             cores = run.environment.get("cores_allowed")
             if not isinstance(cores, int):
-                return f"it needs {asked[1]} cores, and how many there were was not recorded"
+                return TooFewCores(int(asked[1]), None)
             if cores < int(asked[1]):
-                return f"it needs {asked[1]} cores, and there {'was' if cores == 1 else 'were'} {cores}"
+                return TooFewCores(int(asked[1]), cores)
         if need in SECONDS:
             count = run.environment.get(SECONDS[need], 1)
             if not isinstance(count, int) or count < 2:
-                return f"it needs a {need}, and this run was made on one"
-    return ""
+                return OnlyOne(need)
+    return None
 
 
-def missing_levels(test: Test, run: Run) -> str:
+def missing_levels(test: Test, run: Run) -> SingleLevel | None:
     """Why a test cannot go along its factor: a smaller size of the experiment may have a single level of it."""
     if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, run)) > 1:
-        return ""
-    return f"this run has a single level of {test.along!r} there"
+        return None
+    return SingleLevel(test.along)
 
 
-def missing_trials(cells: Cells, run: Run, metric: Metric) -> str:
+def missing_trials(cells: Cells, run: Run, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
     """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
     failed are no such reason, and neither are some cells of many that were skipped."""
     if metric.of_code is not None:
         return _missing_code(cells, run)
     trials = [trial for trial in run.trials if is_in(cells, trial)]
     if CONTESTANT not in cells.at:
-        return _missing(trials, "any contestant")
+        return _missing(trials, None)
     gaps = (_missing([one for one in trials if one.contestant == name], str(name)) for name in cells.at[CONTESTANT])
-    return next((gap for gap in gaps if gap), "")
+    return next((gap for gap in gaps if gap), None)
 
 
-def _missing(trials: Sequence[Trial], name: str) -> str:
+def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
     """Why nobody of them was started."""
     if not trials:
-        return f"this run planned no such trial of {name}"
+        return NotPlanned(name)
     if all(trial.status == "skipped" for trial in trials):
-        return f"{trials[0].contestant} was skipped: {trials[0].reason}"
-    return ""
+        return Skipped(trials[0].contestant, trials[0].reason)
+    return None
 
 
-def _missing_code(cells: Cells, run: Run) -> str:
+def _missing_code(cells: Cells, run: Run) -> NotCounted | None:
     counted = {about.name: about for about in run.about if about.kind == "server"}
     for name in cells.at.get(CONTESTANT, ()):
         about = counted.get(str(name))
         if about is None:
-            return f"the code of {name} was not counted"
+            return NotCounted(str(name), None)
         for part in codesize.parts(about, run.about):
             if part.code is None:
-                return f"the code of {part.name} was not counted: {part.why_no_code}"
-    return ""
+                return NotCounted(part.name, part.why_no_code)
+    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -13,23 +13,7 @@ from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Si
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-
-
-@dataclass(frozen=True)
-class Step:
-    """`a` against `b`, or by itself where `b` is None. The threshold is a ratio; of shares a difference; without `b` in
-    the metric's unit."""
-
-    metric: str
-    a: Cells
-    b: Cells | None
-    side: Side
-    threshold: float
-    needed: bool = True
-
-    @property
-    def cells(self) -> tuple[Cells, ...]:
-        return (self.a,) if self.b is None else (self.a, self.b)
+from netdyno.model.verdicts import Step
 
 
 def steps(test: Test, run: Run) -> tuple[Step, ...]:

@@ -1,41 +1,108 @@
-"""The words of a claim's comparisons. Pure functions."""
+"""A verdict on a claim in words: its comparisons, why there is none, and what goes beside it. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping
 
-from netdyno.analysis.claims.steps import Step, apart
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.levels import level_words
-from netdyno.model.metrics import METRICS, Counted, Metric
-from netdyno.model.run import Run
-from netdyno.statistics.stats import Interval
+from netdyno.model.metrics import METRICS
+from netdyno.model.verdicts import (
+    Check,
+    Judged,
+    Lacking,
+    NotCounted,
+    NotPlanned,
+    OnlyOne,
+    Refused,
+    SingleLevel,
+    Skipped,
+    Step,
+    TooFewCores,
+)
+from netdyno.present.prose import loss
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 Speak = Callable[[float], str]
+Scenarios = Mapping[str, str]
+"""By the name of a scenario what it is called beside others; empty where there are none."""
 
-
+MOST_SIDES = 6
+"""Sides of a claim that the sentence of what was counted beside it tells one by one."""
 SCENARIO = "scenario"
 """What may be left out like a coordinate."""
 
 
-def cells(selection: Cells, run: Run, leave_out: Collection[str] = ()) -> str:
+# --- why there is no verdict -----------------------------------------------------------------------------------------
+
+
+def reason(one: Judged) -> str:
+    """Why there is no verdict; empty where there is one."""
+    if one.lacking is not None:
+        return lacking(one.lacking)
+    if one.verdict != "undecided":
+        return ""
+    first, *others = one.open_checks
+    more = f"; and {len(others)} more {'is' if len(others) == 1 else 'are'} open" if others else ""
+    return f"{what(first, one.scenarios)}: {why_open(first, len(one.checks))}{more}"
+
+
+def lacking(missing: Lacking) -> str:
+    """What the claim needs and the run did not have."""
+    match missing:
+        case TooFewCores(needed, None):
+            return f"it needs {needed} cores, and how many there were was not recorded"
+        case TooFewCores(needed, cores):
+            return f"it needs {needed} cores, and there {'was' if cores == 1 else 'were'} {cores}"
+        case OnlyOne(need):
+            return f"it needs a {need}, and this run was made on one"
+        case Refused(contestants):
+            names = quantities.listed(list(contestants))
+            is_what = " or ".join(sorted(set(contestants.values())))
+            return f"{names} {'is' if len(contestants) == 1 else 'are'} {is_what} and in no claim"
+        case SingleLevel(along):
+            return f"this run has a single level of {along!r} there"
+        case NotPlanned(contestant):
+            return f"this run planned no such trial of {contestant or 'any contestant'}"
+        case Skipped(contestant, why):
+            return f"{contestant} was skipped: {why}"
+        case NotCounted(name, why):
+            return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
+
+
+def why_open(check: Check, comparisons: int) -> str:
+    """Why one of so many comparisons of a claim is open; empty where it is not."""
+    match check.why_open:
+        case None:
+            return ""
+        case "no_figures":
+            return "no block has a figure of all it compares"
+        case "zero":
+            return f"a {METRICS[check.step.metric].title} of 0 has no ratio"
+        case "few_blocks":
+            return f"too few blocks: {check.blocks}, and a verdict needs {FEWEST_BLOCKS}"
+        case "unproven":
+            p = quantities.p_value(check.p_corrected)
+            return f"it fails, but not proven so among {comparisons} comparisons ({p} corrected)"
+        case "near":
+            return f"{shown(check)} cannot be told from the threshold ({quantities.p_value(check.p)})"
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def cells(selection: Cells, scenarios: Scenarios, leave_out: Collection[str] = ()) -> str:
     """The cells as people say them: "folly-async at threads 1, 100 connections"."""
     names = quantities.listed([str(name) for name in selection.at.get(CONTESTANT, ())])
     factors = {name: values for name, values in selection.at.items() if name not in {CONTESTANT, *leave_out}}
     where = [_levels(name, values) for name, values in factors.items()]
-    if len(run.experiment.scenarios) > 1 and SCENARIO not in leave_out:
-        where.insert(0, f"in {_short(selection.scenario, run)}")
+    if scenarios and SCENARIO not in leave_out:
+        where.insert(0, f"in {scenarios[selection.scenario]}")
     if CONTESTANT not in selection.at or CONTESTANT in leave_out:
         return ", ".join(where) or "all cells"
     return f"{names}, {', '.join(where)}" if where else names
-
-
-def _short(scenario: str, run: Run) -> str:
-    """A scenario without the name of its study, which the claim is one of."""
-    study, found, name = scenario.partition(": ")
-    return name if found and study in run.experiment.parts else scenario
 
 
 def shared(selections: Collection[Cells]) -> set[str]:
@@ -56,16 +123,19 @@ def _levels(name: str, values: tuple[type_level, ...]) -> str:
     return " or ".join([*plain[:-1], last])
 
 
-def what(step: Step, run: Run) -> str:
+# --- comparisons -----------------------------------------------------------------------------------------------------
+
+
+def what(check: Check, scenarios: Scenarios) -> str:
     """The comparison without its outcome."""
+    step, paired = check.step, check.paired_by
     title = METRICS[step.metric].title
     metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of whomever
     if step.b is None:
-        return f"{metric} {cells(step.a, run)}"
-    shared = {name for name in step.a.at if name not in apart(step.a, step.b, run)}
-    if step.a.scenario != step.b.scenario or not shared:
-        return f"{metric} {cells(step.a, run)} against {cells(step.b, run)}"
-    return f"{metric} {cells(step.a, run)} against {_difference(step.b, shared)}"
+        return f"{metric} {cells(step.a, scenarios)}"
+    if step.a.scenario != step.b.scenario or not paired:
+        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios)}"
+    return f"{metric} {cells(step.a, scenarios)} against {_difference(step.b, paired)}"
 
 
 def _difference(one: Cells, shared: Collection[str]) -> str:
@@ -83,20 +153,28 @@ def claimed(step: Step) -> str:
     return f"{step.side} {100 * step.threshold:.3g} points"
 
 
-def shown(step: Step, effect: float, interval: Interval | None) -> str:
-    """The effect with its interval."""
+def shown(check: Check) -> str:
+    """The effect with its interval; of a bound with the loss beside it."""
+    if not check.figures:
+        return quantities.DASH
+    step, interval = check.step, check.interval
     speak = METRICS[step.metric].speak if step.b is None else _speak(step)
+    lost = _loss_beside(check.losses[0]) if step.b is None else ""
     if interval is None:
-        return speak(effect)
-    return f"{speak(effect)} [{speak(interval.low)}, {speak(interval.high)}]"
+        return f"{speak(check.effect)}{lost}"
+    return f"{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}"
 
 
-def why(metric: Metric, sides: Sequence[tuple[str, Sequence[Counted]]]) -> str:
-    """What was counted on each side, by its name; a side without trials is left out. Empty where there is none. That
-    one is the cause of the other is for the reader to judge."""
-    found = [(metric.over(trials), side) for side, trials in sides if trials]
-    each = [f"{'not recorded' if figure is None else metric.speak(figure)} {side}" for figure, side in found]
-    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(each)}." if each else ""
+def figures(check: Check) -> tuple[str, ...]:
+    """The metric on each side, a latency with its loss."""
+    speak = METRICS[check.step.metric].speak
+    return tuple(
+        f"{speak(figure)}{_loss_beside(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
+    )
+
+
+def _loss_beside(lost: float | None) -> str:
+    return "" if lost is None else f" ({loss.of_messages(lost)})"
 
 
 def _speak(step: Step) -> Speak:
@@ -110,3 +188,32 @@ def _times(ratio: float) -> str:
 def _points(difference: float) -> str:
     """A difference of shares, in points of a percent."""
     return f"{quantities.three_digits(100 * difference)} points"
+
+
+# --- what goes with a verdict ----------------------------------------------------------------------------------------
+
+
+def beside(one: Judged) -> str:
+    """What was counted on each side, by its name; a side without trials is left out. Empty where there is none. That
+    one is the cause of the other is for the reader to judge."""
+    if one.beside is None:
+        return ""
+    metric, sides = METRICS[one.beside.metric], one.beside.sides[:MOST_SIDES]
+    same = shared([side.cells for side in sides]) if sides else set()
+    each = [
+        f"{'not recorded' if side.figure is None else metric.speak(side.figure)} "
+        f"({cells(side.cells, one.scenarios, same)})"
+        for side in sides
+        if side.trials
+    ]
+    return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(each)}." if each else ""
+
+
+def losses(one: Judged) -> tuple[str, ...]:
+    """How many messages each contestant lost. None at all is said, too: the reader must not have to guess."""
+    return tuple(
+        f"{name} lost up to {quantities.share(lost)} of its messages in a trial, and latencies leave those out"
+        if lost
+        else f"{name} lost none of its messages"
+        for name, lost in one.losses.items()
+    )

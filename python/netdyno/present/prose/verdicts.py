@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from netdyno.base import quantities
 from netdyno.model.claim import Claim
 from netdyno.model.verdicts import ClaimVerdict, Judged, Outcome
+from netdyno.present.prose import claims
 
 VERDICT_WORDS: Mapping[ClaimVerdict, str] = {
     "confirmed": "confirmed",
@@ -23,22 +24,23 @@ OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
 """Of one comparison, and of several."""
 
 
-def summary(claims: Sequence[Judged]) -> str:
+def summary(judged: Sequence[Judged]) -> str:
     """How many of each verdict."""
-    counts = Counter(one.verdict for one in claims)
+    counts = Counter(one.verdict for one in judged)
     each = [f"{counts[verdict]} {said}" for verdict, said in VERDICT_WORDS.items() if counts[verdict]]
-    return f"{quantities.plural(len(claims), 'claim')}: {', '.join(each)}"
+    return f"{quantities.plural(len(judged), 'claim')}: {', '.join(each)}"
 
 
 def here(one: Judged) -> str:
     """The comparison that the verdict hangs on, and how many went which way; or what is missing."""
     if one.verdict == "not_testable":
-        return one.reason
-    told = one.told
-    if told is None:
+        return claims.reason(one)
+    check = one.decisive
+    if check is None:
         return ""
-    figures = f" ({' against '.join(told.figures)})" if len(told.figures) > 1 else ""
-    text = f"{one.reason or f'{told.what}: {told.shown}'}{figures}; claimed {told.claimed}"
+    figures = f" ({' against '.join(claims.figures(check))})" if len(check.figures) > 1 else ""
+    found = claims.reason(one) or f"{claims.what(check, one.scenarios)}: {claims.shown(check)}"
+    text = f"{found}{figures}; claimed {claims.claimed(check.step)}"
     if len(one.checks) == 1:
         return text
     counts = Counter(check.outcome for check in one.checks)

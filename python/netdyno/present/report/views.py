@@ -13,6 +13,7 @@ from netdyno.model import outcomes
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
+from netdyno.present.prose import claims as claim_words
 from netdyno.present.prose import excluded, ground, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.report import along, panels, scoreboard
@@ -177,6 +178,8 @@ class ClaimView:
     verdict: str
     here: str
     published: str
+    beside: str
+    """What was counted on its sides; empty where nothing was to be."""
     notes: tuple[str, ...]
     checks: Table
 
@@ -188,22 +191,25 @@ def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> t
             verdict=verdicts.VERDICT_WORDS[one.verdict],
             here=verdicts.here(one),
             published=verdicts.published(one.claim),
-            notes=(*one.notes, *stopping.of_claim(one, scenarios)),
-            checks=_checks(one.checks),
+            beside=claim_words.beside(one),
+            notes=(*claim_words.losses(one), *stopping.of_claim(one, scenarios)),
+            checks=_checks(one),
         )
         for one in judged
     )
 
 
-def _checks(checks: Sequence[Check]) -> Table:
+def _checks(judged: Judged) -> Table:
     headings = ("comparison", "effect, 95% interval", "claimed", "figures", "blocks", "p", "p corrected", "outcome")
-    return Table(headings, tuple(_check_row(one) for one in checks))
+    return Table(headings, tuple(_check_row(one, judged) for one in judged.checks))
 
 
-def _check_row(one: Check) -> tuple[str, ...]:
+def _check_row(one: Check, judged: Judged) -> tuple[str, ...]:
     p, p_corrected = (quantities.p_value(p).removeprefix("p = ").removeprefix("p ") for p in (one.p, one.p_corrected))
     outcome = f"{verdicts.OUTCOME_WORDS[one.outcome][0]}{'' if one.needed else ' (need not hold)'}"
-    return one.what, one.shown, one.claimed, " against ".join(one.figures), str(one.blocks), p, p_corrected, outcome
+    what, figures = claim_words.what(one, judged.scenarios), " against ".join(claim_words.figures(one))
+    claimed = claim_words.claimed(one.step)
+    return what, claim_words.shown(one), claimed, figures, str(one.blocks), p, p_corrected, outcome
 
 
 # --- ranking and forest plot -------------------------------------------------------------------------------------

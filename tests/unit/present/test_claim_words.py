@@ -1,0 +1,161 @@
+"""A verdict on a claim in words: what is compared, what came of it, and why there is none."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.model.claim import Cells
+from netdyno.model.trial import Trial
+from netdyno.model.verdicts import (
+    Lacking,
+    NotCounted,
+    NotPlanned,
+    OnlyOne,
+    Refused,
+    SingleLevel,
+    Skipped,
+    TooFewCores,
+)
+from netdyno.present.prose import claims
+from netdyno.present.prose.verdicts import here
+from tests.support.builders.made_claims import RATIO, Truth, judged, made
+from tests.support.builders.made_run import COROUTINES, LOCK
+
+FASTER = f"[claim.test]{RATIO}above = 2\n"
+EVERYWHERE = f"{FASTER}every = true\n"
+TREND = f"""
+[claim.test]
+kind = "trend"
+metric = "switches"
+cells = {{ contestant = "{LOCK}" }}
+along = "connections"
+direction = "rises"
+"""
+SLOWER = f"""
+[claim.test]
+kind = "ratio"
+metric = "p99"
+a.contestant = "{COROUTINES}"
+b.contestant = "{LOCK}"
+below = 0.8
+"""
+
+
+def faster_by(factor: float) -> Truth:
+    return lambda name, _: 100 * factor if name == COROUTINES else 100
+
+
+def at_connections(figure: float) -> Truth:
+    return lambda _, levels: figure * int(levels["connections"])
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        (TooFewCores(4, 2), "it needs 4 cores, and there were 2"),
+        (TooFewCores(4, 1), "it needs 4 cores, and there was 1"),
+        (TooFewCores(4, None), "it needs 4 cores, and how many there were was not recorded"),
+        (OnlyOne("second host"), "it needs a second host, and this run was made on one"),
+        (Refused({LOCK: "unsafe"}), f"{LOCK} is unsafe and in no claim"),
+        (Refused({"a": "unsafe", "b": "not ranked"}), "a and b are not ranked or unsafe and in no claim"),
+        (SingleLevel("connections"), "this run has a single level of 'connections' there"),
+        (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
+        (NotPlanned(None), "this run planned no such trial of any contestant"),
+        (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
+        (NotCounted("common/epoll", "no source files"), "the code of common/epoll was not counted: no source files"),
+        (NotCounted(LOCK, None), f"the code of {LOCK} was not counted"),
+    ],
+)
+def test_what_a_run_did_not_have_is_named(lacking: Lacking, words: str) -> None:
+    assert claims.lacking(lacking) == words
+
+
+def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -> None:
+    in_one_cell = f'{FASTER}cells = {{ connections = 10, both.nodelay = "on" }}\n'
+    one = judged(made(in_one_cell, "throughput", faster_by(3)))
+    (check,) = one.checks
+    what = f"throughput of {COROUTINES}, 10 connections, nodelay on on both sides against {LOCK}"
+    assert claims.what(check, one.scenarios) == what
+    assert claims.claimed(check.step) == "above ×2"  # noqa: RUF001
+    assert claims.shown(check).startswith("×3.00 [×2.")  # noqa: RUF001
+    assert claims.figures(check) == ("324/s", "108/s")
+    assert claims.reason(one) == ""
+    assert here(one) == f"{what}: {claims.shown(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
+
+
+def test_among_several_scenarios_a_side_says_which_is_its_own() -> None:
+    side = Cells(scenario="study: echo", at={"contestant": (LOCK,)})
+    assert claims.cells(side, {}) == LOCK
+    assert claims.cells(side, {"study: echo": "echo"}) == f"{LOCK}, in echo"
+    assert claims.cells(side, {"study: echo": "echo"}, {claims.SCENARIO}) == LOCK
+
+
+def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_more_are() -> None:
+    few = judged(made(FASTER, "throughput", faster_by(3), blocks=4))
+    assert claims.reason(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
+    near = judged(made(FASTER, "throughput", faster_by(2)))
+    assert " cannot be told from the threshold (p = " in claims.reason(near)
+    in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
+    assert claims.reason(in_each).endswith("; and 5 more are open")
+    zero = judged(made(TREND, "switches", at_connections(0)))
+    assert "a server context switches per message of 0 has no ratio" in claims.reason(zero)
+    run = made(FASTER, "throughput", faster_by(3))
+    failed = judged(replace(run, trials=tuple(replace(trial, load=None, status="failed") for trial in run.trials)))
+    assert claims.reason(failed).endswith("no block has a figure of all it compares")
+    assert claims.shown(failed.checks[0]) == "–"  # noqa: RUF001
+
+
+def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
+    """In noise that leaves each of six comparisons p = 2.7%."""
+
+    def truth(name: str, _: object) -> float:
+        return 100
+
+    run = made(
+        EVERYWHERE,
+        "throughput",
+        truth,
+        blocks=6,
+        noise=lambda block, number: 0.5 * (-1) ** block if number % 3 == 0 else 0.0,
+    )
+    assert "it fails, but not proven so among 6 comparisons (p = 0." in claims.reason(judged(run))
+
+
+def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() -> None:
+    one = judged(made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"'))
+    assert claims.beside(one) == f"Delayed ACKs per 1,000 messages: 4.00 ({COROUTINES}), 4.00 ({LOCK})."
+    queue = judged(made(EVERYWHERE, "throughput", faster_by(3), keys='why = "listen-overflows"'))
+    assert claims.beside(queue) == (
+        f"Overflows of the listen queue per 1,000 connects: 30.0 ({COROUTINES}), 30.0 ({LOCK})."
+    )
+    ends = claims.beside(judged(made(TREND, "switches", at_connections(1), keys='why = "switches"')))
+    assert ends.startswith("Server context switches per message: ")
+    assert ends.index("(1000 connections)") < ends.index("(10 connections)"), "what both share is not repeated"
+    assert "100 connections" not in ends.replace("1000 connections", "")
+    assert claims.beside(judged(made(FASTER, "throughput", faster_by(3)))) == ""
+
+
+def test_a_counter_that_was_not_read_is_not_zero() -> None:
+    run = made(FASTER, "throughput", faster_by(3), keys='why = "delayed-acks"')
+    one = judged(replace(run, trials=tuple(replace(trial, kernel={}) for trial in run.trials)))
+    assert claims.beside(one) == (
+        f"Delayed ACKs per 1,000 messages: not recorded ({COROUTINES}), not recorded ({LOCK})."
+    )
+
+
+def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
+    def lossy(trial: Trial) -> Trial:
+        assert trial.load is not None
+        if trial.contestant != COROUTINES:
+            return trial
+        messages = replace(trial.load.messages, expected=1000, lost=120)
+        plan = replace(trial.load.plan, url="udp://127.0.0.1:7000")
+        return replace(trial, load=replace(trial.load, messages=messages, plan=plan))
+
+    one = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy))
+    assert one.verdict == "confirmed"
+    assert claims.losses(one) == (
+        f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",
+    )
+    assert [figure.endswith(" (12% lost)") for figure in claims.figures(one.checks[0])] == [True, False]
