@@ -108,8 +108,8 @@ def curve(histogram: hdr.Histogram) -> tuple[tuple[float, float], ...]:
         return ()
     last = min(4.0, np.log10(histogram.count / BEYOND_LAST_POINT))
     nines = np.linspace(0, max(last, 0.0), 121)[1:] if last > 0 else np.array([])
-    percents = 100 * (1 - 10.0**-nines)
-    return tuple((float(percent), hdr.percentile(histogram, float(percent))) for percent in percents)
+    percents = [float(percent) for percent in 100 * (1 - 10.0**-nines)]
+    return tuple(zip(percents, hdr.curve(histogram, percents), strict=True))
 
 
 def _tick_lag(loads: Sequence[LoadResult]) -> float | None:

@@ -134,4 +134,13 @@ def percentiles(
 
 def percentile(histogram: Histogram, percent: float) -> float:
     """The value (ns) that this many percent of the counts do not exceed; NaN when empty."""
-    return float(percentiles(histogram.highest, histogram.counts[None, :], percent)[0])
+    return curve(histogram, [percent])[0]
+
+
+def curve(histogram: Histogram, percents: Sequence[float]) -> list[float]:
+    """`percentile` at each of several points, for the work of one."""
+    if not histogram.count:
+        return [float("nan")] * len(percents)
+    cumulative = np.cumsum(histogram.counts)
+    ranks = np.maximum(np.floor(np.asarray(percents) / 100 * cumulative[-1] + 0.5), 1)
+    return [float(value) for value in histogram.highest[np.searchsorted(cumulative, ranks)]]
