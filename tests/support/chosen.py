@@ -29,3 +29,9 @@ def startable(contestant: Contestant, kind: Kind) -> Contestant:
     if stated or contestant.manifest.kind == "command":
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")
+
+
+def one_at_a_time(contestant: Contestant, kind: Kind) -> pytest.MarkDecorator:
+    """The mark of a test with this contestant: where suites run side by side, one process has all tests of it, so that
+    as many contestants run at a time as there are processes."""
+    return pytest.mark.xdist_group(f"{kind} {contestant.name}")

@@ -10,14 +10,15 @@ import pytest
 from netdyno.contestants.contestants import discover
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.model.contestant import Contestant
-from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Client by client."""
     if "client" in metafunc.fixturenames:
         them = chosen(metafunc.config, "client")
-        metafunc.parametrize("client", them or NOBODY, ids=[one.name for one in them] or None, indirect=True)
+        each = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "client")) for one in them]
+        metafunc.parametrize("client", each or NOBODY, indirect=True)
 
 
 @pytest.fixture

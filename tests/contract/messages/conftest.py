@@ -15,7 +15,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import Transport, find_transports
-from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
 from tests.support.server import Finished, Server
 
 TRANSPORTS = find_transports()
@@ -27,6 +27,11 @@ class Spoken:
 
     contestant: Contestant
     transport: Transport
+
+    @property
+    def name(self) -> str:
+        """Of both."""
+        return f"{self.contestant.name}-{self.transport.name}"
 
     @contextmanager
     def serving(self, workload: str, *arguments: str) -> Iterator[Server]:
@@ -56,23 +61,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         for name in one.manifest.transports
         if name in TRANSPORTS and _concerns(metafunc, "transports", name)
     ]
-    names = [f"{pair.contestant.name}-{pair.transport.name}" for pair in pairs]
     if "workload" not in metafunc.fixturenames:
-        metafunc.parametrize("spoken", pairs or NOBODY, ids=names or None, indirect=True)
+        each = [pytest.param(pair, id=pair.name, marks=one_at_a_time(pair.contestant, "server")) for pair in pairs]
+        metafunc.parametrize("spoken", each or NOBODY, indirect=True)
         return
     triples = [
-        (pair, workload, f"{name}-{workload}")
-        for pair, name in zip(pairs, names, strict=True)
+        pytest.param(pair, workload, id=f"{pair.name}-{workload}", marks=one_at_a_time(pair.contestant, "server"))
+        for pair in pairs
         for workload in pair.contestant.manifest.workloads
         if _concerns(metafunc, "workloads", workload)
     ]
     nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
-    metafunc.parametrize(
-        ("spoken", "workload"),
-        [triple[:2] for triple in triples] or nobody,
-        ids=[triple[2] for triple in triples] or None,
-        indirect=["spoken"],
-    )
+    metafunc.parametrize(("spoken", "workload"), triples or nobody, indirect=["spoken"])
 
 
 def _concerns(metafunc: pytest.Metafunc, mark: str, name: str) -> bool:

@@ -18,7 +18,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
-from tests.support.chosen import NOBODY, chosen, startable
+from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -48,14 +48,21 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     streams = [one for one in chosen(metafunc.config, "server") if "tcp" in one.manifest.transports]
     them = [one for one in streams if _concerns(metafunc, one)]
     pairs = [(one, workload) for one in them for workload in _workloads(metafunc, one)]
-    ids = [f"{one.name}-{workload}" for one, workload in pairs]
     if "served" in metafunc.fixturenames:
-        metafunc.parametrize("served", pairs or NOBODY, ids=ids or None, indirect=True, scope="session")
+        served = [
+            pytest.param(pair, id=f"{pair[0].name}-{pair[1]}", marks=one_at_a_time(pair[0], "server")) for pair in pairs
+        ]
+        metafunc.parametrize("served", served or NOBODY, indirect=True, scope="session")
     elif "workload" in metafunc.fixturenames:
+        each = [
+            pytest.param(one, workload, id=f"{one.name}-{workload}", marks=one_at_a_time(one, "server"))
+            for one, workload in pairs
+        ]
         nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
-        metafunc.parametrize(("contestant", "workload"), pairs or nobody, ids=ids or None, indirect=["contestant"])
+        metafunc.parametrize(("contestant", "workload"), each or nobody, indirect=["contestant"])
     elif "contestant" in metafunc.fixturenames:
-        metafunc.parametrize("contestant", them or NOBODY, ids=[one.name for one in them] or None, indirect=True)
+        alone = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "server")) for one in them]
+        metafunc.parametrize("contestant", alone or NOBODY, indirect=True)
 
 
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
