@@ -8,9 +8,8 @@ pytest_plugins = ("tests.support.fixtures",)
 
 MARKS = (
     "needs_build: the test needs the programs of the build directory",
-    "quiet: what other tests do beside it would be in what it measures, or in how long it waits; `netdyno test` runs "
-    "these tests one at a time, after all others",
-    "quick: the test is one of those of `netdyno test --quick`",
+    "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
+    "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
 )
 
 
@@ -26,15 +25,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Which contestants the conformance suite looks at."""
+    """Which contestants the conformance suite looks at, and what the machine is free for."""
     parser.addoption(
         "--contestant", action="append", default=[], metavar="NAME", help="conformance: only this one (repeatable)"
     )
+    parser.addoption(
+        "--machine",
+        choices=("shared", "quiet"),
+        help="only tests that others may run beside, or only those marked quiet (default: both)",
+    )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run side by side (`--dist loadgroup`), those of one file stay together, as its fixtures are for all of
-    them; so do those of one contestant, which their suite has marked."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where tests run side by side (--dist loadgroup), those of one file stay together, as they share its fixtures; so
+    do those of one contestant, which their suite has marked."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(item.config.rootpath).as_posix()))
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))
+    if (machine := config.getoption("--machine")) is not None:
+        left_out = [item for item in items if (item.get_closest_marker("quiet") is None) == (machine == "quiet")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]

@@ -17,6 +17,8 @@ from netdyno.machine import cpu_share, server_proc
 from netdyno.machine.cpu_share import Snapshot
 from netdyno.model.observation import MachineObservation
 
+pytestmark = pytest.mark.quiet
+
 STAT = """cpu  300 0 200 900 60 0 20 40 0 0
 cpu0 100 0 100 400 50 0 10 30 0 0
 cpu1 200 0 100 500 10 0 10 10 0 0

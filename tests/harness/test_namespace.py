@@ -92,6 +92,7 @@ def test_who_is_in_it_ends_with_it() -> None:
     assert ends(keeper)
 
 
+@pytest.mark.quiet
 def test_kill_9_of_the_harness_leaves_nothing_behind() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     with subprocess.Popen([sys.executable, "-c", HARNESS], stdout=subprocess.PIPE, env=environment) as harness:

@@ -12,6 +12,8 @@ import pytest
 from netdyno.machine.pinning import choose, may_run_realtime, prioritise, punctual, relay_cores, relay_note, split
 from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
+pytestmark = pytest.mark.quiet
+
 
 def test_one_core_is_shared_and_that_is_said() -> None:
     pinning = split({3: "3"})

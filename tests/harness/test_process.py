@@ -26,6 +26,7 @@ with open("/dev/null", "wb") as output, Process(["sleep", "1000"], [], output) a
 """
 
 
+@pytest.mark.quiet
 def test_kill_9_of_the_harness_takes_its_children_along() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment) as parent:

@@ -222,6 +222,7 @@ def kill_after(lines: int, experiment: str, folder: Path, build: Path) -> Path:
     return results / run_id / store.FILE_NAME
 
 
+@pytest.mark.quiet
 @pytest.mark.parametrize("lines", [1, 3, 4])
 def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path, fake_build: Path) -> None:
     file = kill_after(lines, ENDLESS, tmp_path, fake_build)
@@ -232,6 +233,7 @@ def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path,
     assert all(trial.load is not None for trial in run.trials)  # valid or not, for a machine may be late
 
 
+@pytest.mark.quiet
 def test_kill_9_leaves_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
     experiment = ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n"
     trials = store.load(kill_after(8, experiment, tmp_path, fake_build)).trials  # two blocks, and a trial of the third

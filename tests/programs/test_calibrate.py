@@ -774,6 +774,7 @@ def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, 
     assert calibrate._programs().priority == priority
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", ["faults", "faults, UDP"])
 def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
@@ -784,6 +785,7 @@ def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
     assert result.passed
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_what_wrk_says_is_read() -> None:

@@ -183,6 +183,7 @@ def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytes
 # --- the program ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_the_program_reads_the_machine(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
@@ -198,6 +199,7 @@ def test_the_program_reads_the_machine(tmp_path: Path) -> None:
         assert one.seconds >= one.taken * 0.03  # of the exchange and of the loop
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_by_hand_it_prints_one_line() -> None:
     done = subprocess.run(
@@ -216,6 +218,7 @@ def test_by_hand_it_prints_one_line() -> None:
     ]
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_it_leaves_nothing_behind_that_somebody_would_have_to_reap() -> None:
     """Two run beside each trial: where init reaps nobody, as in many a container, they would fill up the machine."""
@@ -235,6 +238,7 @@ def children() -> list[str]:
     return [Path(f"/proc/{pid}/comm").read_text().strip() for pid in proc.children(os.getpid())]
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.parametrize("missing", ["--server-cores", "--generator-cores"])
 def test_cores_that_there_are_not_are_said_in_one_line(missing: str) -> None:

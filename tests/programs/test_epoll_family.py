@@ -17,6 +17,8 @@ from tests.contract.tcp.talk import expect_reply, joined, message
 from tests.support.client import Client
 from tests.support.server import Server, serving
 
+pytestmark = pytest.mark.quiet
+
 SIBLINGS = ("epoll-reactor", "epoll-coroutines")
 # What the allocator asks for, and how often a service that burns CPU looks whether it was preempted.
 LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}

@@ -22,7 +22,7 @@ from netdyno.run import runner
 from netdyno.store import store
 from tests.support.fakes import faulty
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 BLOCKS = 6
 WARMUP_S, DURATION_S, STALL_S = 0.2, 0.7, 0.3

@@ -39,6 +39,8 @@ from netdyno.trial.trial import run_trial
 from netdyno.trial.window import Watch
 from tests.support.inside import inside
 
+pytestmark = pytest.mark.quiet
+
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 PAYLOAD = bytes(300_000)
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})

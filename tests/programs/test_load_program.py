@@ -22,7 +22,7 @@ from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.load_result import LoadResult
 from tests.support import audit_names
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 PATIENCE_S = 20
 QUICK = ("--warmup", "20ms", "--duration", "200ms")

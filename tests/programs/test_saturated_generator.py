@@ -17,7 +17,7 @@ from netdyno.run import runner
 from netdyno.store import store
 from tests.support.fakes import faulty
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 FAST, SLOW = "epoll-reactor", "slow"
 BLOCKS = 6

@@ -12,6 +12,8 @@ from netdyno.contestants.contestants import by_name, discover
 from netdyno.experiment import experiment
 from tests.support.server import run, serving
 
+pytestmark = pytest.mark.quiet
+
 PAGE = (ROOT / "docs" / "traps.md").read_text()
 NAGLE = ("--nodelay", "off")
 SPLIT = ("--write-mode", "split")

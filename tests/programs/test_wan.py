@@ -39,6 +39,8 @@ from netdyno.trial.setup import Bench
 from netdyno.trial.trial import CLOSING_S, _closing_s, run_trial
 from tests.support.inside import inside
 
+pytestmark = pytest.mark.quiet
+
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
 SCENARIO = Scenario(
@@ -48,7 +50,7 @@ HARNESS = """
 import signal, sys
 from pathlib import Path
 from netdyno.machine.links import wan
-from netdyno.triallog import TrialLog
+from netdyno.machine.trial_log import TrialLog
 with wan.joined(wan.Terms(delay_s=0.001), TrialLog(Path(sys.argv[1]))) as made:
     print(made.server.pid, made.load.pid, made.relay.pid, flush=True)
     signal.pause()

@@ -18,6 +18,8 @@ from netdyno.base.paths import ROOT
 from tests.support import bench_script, proc
 from tests.support.patience import PATIENCE_S
 
+pytestmark = pytest.mark.quiet
+
 disturb = bench_script.load("disturb")
 
 PROGRAM = (sys.executable, str(ROOT / "bench" / "disturb.py"))

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -55,6 +57,7 @@ def test_the_documents_have_commands() -> None:
     assert sum(block.info == RUN for block in BLOCKS) >= 5
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("block", [b for b in BLOCKS if b.info == RUN], ids=str)

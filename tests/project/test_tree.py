@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ("netdyno", "packages/set-up.sh", ".ci/run")
 

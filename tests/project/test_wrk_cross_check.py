@@ -93,6 +93,7 @@ def test_without_wrk_it_says_so(tmp_path: Path) -> None:
     assert ended.stdout == "skipped: wrk is not installed (Debian: apt-get install wrk)\n"
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed (packages/debian.txt)")
 def test_it_prints_both_and_their_ratios() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import cache
 
 import pytest
 
@@ -17,8 +18,14 @@ def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
     """The contestants of that kind that are asked for. A name that neither a server nor a client has is an error."""
     names: list[str] = config.getoption("--contestant", default=[])
     if names:
-        select((*discover(), *discover(kind="client")), names)
-    return [one for one in discover(kind=kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
+        select((*discovered("server"), *discovered("client")), names)
+    return [one for one in discovered(kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
+
+
+@cache
+def discovered(kind: Kind) -> tuple[Contestant, ...]:
+    """All of a kind, read once for all tests."""
+    return tuple(discover(kind=kind))
 
 
 def startable(contestant: Contestant, kind: Kind) -> Contestant:

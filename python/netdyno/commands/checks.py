@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
 
 _CPP_FOLDERS = ("canary", "bench", "clients", "lib", "link", "loadgen", "servers", "tests/cpp")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
+_QUICK = ("tests/unit", "tests/project", "tests/contract")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find
+NOTHING_SELECTED = 5  # pytest's exit code
 
 
 class Step(NamedTuple):
@@ -24,20 +30,74 @@ class Step(NamedTuple):
     command: tuple[str, ...]
 
 
-def steps(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Step]:
-    """Everything that `netdyno test` runs, in order."""
-    python = sys.executable
-    sources = cpp_sources(root)
-    found = [
-        Step("C++ tests", ("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error")),
-        Step("Python, conformance and browser tests", (python, "-m", "pytest", "tests", *pytest_arguments)),
+Stage = tuple[Step, ...]
+"""Steps that run at the same time: they wait more than they work, or work where the others wait."""
+
+
+def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+    """Everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one at a
+    time; which those are is marked in the tests, so that each test is in one of the two steps."""
+    return [
+        (_cpp_tests(build), *_lint(root)),
+        (
+            _pytest(
+                "Python, conformance and browser tests", "tests", "--machine", "shared", *_beside(), *pytest_arguments
+            ),
+        ),
+        (_pytest("tests of a quiet machine", "tests", "--machine", "quiet", *pytest_arguments),),
+    ]
+
+
+def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+    """What `netdyno test --quick` runs: units, the architecture, lint, and the contract of one contestant of each
+    family."""
+    servers, clients = discover(root), discover(root, kind="client")
+    named = {one.name: None for one in (*one_of_each_family(servers), *one_of_each_family(clients))}
+    chosen = [argument for name in named for argument in ("--contestant", name)]
+    return [
+        (_cpp_tests(build), *_lint(root)),
+        (_pytest("quick tests", *_QUICK, "-m", "quick", *chosen, *_beside(), *pytest_arguments),),
+    ]
+
+
+def one_of_each_family(contestants: Iterable[Contestant]) -> list[Contestant]:
+    """The first of those that stand on the same: language, libraries and transport. Those that can be started go before
+    those that cannot. Pure."""
+    families: dict[object, Contestant] = {}
+    for one in sorted(contestants, key=lambda one: not one.available):
+        manifest = one.manifest
+        families.setdefault((manifest.kind, manifest.needs, manifest.transports), one)
+    return list(families.values())
+
+
+def _cpp_tests(build: Path) -> Step:
+    """Twice as many at a time as there are cores: most of the time is that of windows which have to pass."""
+    options = ("--output-on-failure", "--no-tests=error", "--parallel", str(2 * _cores()))
+    return Step("C++ tests", ("ctest", "--test-dir", str(build), *options))
+
+
+def _lint(root: Path) -> Stage:
+    python, sources = sys.executable, cpp_sources(root)
+    found = (
         Step("ruff check", (python, "-m", "ruff", "check", ".")),
         Step("ruff format", (python, "-m", "ruff", "format", "--check", ".")),
         Step("mypy", (python, "-m", "mypy")),
-    ]
-    if sources:
-        found.append(Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources)))
-    return found
+    )
+    return (*found, Step("clang-format", ("clang-format", "--dry-run", "--Werror", *sources))) if sources else found
+
+
+def _pytest(name: str, *arguments: str) -> Step:
+    return Step(name, (sys.executable, "-m", "pytest", *arguments))
+
+
+def _beside() -> tuple[str, ...]:
+    """A process for each core, at least two. What belongs together (tests/conftest.py) stays in one of them, and is
+    begun in the order of the tree: contestants, which take long, before units, which do not."""
+    return "--numprocesses", str(max(2, _cores())), "--dist", "loadgroup", "--no-loadscope-reorder"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0))
 
 
 def cpp_sources(root: Path = ROOT) -> list[str]:
@@ -46,9 +106,49 @@ def cpp_sources(root: Path = ROOT) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in files)
 
 
-def run_tests(build: Path, pytest_arguments: Sequence[str]) -> int:
+def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False) -> int:
     """Run every step, also after one has failed. 0 when all passed, else 1."""
-    return report([(step, run_step(step)) for step in steps(build, pytest_arguments)])
+    planned = (quick_stages if quick else stages)(build, pytest_arguments)
+    results = [result for stage in planned for result in run_stage(stage)]
+    return report(without_the_empty(results) if pytest_arguments else results)
+
+
+def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+    """Arguments such as -k may leave nothing of one step of pytest; that is no failure where another has something."""
+    empty = {step for step, code in results if "pytest" in step.command and code == NOTHING_SELECTED}
+    if all(step in empty for step, _ in results if "pytest" in step.command):
+        return list(results)
+    return [(step, 0 if step in empty else code) for step, code in results]
+
+
+def run_stage(stage: Stage) -> list[tuple[Step, int]]:
+    """Run its steps at the same time, each with its output in one piece; a single step writes its own as it comes."""
+    if len(stage) == 1:
+        return [(stage[0], run_step(stage[0]))]
+    print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
+    with ThreadPoolExecutor(len(stage)) as pool:
+        running = [(step, pool.submit(_output_of, step)) for step in stage]
+        results = []
+        for step, pending in running:
+            code, output = pending.result()
+            print(f"\n== {step.name}: {_shown(step)}\n{output}", end="", flush=True)
+            results.append((step, code))
+    return results
+
+
+def _output_of(step: Step) -> tuple[int, str]:
+    if shutil.which(step.command[0]) is None:
+        return NOT_INSTALLED, _missing(step)
+    done = subprocess.run(
+        step.command,
+        cwd=ROOT,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    return done.returncode, done.stdout
 
 
 def report(results: Sequence[tuple[Step, int]]) -> int:
@@ -69,8 +169,16 @@ def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> in
 
 def run_step(step: Step) -> int:
     """Run one step with its output as its own; returns its exit code."""
-    print(f"\n== {step.name}: {' '.join(step.command)[:200]}", flush=True)
+    print(f"\n== {step.name}: {_shown(step)}", flush=True)
     if shutil.which(step.command[0]) is None:
-        print(f"{step.command[0]} is not installed (run ./netdyno, which installs it)", flush=True)
+        print(_missing(step), end="", flush=True)
         return NOT_INSTALLED
     return subprocess.run(step.command, cwd=ROOT, check=False).returncode
+
+
+def _shown(step: Step) -> str:
+    return " ".join(step.command)[:200]
+
+
+def _missing(step: Step) -> str:
+    return f"{step.command[0]} is not installed (run ./netdyno, which installs it)\n"

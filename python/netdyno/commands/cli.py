@@ -380,12 +380,17 @@ def check(
     return checks.run_conformance(words[:first_option], words[first_option:])
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def test(ctx: typer.Context) -> int:
+@app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def run_tests(
+    ctx: typer.Context,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="In two minutes: units, lint, and one contestant of each family.")
+    ] = False,
+) -> int:
     """Run every test and check of the project (further arguments go to pytest)."""
     from netdyno.commands import checks
 
-    return checks.run_tests(build_dir(), ctx.args)
+    return checks.run_tests(build_dir(), ctx.args, quick=quick)
 
 
 @new_app.command("server")

@@ -17,6 +17,8 @@ from tests.support.patience import eventually
 from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
 from tests.support.server import run, serving
 
+pytestmark = pytest.mark.quick
+
 ANYWHERE = "tcp://127.0.0.1:9"
 BAD_VALUES = {
     "--workload": ("", "ech", "echo", "chat"),
@@ -96,6 +98,7 @@ def _measure(client: Contestant, server: Contestant) -> Measured:
         return Measured(url, runs, done, serves.stop())
 
 
+@pytest.mark.quiet
 def test_a_run_is_measured_and_believed(client: Contestant, server: Contestant) -> None:
     # A client that stood without a core between an answer and its next request did not keep four under way, and its
     # audit says so. On a machine with several times more to do than it can, that is one run in a hundred.

@@ -13,6 +13,8 @@ from tests.contract.messages.transport import FULL, HELO, WELC, control
 from tests.support import proc
 from tests.support.patience import eventually
 
+pytestmark = pytest.mark.quick
+
 FUZZ = random.Random(5)
 EVERYWHERE = {
     "nothing": b"",

@@ -11,6 +11,8 @@ from tests.contract.messages.conftest import TRANSPORTS, Spoken
 from tests.contract.messages.talk import talking
 from tests.support.server import Finished
 
+pytestmark = pytest.mark.quick
+
 OPTIONS = {
     "--listen": ("", "udp", "127.0.0.1:0", "tcp://127.0.0.1:0", "udp://127.0.0.1", "udp://127.0.0.1:70000", "udp://:0"),
     "--workload": ("", "ech", "ECHO", "lines", "http"),

@@ -12,6 +12,8 @@ from tests.contract.tcp.conftest import Served
 from tests.contract.tcp.talk import HttpReply, Talk
 from tests.support.background import in_background
 
+pytestmark = pytest.mark.quick
+
 DEFAULT_MAX_FRAME = 1 << 20
 
 GARBAGE = b"\xde\xad" + random.Random(1).randbytes(500)  # as a length far above every limit; no HTTP either

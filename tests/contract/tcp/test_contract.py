@@ -15,6 +15,8 @@ from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.server import Finished, launched, run, serving
 
+pytestmark = pytest.mark.quick
+
 OPTIONS = {
     "--listen": ("", "tcp", "127.0.0.1:0", "udp://127.0.0.1:0", "tcp://127.0.0.1", "tcp://127.0.0.1:70000", "tcp://:0"),
     "--workload": ("", "ech", "ECHO", "echo,lines"),

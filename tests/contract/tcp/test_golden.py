@@ -88,4 +88,4 @@ def http_replies(stream: bytes) -> list[tuple[int, bytes, bool]]:
     return replies
 
 
-pytestmark = pytest.mark.workloads("echo", "lines", "rpc", "chat", "http")
+pytestmark = [pytest.mark.workloads("echo", "lines", "rpc", "chat", "http"), pytest.mark.quick]

@@ -36,6 +36,7 @@ def verified(contestant: Contestant, mode: str, clients: int) -> dict[str, int]:
     return {name: messages[name] for name in ("corrupt", "lost")} | {"streams": result["errors"]["protocol"]}
 
 
+@pytest.mark.quiet
 @pytest.mark.unsafe(True)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", LOADS)
@@ -49,6 +50,7 @@ def test_what_is_said_to_be_unsafe_mixes_frames(contestant: Contestant, workload
     pytest.fail(f"{contestant.name} says that it is unsafe ({contestant.manifest.unsafe}), but nothing broke: {seen}")
 
 
+@pytest.mark.quiet
 @pytest.mark.unsafe(False)
 @pytest.mark.asynchronous(False)
 @pytest.mark.workloads("chat")

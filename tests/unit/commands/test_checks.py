@@ -2,20 +2,86 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.commands.checks import NOT_INSTALLED, Step, cpp_sources, report, run_conformance, run_step, steps
+from netdyno.commands.checks import (
+    NOT_INSTALLED,
+    NOTHING_SELECTED,
+    Stage,
+    Step,
+    cpp_sources,
+    one_of_each_family,
+    quick_stages,
+    report,
+    run_conformance,
+    run_stage,
+    run_step,
+    stages,
+    without_the_empty,
+)
+from netdyno.contestants.contestants import Kind, discover
+from netdyno.model.contestant import Contestant, Manifest
+
+LINT = {"ruff check", "ruff format", "mypy", "clang-format"}
+
+
+def by_name(planned: list[Stage]) -> dict[str, tuple[str, ...]]:
+    return {step.name: step.command for stage in planned for step in stage}
 
 
 def test_every_kind_of_check_is_there() -> None:
-    found = {step.name: step.command for step in steps(Path("/b"), ["-k", "x"])}
+    found = by_name(stages(Path("/b"), []))
     assert found["C++ tests"][:3] == ("ctest", "--test-dir", "/b")
-    assert found["Python, conformance and browser tests"][-3:] == ("tests", "-k", "x")
-    assert {"ruff check", "ruff format", "mypy", "clang-format"} <= found.keys()
+    assert found.keys() >= LINT
+
+
+def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() -> None:
+    """Which test is in which of the two steps is tested in tests/project/test_suite.py."""
+    planned = stages(Path("/b"), ["-k", "x"])
+    beside, quiet = (stage[0].command[3:] for stage in planned[-2:])
+    assert (beside[:3], quiet[:3]) == (("tests", "--machine", "shared"), ("tests", "--machine", "quiet"))
+    assert beside[-2:] == quiet[-2:] == ("-k", "x")
+    assert ("--numprocesses" in beside, "--numprocesses" in quiet) == (True, False)
+    assert [len(stage) for stage in planned[-2:]] == [1, 1]
+
+
+@pytest.mark.parametrize("kind", ["server", "client"])
+def test_the_quick_tests_are_of_one_contestant_of_each_family(kind: Kind) -> None:
+    command = by_name(quick_stages(Path("/b"), []))["quick tests"]
+    named = {after for before, after in itertools.pairwise(command) if before == "--contestant"}
+    everyone = discover(kind=kind)
+    for manifest in (one.manifest for one in everyone):
+        kin = {
+            one.name
+            for one in everyone
+            if (one.manifest.needs, one.manifest.transports) == (manifest.needs, manifest.transports)
+        }
+        assert kin & named, f"nobody of {kin}"
+    assert len(named) < len(everyone) + (10 if kind == "client" else 0)
+
+
+def made(name: str, *needs: str, available: bool = True) -> Contestant:
+    manifest = Manifest(kind="cmake", model="m", summary="s", workloads=("echo",), needs=needs)
+    return Contestant(name=name, manifest=manifest, command=(name,), available=available)
+
+
+def test_a_family_is_shown_by_one_that_can_be_started() -> None:
+    contestants = [
+        made("a", "qt", available=False),
+        made("b", "qt"),
+        made("c"),
+        made("d"),
+        made("e", "folly", available=False),
+    ]
+    assert {one.name for one in one_of_each_family(contestants)} == {"b", "c", "e"}
 
 
 def test_every_cpp_file_of_the_project_is_formatted() -> None:
@@ -34,7 +100,7 @@ def test_every_suite_over_contestants_is_run_for_those_that_are_named(monkeypatc
     monkeypatch.setattr(subprocess, "run", remember)
     assert run_conformance(["a", "b"], ["-x"]) == 3
     assert commands[0][-5:] == ("--contestant", "a", "--contestant", "b", "-x")
-    suites = {path.parent for path in (ROOT / "tests").glob("*/conftest.py") if "chosen(" in path.read_text()}
+    suites = {path.parent for path in (ROOT / "tests").glob("contract/*/conftest.py") if "chosen(" in path.read_text()}
     assert set(commands[0][3:-5]) == {str(suite.relative_to(ROOT)) for suite in suites}
 
 
@@ -45,6 +111,31 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
     assert "FAILED  bad (exit code 1)\npassed  good\n" in capsys.readouterr().out
 
 
+def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd: pytest.CaptureFixture[str]) -> None:
+    """The first ends only when the second is there to let it: they do run at the same time."""
+    with tempfile.TemporaryDirectory() as folder:
+        pipe = Path(folder) / "pipe"
+        os.mkfifo(pipe)
+        waits = Step("waits", ("sh", "-c", f"echo one; cat {pipe}; echo three >&2; exit 3"))
+        tells = Step("tells", ("sh", "-c", f"echo two >{pipe}; echo four"))
+        results = run_stage((waits, tells))
+    assert results == [(waits, 3), (tells, 0)]
+    told = capfd.readouterr().out
+    words = re.findall("^one$|^two$|^three$|^four$|^== (?:waits|tells)", told, re.MULTILINE)
+    assert words == ["== waits", "one", "two", "three", "== tells", "four"]
+
+
+def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless_all_are() -> None:
+    first, second, lint = Step("1", ("pytest",)), Step("2", ("pytest",)), Step("lint", ("ruff",))
+    assert without_the_empty([(lint, 0), (first, 0), (second, NOTHING_SELECTED)])[-1] == (second, 0)
+    assert without_the_empty([(first, 1), (second, NOTHING_SELECTED)]) == [(first, 1), (second, 0)]
+    nothing = [(lint, 0), (first, NOTHING_SELECTED), (second, NOTHING_SELECTED)]
+    assert without_the_empty(nothing) == nothing
+    assert without_the_empty([(lint, NOTHING_SELECTED), (first, 0)])[0] == (lint, NOTHING_SELECTED)
+
+
 def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run_step(Step("x", ("no-such-program-anywhere",))) == NOT_INSTALLED
-    assert "no-such-program-anywhere is not installed" in capsys.readouterr().out
+    missing = Step("x", ("no-such-program-anywhere",))
+    assert run_step(missing) == NOT_INSTALLED
+    assert run_stage((missing, Step("y", ("true",)))) == [(missing, NOT_INSTALLED), (Step("y", ("true",)), 0)]
+    assert capsys.readouterr().out.count("no-such-program-anywhere is not installed") == 2
