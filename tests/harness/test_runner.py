@@ -134,7 +134,7 @@ def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
     checked = link_check.Checked({"link.wan": ["wan with 5ms each way: measured 18 ms"]}, bad)
     monkeypatch.setattr(link_check, "check", lambda *_: checked)
     factors = {"link": ("loopback", "wan")}
-    asked = experiment.with_each(factors=factors, link_delay="5ms", blocks=1)
+    asked = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
     outcome = execute(asked, [contestant], tmp_path, fake_build, Recorder())
     stored = store.load(outcome.folder / store.FILE_NAME)
     assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]

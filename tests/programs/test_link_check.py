@@ -147,7 +147,7 @@ def test_a_real_link_is_measured_and_its_log_kept(experiment: Experiment, tmp_pa
             pass
     except NotAllowedError as error:
         pytest.skip(str(error))
-    found = link_check.check(experiment.with_each(link="wan", link_delay="5ms"), UNPINNED, tmp_path)
+    found = link_check.check(experiment.with_each(link="wan", link_delay_s=0.005), UNPINNED, tmp_path)
     if "/dev/net/tun" in json.dumps(found.bad):
         pytest.skip(json.dumps(found.bad))
     (line,) = json.loads(json.dumps(found.environment["link.wan"]))

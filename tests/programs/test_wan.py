@@ -44,7 +44,7 @@ pytestmark = pytest.mark.quiet
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
 SCENARIO = Scenario(
-    name="echo", workload="echo", connections=2, duration_s=0.1, timeout_s=2.0, link="wan", link_delay="5ms"
+    name="echo", workload="echo", connections=2, duration_s=0.1, timeout_s=2.0, link="wan", link_delay_s=0.005
 )
 HARNESS = """
 import signal, sys

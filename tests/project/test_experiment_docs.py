@@ -7,10 +7,11 @@ import re
 import pytest
 
 from netdyno.base.paths import ROOT
+from netdyno.base.units import duration_words
 from netdyno.experiment import budgets, claims, experiment, figures, scenarios
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, WHYS
-from netdyno.model.options import LOAD, SERVER, SIDES
+from netdyno.model.options import DURATIONS, LOAD, SERVER, SIDES, field_of
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
@@ -88,5 +89,6 @@ def test_the_stated_defaults_are_the_defaults() -> None:
     for (key, *_), text in items("A scenario"):
         if found := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
             stated[key] = found[1] or found[2]
-    assert stated == {key: str(getattr(least, key.replace("-", "_"))) for key in stated}
+    defaults = {key: getattr(least, field_of(key)) for key in stated}
+    assert stated == {key: duration_words(value) if key in DURATIONS else str(value) for key, value in defaults.items()}
     assert len(stated) >= 10

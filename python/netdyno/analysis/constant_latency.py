@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from netdyno.analysis.findings import CellFigures, Constant, LevelInfo, Standing
-from netdyno.base.units import parse_duration
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
@@ -51,8 +50,7 @@ def constants(
 def _is_asked_for(scenario: Scenario, levels: Mapping[str, type_level]) -> bool:
     """Whether a time that load does not change is part of the question: a service time, or a way that takes time."""
     wanted = settings(scenario, levels)
-    service = (wanted.service_time, str(wanted.server.get("service-time", "0s")))
-    return scenario.link not in ("loopback", "lan") or any(parse_duration(one) > 0 for one in service)
+    return scenario.link not in ("loopback", "lan") or wanted.service_time_in_all_s > 0
 
 
 def _is_constant(found: Sequence[CellFigures]) -> bool:

@@ -50,6 +50,14 @@ def format_duration(seconds: float) -> str:
     return f"{nanoseconds}ns"
 
 
+def duration_words(seconds: float) -> str:
+    """A duration as people write it: in the largest unit that it fills, such as "1.5s", and "0s" for none."""
+    unit = next((unit for unit in ("m", "s", "ms", "us") if seconds >= _SECONDS[unit] * (1 - 1e-9)), "ns")
+    if unit == "m" and seconds % 60:
+        unit = "s"
+    return f"{seconds / _SECONDS[unit]:.9g}{unit}" if seconds else "0s"
+
+
 def format_clock(seconds: float) -> str:
     """A span for people: 4:05 or 1:02:33."""
     whole = max(0, round(seconds))

@@ -20,6 +20,7 @@ from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.network import rate_hz, terms
 from netdyno.machine.links.wan import UNPINNED, Wan
 from netdyno.machine.trial_log import TrialLog
+from netdyno.model.base import type_level
 from netdyno.model.experiment import Link, Scenario
 from netdyno.model.observation import RelayTotals
 from netdyno.model.options import LINK, Settings, settings
@@ -46,15 +47,18 @@ def run(delay: str, loss: float, rate: str | None) -> int:
 
 def _wanted(delay: str, loss: float, rate: str | None) -> Settings:
     """The link that the options mean: a wan where they ask for what only that has."""
-    for option, value in (("delay", delay), ("loss", loss), *((("rate", rate),) if rate is not None else ())):
+    levels: dict[str, type_level] = {"link-delay": delay, "link-loss": loss}
+    if rate is not None:
+        levels["link-rate"] = rate
+    for option, value in levels.items():
         try:
-            LINK[f"link-{option}"](value)
+            LINK[option](value)
         except ValueError as error:
-            raise UserError(f"--{option}: {error}") from error
-    asked = Scenario(name="by hand", workload="echo", link_delay=delay, link_loss=loss, link_rate=rate)
-    of = terms(settings(asked, {}))
+            raise UserError(f"--{option.removeprefix('link-')}: {error}") from error
+    asked = Scenario(name="by hand", workload="echo")
+    of = terms(settings(asked, levels))
     kind: Link = "wan" if of.delay_s or of.loss else "lan"
-    return settings(asked, {"link": kind})
+    return settings(asked, levels | {"link": kind})
 
 
 @contextmanager

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from netdyno.base import quantities
-from netdyno.base.units import parse_duration
 from netdyno.experiment.capacity import coordinates
 from netdyno.model import transports
 from netdyno.model.base import Frozen, type_level
@@ -164,7 +163,7 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
 def trial_seconds(wanted: Settings) -> float:
     """The expected length of one trial, in seconds."""
     link_s = 0.0 if wanted.link == "loopback" else LAN_OVERHEAD_S
-    delay_s = WAN_TRIPS * parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0
+    delay_s = WAN_TRIPS * wanted.link_delay_s if wanted.link == "wan" else 0.0
     connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
     return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 

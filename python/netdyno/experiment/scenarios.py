@@ -10,19 +10,30 @@ from typing import TypeVar
 import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
-from netdyno.base.units import parse_duration
+from netdyno.base.units import duration_words
 from netdyno.experiment import blocks
 from netdyno.experiment.capacity import check_capacity
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
-from netdyno.model.options import LINK, LOAD, SERVER, SIDES, Settings, check_value, duration, settings, share, whole
+from netdyno.model.options import (
+    LINK,
+    LOAD,
+    SERVER,
+    SIDES,
+    Settings,
+    duration,
+    field_of,
+    read_level,
+    read_value,
+    settings,
+    share,
+    whole,
+)
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
 
-_OWN = {
-    name: name.replace("-", "_") for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)
-}
+_OWN = {name: field_of(name) for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)}
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
@@ -33,12 +44,8 @@ T = TypeVar("T")
 # --- what a file may say once for all scenarios ---------------------------------------------------------------------
 
 
-def _seconds(value: object) -> float:
-    return parse_duration(str(duration(value)))
-
-
 def _window(value: object) -> float:
-    seconds = _seconds(value)
+    seconds = duration(value)
     if seconds <= 0:
         raise ValueError("must be above 0")
     return seconds
@@ -57,12 +64,12 @@ SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
     "blocks": ("blocks", whole(1)),
     "precision": ("precision", blocks.check_precision),
     "most-blocks": ("most_blocks", whole(1)),
-    "warmup": ("warmup_s", _seconds),
-    "warmup-per-connection": ("warmup_per_connection_s", _seconds),
+    "warmup": ("warmup_s", duration),
+    "warmup-per-connection": ("warmup_per_connection_s", duration),
     "duration": ("duration_s", _window),
-    "timeout": ("timeout_s", _seconds),
+    "timeout": ("timeout_s", duration),
     "loss-bound": ("loss_bound", share),
-    **{name: (name.replace("-", "_"), check) for name, check in LINK.items()},
+    **{name: (field_of(name), check) for name, check in LINK.items()},
 }
 """By its key: the field of a Scenario and what the key takes."""
 
@@ -97,7 +104,7 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values: dict[str, object] = {**shared, **read_shared(where, table)}
     for key, value in table.items():
         if key in _OWN:
-            values[_OWN[key]] = check_value(where, key, value) if key in LOAD else value
+            values[_OWN[key]] = read_value(where, key, value) if key in LOAD else value
     values["server"] = _options(where, table, "server", SERVER)
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
@@ -116,7 +123,7 @@ def _options(where: str, parent: Mapping[str, object], key: str, known: Iterable
     """A table of server options, each with a value that it takes."""
     table = table_in(where, parent, key)
     check_keys(f"{where}: {key}", table, known)
-    return {name: check_value(f"{where}: {key}", name, value) for name, value in table.items()}
+    return {name: read_level(f"{where}: {key}", name, value) for name, value in table.items()}
 
 
 def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_level, ...]]:
@@ -124,7 +131,7 @@ def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_le
     for key, levels in flat(where, table).items():
         if not isinstance(levels, list) or not levels:
             raise UserError(f"{where}: key {key!r} must be a list of levels, such as [10, 100]")
-        factors[key] = tuple(check_value(where, key, level) for level in levels)
+        factors[key] = tuple(read_level(where, key, level) for level in levels)
         if len(set(factors[key])) != len(levels):
             raise UserError(f"{where}: key {key!r} names a level twice")
     return factors
@@ -161,11 +168,11 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
             f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
             "or a 'rate-per-connection'"
         )
-    if parse_duration(wanted.look_every) > 0 and (wanted.arrivals != "closed" or parse_duration(wanted.round) > 0):
+    if wanted.look_every_s > 0 and (wanted.arrivals != "closed" or wanted.round_s > 0):
         raise UserError(f"{where}: 'look-every' is for a closed loop without rounds; else it would make messages late")
     if len(rates) > 1:
         raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
-    if wanted.arrivals != "closed" and parse_duration(wanted.round) > 0:
+    if wanted.arrivals != "closed" and wanted.round_s > 0:
         raise UserError(f"{where}: 'round' is for a closed loop; an open loop sends when the schedule says")
     if wanted.arrivals != "closed" and has_depth:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
@@ -179,8 +186,8 @@ def _check_client(where: str, wanted: Settings) -> None:
     only_generator = {
         "arrivals": (wanted.arrivals, "closed"),
         "depth": (wanted.depth, 1),
-        "round": (wanted.round, "0s"),
-        "look-every": (wanted.look_every, "0s"),
+        "round": (duration_words(wanted.round_s), "0s"),
+        "look-every": (duration_words(wanted.look_every_s), "0s"),
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
     }
@@ -199,11 +206,11 @@ def _check_load(where: str, wanted: Settings) -> None:
         raise UserError(
             f"{where}: key 'size': {wanted.size} bytes; a message of {wanted.workload!r} has at least {least}"
         )
-    service_s = parse_duration(wanted.service_time)
-    if service_s > 0 and wanted.workload != "rpc":
+    if wanted.service_time_s > 0 and wanted.workload != "rpc":
         raise UserError(f"{where}: key 'service-time': a request of 'rpc' can ask for one, {wanted.workload!r} cannot")
-    if service_s > MOST_SERVICE_TIME_S:
-        raise UserError(f"{where}: key 'service-time': {wanted.service_time} is above {MOST_SERVICE_TIME_S} s")
+    if wanted.service_time_s > MOST_SERVICE_TIME_S:
+        asked = duration_words(wanted.service_time_s)
+        raise UserError(f"{where}: key 'service-time': {asked} is above {MOST_SERVICE_TIME_S} s")
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
     most = wanted.connections // 2 if to_others else wanted.connections
     if wanted.generator_threads > most:
@@ -218,7 +225,7 @@ def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
     have it; one that varies would measure the others several times under several names."""
     asked = {
         "link-rate": wanted.link_rate is not None,
-        "link-delay": parse_duration(wanted.link_delay) > 0,
+        "link-delay": wanted.link_delay_s > 0,
         "link-loss": wanted.link_loss > 0,
     }
     chosen = scenario.factors.get("link", (wanted.link,))

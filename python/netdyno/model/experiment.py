@@ -6,7 +6,6 @@ from typing import Literal
 
 import msgspec
 
-from netdyno.base.units import parse_duration
 from netdyno.model.base import Frozen, type_level
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
@@ -57,7 +56,7 @@ class Scenario(Frozen):
     loss_bound: float = 0.001
     link: Link = "loopback"
     link_rate: str | None = None
-    link_delay: str = "0s"
+    link_delay_s: float = 0.0
     link_loss: float = 0.0
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     arrivals: Literal["closed", "constant", "poisson"] = "closed"
@@ -66,17 +65,17 @@ class Scenario(Frozen):
     client: str = GENERATOR
     connections: int = 100
     depth: int = 1
-    round: str = "0s"
-    look_every: str = "0s"
+    round_s: float = 0.0
+    look_every_s: float = 0.0
     rate: float | None = None
     rate_per_connection: float | None = None
     size: int = 31
     nodelay: Literal["on", "off"] = "on"
     write_mode: Literal["gathered", "split"] = "gathered"
-    service_time: str = "0s"
+    service_time_s: float = 0.0
     generator_threads: int = 1
     connect_rate: float | Literal["burst"] = "burst"
-    connect_timeout: str = "5s"
+    connect_timeout_s: float = 5.0
     failed_connects: Literal["strike-out", "count"] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
@@ -85,7 +84,7 @@ class Scenario(Frozen):
     def scheduled(self) -> bool:
         """Whether messages have a time of their own to be sent at, an open loop's or that of a round, which the
         generator can miss. Without one an answer is at once the time of the next message."""
-        return self.arrivals != "closed" or parse_duration(self.round) > 0 or "round" in self.factors
+        return self.arrivals != "closed" or self.round_s > 0 or "round" in self.factors
 
 
 class Experiment(Frozen):

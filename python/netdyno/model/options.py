@@ -1,4 +1,5 @@
 """The options an experiment may set or vary, with the values each takes: those of the load and those of the server.
+What a file says becomes a value here: a duration is seconds from here on.
 
 A factor is named by its option. Three options both sides have (`nodelay`, `write-mode`, `service-time`): as in the rest
 of a scenario the plain name is the load's, `server.<name>` is the server's, `both.<name>` moves the two together."""
@@ -11,7 +12,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
-from netdyno.base.units import parse_duration, parse_rate
+from netdyno.base.units import duration_words, parse_duration, parse_rate
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Link, Scenario
 
@@ -48,18 +49,18 @@ def _word(*valid: str) -> Check:
     return check
 
 
-def duration(value: object) -> type_level:
-    """A check for texts such as "250ms"."""
+def duration(value: object) -> float:
+    """The seconds of a text such as "250ms"."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
-    parse_duration(value)
-    return value
+    return parse_duration(value)
 
 
-def _wait(value: object) -> type_level:
-    if parse_duration(str(duration(value))) <= 0:
+def _wait(value: object) -> float:
+    seconds = duration(value)
+    if seconds <= 0:
         raise ValueError(f"{value!r} is no time to wait: it must be above 0")
-    return str(value)
+    return seconds
 
 
 def _threads(value: object) -> type_level:
@@ -79,10 +80,11 @@ def _bit_rate(value: object) -> type_level:
     return value
 
 
-def _delay(value: object) -> type_level:
-    if parse_duration(str(duration(value))) > MOST_DELAY_S:
+def _delay(value: object) -> float:
+    seconds = duration(value)
+    if seconds > MOST_DELAY_S:
         raise ValueError(f"{value} is above {MOST_DELAY_S} s")
-    return str(value)
+    return seconds
 
 
 def share(value: object) -> float:
@@ -146,6 +148,15 @@ SERVER: Mapping[str, Check] = {
 on one kind of transport only."""
 
 
+DURATIONS = ("link-delay", "round", "look-every", "service-time", "connect-timeout")
+"""Of the load and the link: these are texts with a unit in a file, and seconds in a scenario."""
+
+
+def field_of(option: str) -> str:
+    """Where a scenario has the value of an option of the load or the link."""
+    return f"{option.replace('-', '_')}{'_s' if option in DURATIONS else ''}"
+
+
 SIDES = ("server", "both")
 """The tables inside `factors` for options that the load has as well."""
 
@@ -167,15 +178,27 @@ def whose(factor: str) -> tuple[str | None, str | None]:
     raise KeyError(factor)
 
 
-def check_value(where: str, name: str, value: object) -> type_level:
-    """The value if the option of that name takes it (`server.x` is named whole and takes what `x` takes). Raises
-    UserError naming `where`, the option and what it takes."""
+def _check(name: str) -> Check:
+    """What the option of that name takes (`server.x` is named whole and takes what `x` takes)."""
     option = name.rpartition(".")[2]
-    check = LINK.get(option) or LOAD.get(option) or SERVER[option]
+    return LINK.get(option) or LOAD.get(option) or SERVER[option]
+
+
+def read_value(where: str, name: str, value: object) -> type_level:
+    """The value that an option of the load or the link has where a file says this. Raises UserError naming `where`, the
+    option and what it takes."""
     try:
-        return check(value)
+        return _check(name)(value)
     except ValueError as error:
         raise UserError(f"{where}: key {name!r}: {error}") from error
+
+
+def read_level(where: str, name: str, value: object) -> type_level:
+    """The same for a level of a factor and for an option of the server, which stay as they are written: the one is a
+    name in tables, plans and stored trials, the other a word for the server's command line. `settings` and
+    `service_time_in_all_s` say what they are worth."""
+    found = read_value(where, name, value)
+    return value if isinstance(value, str) else found
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,23 +211,23 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float
     link: Link
     link_rate: str | None
-    link_delay: str
+    link_delay_s: float
     link_loss: float
     arrivals: Literal["closed", "constant", "poisson"]
     client: str
     connections: int
     depth: int
-    round: str
-    look_every: str
+    round_s: float
+    look_every_s: float
     rate: float | None
     rate_per_connection: float | None
     size: int
     nodelay: Literal["on", "off"]
     write_mode: Literal["gathered", "split"]
-    service_time: str
+    service_time_s: float
     generator_threads: int
     connect_rate: float | Literal["burst"]
-    connect_timeout: str
+    connect_timeout_s: float
     failed_connects: Literal["strike-out", "count"]
     server: dict[str, type_level]
     where_possible: dict[str, type_level] = {}
@@ -215,10 +238,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         rate = f" at {self.link_rate}" if self.link_rate and self.link != "loopback" else ""
         if self.link != "wan":
             return f"{self.link}{rate}"
-        delay = [f"{self.link_delay} each way"] if parse_duration(self.link_delay) > 0 else []
+        delay = [f"{duration_words(self.link_delay_s)} each way"] if self.link_delay_s > 0 else []
         loss = [f"{self.link_loss * 100:.6g}% lost"] if self.link_loss > 0 else []
         terms = ", ".join([*delay, *loss])
         return f"wan{rate}{f' with {terms}' if terms else ''}"
+
+    @property
+    def service_time_in_all_s(self) -> float:
+        """The server's own part and that which a request asks for (protocol/WIRE.md)."""
+        of_server = self.server.get("service-time")
+        return self.service_time_s + (duration(of_server) if of_server is not None else 0.0)
 
 
 def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
@@ -228,7 +257,8 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     for factor, level in levels.items():
         of_load, of_server = whose(factor)
         if of_load or not of_server:
-            fields[(of_load or factor).replace("-", "_")] = level
+            option = of_load or factor
+            fields[field_of(option)] = _check(option)(level)
         if of_server:
             server[of_server] = level
     fields["warmup_s"] += fields["connections"] * scenario.warmup_per_connection_s

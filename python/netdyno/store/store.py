@@ -16,18 +16,21 @@ from typing import Self
 import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.units import parse_duration
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 # 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
 # 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
-# are made again, blocks until a time is used
+# are made again, blocks until a time is used; 10: every duration of a scenario in seconds
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
+_TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
+"""Durations that a scenario had as texts such as "20ms" until schema 9."""
 APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
 FILE_NAME = "run.sqlite"
 
@@ -232,7 +235,15 @@ def _experiment(text: str) -> Experiment:
     """Of any schema."""
     raw = msgspec.json.decode(text)
     shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
-    return msgspec.convert({**raw, "scenarios": [{**shared, **one} for one in raw["scenarios"]]}, Experiment)
+    scenarios = [{**shared, **_in_seconds(scenario)} for scenario in raw["scenarios"]]
+    return msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+
+
+def _in_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
+    return {
+        **{key: value for key, value in scenario.items() if key not in _TEXTS},
+        **{f"{key}_s": parse_duration(str(scenario[key])) for key in _TEXTS if key in scenario},
+    }
 
 
 def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from netdyno.base.units import format_duration, parse_duration
+from netdyno.base.units import format_duration
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
@@ -82,11 +82,11 @@ def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
     transport = transports.of_url(endpoint)
     of_messages = transport is not None and transport.messages
     stream = () if of_messages else ("--nodelay", settings.nodelay, "--write-mode", settings.write_mode)
-    service = ("--service-time", settings.service_time) if parse_duration(settings.service_time) > 0 else ()
+    service = ("--service-time", format_duration(settings.service_time_s)) if settings.service_time_s > 0 else ()
     return [
         *("-c", str(settings.connections)),
         *(*stream, *service),
-        *("--connect-timeout", settings.connect_timeout),
+        *("--connect-timeout", format_duration(settings.connect_timeout_s)),
         *("--warmup", format_duration(settings.warmup_s), "--duration", format_duration(settings.duration_s)),
         *("--seed", str(seed)),
     ]
@@ -98,8 +98,8 @@ def _pace(settings: Settings) -> tuple[str, ...]:
         return "--rate", _number(settings.rate)
     if settings.rate_per_connection is not None:
         return "--rate", f"{_number(settings.rate_per_connection)}/conn"
-    rounds = ("--round", settings.round) if parse_duration(settings.round) > 0 else ()
-    looks = ("--look-every", settings.look_every) if parse_duration(settings.look_every) > 0 else ()
+    rounds = ("--round", format_duration(settings.round_s)) if settings.round_s > 0 else ()
+    looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     return "--depth", str(settings.depth), *rounds, *looks
 
 

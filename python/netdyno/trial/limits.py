@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from netdyno.audits.plausible import Limits
-from netdyno.base.units import parse_duration
 from netdyno.machine import memory_speed
 from netdyno.machine.links.network import rate_hz
 from netdyno.machine.pinning import server_cores
@@ -22,7 +21,7 @@ def limits(wanted: Settings, pinning: Pinning) -> Limits:
         all_cores=all_cores,
         copies_hz=memory_speed.bytes_hz(),
         rate_hz=None if wanted.link == "loopback" else rate_hz(wanted),
-        delay_s=parse_duration(wanted.link_delay) if wanted.link == "wan" else 0.0,
+        delay_s=wanted.link_delay_s if wanted.link == "wan" else 0.0,
         service_s=service_s(wanted),
     )
 
@@ -30,6 +29,4 @@ def limits(wanted: Settings, pinning: Pinning) -> Limits:
 def service_s(wanted: Settings) -> float:
     """What a request takes in the server at least: the server's own part and that which the request asks for
     (protocol/WIRE.md). Only `rpc` has it."""
-    if wanted.workload != "rpc":
-        return 0.0
-    return parse_duration(wanted.service_time) + parse_duration(str(wanted.server.get("service-time", "0s")))
+    return wanted.service_time_in_all_s if wanted.workload == "rpc" else 0.0

@@ -13,7 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-from netdyno.base.units import parse_duration
 from netdyno.machine.pinning import punctual
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
@@ -49,7 +48,7 @@ def measure(
 ) -> LoadResult:
     """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
     or "client NAME". Raises TrialError when either side fails."""
-    connects_s = parse_duration(wanted.connect_timeout)
+    connects_s = wanted.connect_timeout_s
     if wanted.connect_rate != "burst":
         connects_s += wanted.connections / float(wanted.connect_rate)
     limit_s = connects_s + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s

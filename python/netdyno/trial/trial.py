@@ -12,7 +12,6 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.audits import of_trial as audits
-from netdyno.base.units import parse_duration
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import server_proc
@@ -160,7 +159,7 @@ def _measure(
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
     judged += _of_figures(load, observed, wanted, bench)
     if relay:
-        judged.append(audits.link(relay, parse_duration(wanted.link_delay)))
+        judged.append(audits.link(relay, wanted.link_delay_s))
     return _Measured(
         load=load, server=observed, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged)
     )

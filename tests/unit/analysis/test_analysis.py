@@ -164,7 +164,7 @@ def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
     """The generator can miss the moment of a round, so its error bar stands with the figures."""
     run = messages_run()
     (plain,) = run.experiment.scenarios
-    in_rounds = msgspec.structs.replace(plain, round="100ms")
+    in_rounds = msgspec.structs.replace(plain, round_s=0.1)
     experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
     found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
     assert "closed loop in rounds of 100ms" in answer(found).sentence

@@ -89,8 +89,8 @@ def test_it_stands_in_the_table_and_in_the_report_beside_the_loss() -> None:
         ("some messages take longer than others", run_with(PUBLISHED, spread=LOOSE)),
         ("it is shorter than any timer of TCP", run_with({100: 9e6, 1000: 9e6})),
         ("the size of a message is no amount of load", run_with({64: 4.8e9, 128: 4.8e9}, factor="size")),
-        ("a delay of the link was asked for", run_with(PUBLISHED, link="wan", link_delay="2s")),
-        ("a service time was asked for", run_with(PUBLISHED, service_time="4800ms", workload="rpc")),
+        ("a delay of the link was asked for", run_with(PUBLISHED, link="wan", link_delay_s=2.0)),
+        ("a service time was asked for", run_with(PUBLISHED, service_time_s=4.8, workload="rpc")),
         ("a service time of the server was asked for", run_with(PUBLISHED, server={"service-time": "4800ms"})),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from netdyno.base.units import format_clock, format_duration, parse_bytes, parse_duration, parse_rate
+from netdyno.base.units import duration_words, format_clock, format_duration, parse_bytes, parse_duration, parse_rate
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,11 @@ def test_a_duration_survives_the_way_to_a_program(nanoseconds: int) -> None:
 def test_the_largest_whole_unit_is_chosen() -> None:
     shown = [format_duration(seconds) for seconds in (0.0, 1.0, 0.25, 0.0001, 1.5, 3e-9)]
     assert shown == ["0s", "1s", "250ms", "100us", "1500ms", "3ns"]
+
+
+@pytest.mark.parametrize("text", ["0s", "7ns", "20us", "999us", "1.5ms", "250ms", "1s", "1.5s", "90s", "2m"])
+def test_a_duration_is_said_as_people_write_it(text: str) -> None:
+    assert duration_words(parse_duration(text)) == text
 
 
 def test_a_clock_is_for_people() -> None:

@@ -12,6 +12,7 @@ from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import links
+from netdyno.model.options import settings
 
 GOOD = """
 question = "Which?"
@@ -75,6 +76,15 @@ def test_a_link_may_be_a_factor_and_its_rate_is_then_that_of_the_other() -> None
 )
 def test_a_wan_is_named_by_what_it_does(keys: str, words: str) -> None:
     assert links(parse(GOOD.replace("blocks = 3", f'blocks = 3\nlink = "wan"\n{keys}'))) == (words,)
+
+
+def test_a_level_is_a_name_and_a_cells_settings_have_its_value() -> None:
+    varied = CLOSED.replace("[scenario.factors]", '[scenario.factors]\nservice-time = ["0s", "10us"]')
+    (scenario,) = parse(varied.replace('service-time = "1ms"\n', "")).scenarios
+    assert scenario.factors["service-time"] == ("0s", "10us")
+    assert [settings(scenario, {"service-time": level}).service_time_s for level in ("0s", "10us")] == pytest.approx(
+        [0.0, 1e-5]
+    )
 
 
 def test_what_a_wan_does_may_be_factors() -> None:
@@ -234,7 +244,7 @@ CLIENTS = ("asio-callbacks", "asio-coroutines", "qt-signals")
 
 def test_the_loads_own_options_and_factors_of_either_side_and_of_both() -> None:
     (scenario,) = parse(CLOSED).scenarios
-    assert (scenario.nodelay, scenario.write_mode, scenario.service_time) == ("off", "split", "1ms")
+    assert (scenario.nodelay, scenario.write_mode, scenario.service_time_s) == ("off", "split", 0.001)
     assert scenario.factors["server.nodelay"] == ("on", "off")
     assert scenario.factors["both.write-mode"] == ("gathered", "split")
 

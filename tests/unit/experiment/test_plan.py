@@ -206,7 +206,7 @@ def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -
     servers = {"a": contestant("a")}
     lan_s = estimate_seconds(one.with_each(link="lan"), servers)
     assert lan_s > estimate_seconds(one, servers)
-    assert estimate_seconds(one.with_each(link="wan", link_delay="100ms"), servers) > lan_s + 0.1
+    assert estimate_seconds(one.with_each(link="wan", link_delay_s=0.1), servers) > lan_s + 0.1
 
 
 def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experiment) -> None:

@@ -92,6 +92,26 @@ def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
     assert store.load(path).twins == ()
 
 
+def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
+    said = {
+        "round": "1500ms",
+        "look_every": "0s",
+        "link_delay": "20ms",
+        "service_time": "500us",
+        "connect_timeout": "2m",
+    }
+    factors = {"service-time": ["0s", "10us"]}
+    scenario = {"name": "rpc", "workload": "rpc", "factors": factors, "server": {"service-time": "2ms"}, **said}
+    old = {"name": "tiny", "question": "Does it work?", "scenarios": [scenario]}
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
+        connection.execute("PRAGMA user_version = 9")
+    (found,) = store.load(path).experiment.scenarios
+    assert (found.round_s, found.look_every_s, found.connect_timeout_s) == (1.5, 0.0, 120.0)
+    assert (found.link_delay_s, found.service_time_s) == pytest.approx((0.02, 0.0005))
+    assert (found.factors, found.server) == ({"service-time": ("0s", "10us")}, {"service-time": "2ms"})
+
+
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
     stored = store.load(path)
     assert stored.trials == (trial(0), trial(1))

@@ -122,7 +122,7 @@ def test_the_generator_gets_the_load() -> None:
 
 
 def test_the_load_gets_its_own_socket_options_and_service_time() -> None:
-    slow = Scenario(name="s", workload="rpc", nodelay="off", write_mode="split", service_time="1ms")
+    slow = Scenario(name="s", workload="rpc", nodelay="off", write_mode="split", service_time_s=0.001)
     command = load_command(GENERATOR, URL, settings(slow, {}), 3)
     assert (value(command, "--nodelay"), value(command, "--write-mode")) == ("off", "split")
     assert value(command, "--service-time") == "1ms"
@@ -139,7 +139,7 @@ def test_a_rate_can_be_that_of_each_connection() -> None:
 
 
 def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know() -> None:
-    wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time="1ms"), {})
+    wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time_s=0.001), {})
     command = client_command(["clients/c"], URL, wanted, 3)
     generators = load_command(["clients/c"], URL, wanted, 3)
     assert command[:2] == ["clients/c", URL]
@@ -181,7 +181,7 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert "--audience" not in command
     assert value(command, "--connect-rate") == "burst"
     assert "--round" not in command
-    in_rounds = settings(Scenario(name="s", workload="echo", round="50ms"), {})
+    in_rounds = settings(Scenario(name="s", workload="echo", round_s=0.05), {})
     assert value(load_command(GENERATOR, URL, in_rounds, 3), "--round") == "50ms"
 
 

@@ -28,13 +28,13 @@ def test_cores_are_those_of_the_pinning_or_all() -> None:
     ("link", "rate_hz", "delay_s"), [("loopback", None, 0.0), ("lan", 10_000_000, 0.0), ("wan", 10_000_000, 0.02)]
 )
 def test_only_a_link_has_a_rate_and_only_a_wan_a_delay(link: str, rate_hz: int | None, delay_s: float) -> None:
-    scenario = Scenario(name="echo", workload="echo", link_rate="10mbit", link_delay="20ms")
+    scenario = Scenario(name="echo", workload="echo", link_rate="10mbit", link_delay_s=0.02)
     found = limits(settings(scenario, {"link": link}), UNPINNED)
     assert (found.rate_hz, found.delay_s) == (rate_hz, delay_s)
 
 
 def test_the_service_time_is_the_requests_and_the_servers() -> None:
-    scenario = Scenario(name="rpc", workload="rpc", service_time="2ms", server={"service-time": "3ms"})
+    scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server={"service-time": "3ms"})
     assert service_s(settings(scenario, {})) == pytest.approx(0.005)
     assert service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
     assert service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.base.units import parse_duration, parse_rate
+from netdyno.base.units import parse_rate
 from netdyno.machine.links import lan, wan
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.machine.links.relay import Relay
@@ -92,7 +92,7 @@ def _between(server: Namespace, load: Namespace, relay: Relay | None = None) -> 
 
 def terms(wanted: Settings, seed: int = 1) -> wan.Terms:
     """What a cell asks of the link wan. Pure."""
-    return wan.Terms(parse_duration(wanted.link_delay), wanted.link_loss, rate_hz(wanted), seed)
+    return wan.Terms(wanted.link_delay_s, wanted.link_loss, rate_hz(wanted), seed)
 
 
 def rate_hz(wanted: Settings) -> int | None:

@@ -17,7 +17,7 @@ from netdyno.analysis.findings import (
     Standing,
 )
 from netdyno.base import quantities
-from netdyno.base.units import parse_duration
+from netdyno.base.units import duration_words
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
@@ -107,7 +107,7 @@ def pair(scenario: Scenario, one: Pair) -> str:
 def load_words(scenario: Scenario) -> str:
     """How the load was offered; closed loop is always named as such."""
     if scenario.arrivals == "closed":
-        rounds = "" if parse_duration(scenario.round) == 0 else f" in rounds of {scenario.round}"
+        rounds = f" in rounds of {duration_words(scenario.round_s)}" if scenario.round_s else ""
         each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
         return f"closed loop{rounds}{each}"
     return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals"
