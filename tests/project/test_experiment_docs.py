@@ -7,17 +7,15 @@ import re
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.base.units import duration_words
 from netdyno.experiment import budgets, claims, experiment, figures, scenarios
-from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, WHYS
-from netdyno.model.options import DURATIONS, LOAD, SERVER, SIDES, field_of
+from netdyno.model.options import LOAD, SCENARIO, SERVER, SHARED, SIDES
 
 PAGE = (ROOT / "docs" / "experiments.md").read_text()
 CHAPTERS = dict(re.findall(r"^## `?\[?([\w. '-]+?)\]?`?\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 KEYS = {
     "The experiment": {*experiment.TOP_KEYS, *experiment.INCLUDE_KEYS},
-    "A scenario": set(scenarios.SCENARIO_KEYS) - set(scenarios.SHARED),
+    "A scenario": set(scenarios.SCENARIO_KEYS) - set(SHARED),
     "A size": {*budgets.BUDGET_KEYS, *budgets.SCENARIO_KEYS},
     "scenario.server": tuple(SERVER),
     "scenario.factors": (*(name for name in LOAD if name in SERVER), *SIDES),
@@ -84,11 +82,9 @@ def test_the_example_is_an_experiment() -> None:
 
 
 def test_the_stated_defaults_are_the_defaults() -> None:
-    least = Scenario(name="s", workload="echo")
     stated = {}
     for (key, *_), text in items("A scenario"):
         if found := re.search(r"`([^`]+)` \(default|\(default `?([^`,)]+)", text):
             stated[key] = found[1] or found[2]
-    defaults = {key: getattr(least, field_of(key)) for key in stated}
-    assert stated == {key: duration_words(value) if key in DURATIONS else str(value) for key, value in defaults.items()}
+    assert stated == {key: SCENARIO[key].takes.text(SCENARIO[key].default) for key in stated}
     assert len(stated) >= 10

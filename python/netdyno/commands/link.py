@@ -52,7 +52,7 @@ def _wanted(delay: str, loss: float, rate: str | None) -> Settings:
         levels["link-rate"] = rate
     for option, value in levels.items():
         try:
-            LINK[option](value)
+            LINK[option].takes.read(value)
         except ValueError as error:
             raise UserError(f"--{option.removeprefix('link-')}: {error}") from error
     asked = Scenario(name="by hand", workload="echo")

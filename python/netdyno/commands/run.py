@@ -20,6 +20,7 @@ from netdyno.experiment import blocks, experiment
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
+from netdyno.model.options import SHARED
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
@@ -154,7 +155,7 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
 
 def _precision(text: str) -> float:
     try:
-        return blocks.check_precision(text)
+        return float(SHARED["precision"].takes.read(text))
     except ValueError as error:
         raise UserError(f"--precision: {error}") from error
 

@@ -6,8 +6,6 @@ docs/adr/adaptive-precision.md says why, with simulations."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -20,23 +18,9 @@ MOST_BLOCKS = 60
 """The budget where neither the file nor the command line says one."""
 MOST_BLOCKS_IN_TIME = 1000
 """The same beside a budget of time."""
-_SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(%)?")
 
 
 # --- what may be asked for ---------------------------------------------------------------------------------------
-
-
-def check_precision(value: object) -> float:
-    """A share above 0 and up to 1: a number, or a text with one or with a percentage. Raises ValueError with the
-    accepted form."""
-    share = math.nan
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        share = float(value)
-    elif isinstance(value, str) and (found := _SHARE.fullmatch(value)):
-        share = float(found[1]) / (100 if found[2] else 1)
-    if not 0 < share <= 1:
-        raise ValueError(f"{value!r} is no precision: write a share above 0, such as 0.05 or '5%'")
-    return share
 
 
 def check(where: str, scenario: Scenario, *, timed: bool = False) -> None:

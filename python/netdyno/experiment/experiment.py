@@ -14,24 +14,25 @@ import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT
-from netdyno.base.units import parse_duration
 from netdyno.experiment import budgets
 from netdyno.experiment.blocks import check as check_blocks
 from netdyno.experiment.claims import parse as parse_claims
 from netdyno.experiment.figures import parse as parse_figures
-from netdyno.experiment.scenarios import SHARED, convert, read_shared
+from netdyno.experiment.scenarios import convert, read_shared
 from netdyno.experiment.scenarios import parse as parse_scenario
 from netdyno.model.base import type_level
 from netdyno.model.claim import Cells
 from netdyno.model.contestant import GENERATOR
-from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment, Scenario
+from netdyno.model.experiment import Budget, Experiment, Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
 from netdyno.model.levels import combinations
-from netdyno.model.options import settings
+from netdyno.model.options import SHARED, read_value, settings
+from netdyno.model.values import declared
 
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
+OWN = declared(Experiment)
 TIMES = ("time-budget", "time-limit")
-TOP_KEYS = ("question", *SHARED, *TIMES, "seed", "aa-share", "scenario", "claim", "figure", "budget")
+TOP_KEYS = ("question", *SHARED, *OWN, "scenario", "claim", "figure", "budget")
 INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
 """Of an experiment that is made of others."""
 AA_SHARE = 0.05
@@ -122,13 +123,10 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
         raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
     experiment = convert(
         where,
-        {"name": name, "question": raw["question"], "seed": raw.get("seed", 1), "budget": budget}
-        | {"scenarios": sizes[budget], "aa_share": _aa_share(raw, where)}
-        | {f"{key.replace('-', '_')}_s": _time(raw, where, key) for key in TIMES if key in raw and budget == "normal"},
+        {"name": name, "question": raw["question"], "budget": budget, "scenarios": sizes[budget]}
+        | _own(raw if budget == "normal" else {key: raw[key] for key in raw if key not in TIMES}, where),
         Experiment,
     )
-    if experiment.seed < 0:
-        raise UserError(f"{where}: key 'seed': {experiment.seed} is not a whole number of at least 0")
     # A claim and a figure may name what only a larger size has: what this one has not is said, or not drawn.
     widest = budgets.widest(sizes.values())
     claims = parse_claims(raw.get("claim", []), widest, where)
@@ -168,27 +166,15 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "claims": claims,
         "figures": tuple(figure for part in parts for figure in part.figures),
         "parts": tuple(study.name for study in studies),
-        "aa_share": _aa_share(raw, str(path)),
+        **_own(raw, str(path)),
     }
-    return convert(str(path), values | {key: raw[key] for key in ("question", "seed") if key in raw}, Experiment)
+    return convert(str(path), values | {key: raw[key] for key in ("question",) if key in raw}, Experiment)
 
 
-def _time(raw: Mapping[str, object], where: str, key: str) -> float:
-    text = raw[key]
-    try:
-        seconds = parse_duration(text) if isinstance(text, str) else 0.0
-    except ValueError as error:
-        raise UserError(f"{where}: key {key!r}: {error}") from error
-    if seconds <= 0:
-        raise UserError(f"{where}: key {key!r}: {text!r} is not a duration above 0, such as '5m'")
-    return seconds
-
-
-def _aa_share(raw: Mapping[str, object], where: str) -> float:
-    share = raw.get("aa-share", AA_SHARE)
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= MOST_AA_SHARE:
-        raise UserError(f"{where}: key 'aa-share': {share!r} is not a number from 0 to {MOST_AA_SHARE}")
-    return float(share)
+def _own(raw: Mapping[str, object], where: str) -> dict[str, object]:
+    """The experiment's own options; a share of the A/A control where the file says none."""
+    found = {option.field: read_value(where, option, raw[key]) for key, option in OWN.items() if key in raw}
+    return {"aa_share": AA_SHARE, **found}
 
 
 def _within(value: T, study: str) -> T:

@@ -4,14 +4,13 @@ valid key."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
 
-from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
+from netdyno.base.errors import UserError, check_keys, table_in
 from netdyno.base.units import duration_words
-from netdyno.experiment import blocks
 from netdyno.experiment.capacity import check_capacity
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
@@ -20,20 +19,17 @@ from netdyno.model.levels import combinations
 from netdyno.model.options import (
     LINK,
     LOAD,
+    OWN,
     SERVER,
+    SHARED,
     SIDES,
     Settings,
-    duration,
-    field_of,
     read_level,
     read_value,
     settings,
-    share,
-    whole,
 )
 from netdyno.model.transports import SOME_SERVERS_OPTIONS
 
-_OWN = {name: field_of(name) for name in ("name", "workload", "arrivals", "metric", "slo", "failed-connects", *LOAD)}
 WHERE_POSSIBLE = ("threads", *SOME_SERVERS_OPTIONS)
 """What one server can have and another cannot, and a comparison may still leave to each (transports.py)."""
 MOST_SERVICE_TIME_S = 10  # protocol/WIRE.md
@@ -44,48 +40,12 @@ T = TypeVar("T")
 # --- what a file may say once for all scenarios ---------------------------------------------------------------------
 
 
-def _window(value: object) -> float:
-    seconds = duration(value)
-    if seconds <= 0:
-        raise ValueError("must be above 0")
-    return seconds
-
-
-def _names(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
-    if not value:
-        raise ValueError('names nobody; write ["*"] for all')
-    return tuple(value)
-
-
-SHARED: Mapping[str, tuple[str, Callable[[object], object]]] = {
-    "contestants": ("contestants", _names),
-    "blocks": ("blocks", whole(1)),
-    "precision": ("precision", blocks.check_precision),
-    "most-blocks": ("most_blocks", whole(1)),
-    "warmup": ("warmup_s", duration),
-    "warmup-per-connection": ("warmup_per_connection_s", duration),
-    "duration": ("duration_s", _window),
-    "timeout": ("timeout_s", duration),
-    "loss-bound": ("loss_bound", share),
-    **{name: (field_of(name), check) for name, check in LINK.items()},
-}
-"""By its key: the field of a Scenario and what the key takes."""
-
-SCENARIO_KEYS = (*_OWN, *SHARED, "factors", "server", "where-possible")
+SCENARIO_KEYS = (*OWN, *SHARED, "factors", "server", "where-possible")
 
 
 def read_shared(where: str, table: Mapping[str, object]) -> dict[str, object]:
     """The fields of a scenario that a table says under the keys of SHARED."""
-    fields: dict[str, object] = {}
-    for key in table.keys() & SHARED.keys():
-        field, check = SHARED[key]
-        try:
-            fields[field] = check(table[key])
-        except ValueError as error:
-            raise UserError(f"{where}: key {key!r}: {error}") from error
-    return fields
+    return {option.field: read_value(where, option, table[key]) for key, option in SHARED.items() if key in table}
 
 
 # --- one scenario -----------------------------------------------------------------------------------------------------
@@ -103,8 +63,8 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
             raise UserError(f"{where}: the key {key!r} is missing")
     values: dict[str, object] = {**shared, **read_shared(where, table)}
     for key, value in table.items():
-        if key in _OWN:
-            values[_OWN[key]] = read_value(where, key, value) if key in LOAD else value
+        if key in OWN:
+            values[OWN[key].field] = read_value(where, OWN[key], value)
     values["server"] = _options(where, table, "server", SERVER)
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
@@ -253,15 +213,4 @@ def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         message, _, key = str(error).partition(" - at `$.")
         shown = key.rstrip("`").removesuffix("_s").replace("_", "-")
-        hint = _choices(key.rstrip("`"), values)
-        raise UserError(f"{where}: {f'key {shown!r}: ' if shown else ''}{message}{hint}") from error
-
-
-def _choices(field: str, values: Mapping[str, object]) -> str:
-    """The nearest valid word for a key that takes one of a few words."""
-    words = {
-        "arrivals": ("closed", "constant", "poisson"),
-        "metric": ("throughput", "p50", "p99", "mean", "capacity"),
-        "failed_connects": ("strike-out", "count"),
-    }.get(field)
-    return did_you_mean(str(values.get(field)), words) if words else ""
+        raise UserError(f"{where}: {f'key {shown!r}: ' if shown else ''}{message}") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 
@@ -10,9 +10,37 @@ from netdyno.model.base import Frozen, type_level
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
+from netdyno.model.values import (
+    BIT_RATE,
+    DURATION,
+    NAME,
+    NAMES,
+    NUMBER,
+    PRECISION,
+    RATE,
+    RATE_OR_BURST,
+    SHARE,
+    TEXT,
+    TIME,
+    WAIT,
+    Option,
+    duration,
+    share,
+    whole,
+    word,
+)
 
 Link = Literal["loopback", "lan", "wan"]
 """What lies between load and server (network.py)."""
+
+Arrivals = Literal["closed", "constant", "poisson"]
+Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]
+OnOff = Literal["on", "off"]
+WriteMode = Literal["gathered", "split"]
+FailedConnects = Literal["strike-out", "count"]
+
+MOST_DELAY_S = 10
+"""Each way, of the link wan (link/plan.cpp)."""
 
 
 Budget = Literal["smoke", "normal", "full"]
@@ -29,56 +57,81 @@ class CapacityPlan(Frozen):
     of neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
 
     slo: str
-    start_hz: float
+    start_hz: Annotated[float, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
     least_hz: float
-    most_hz: float
-    resolution: float = 0.05
-    needed: int = 3
+    most_hz: Annotated[float, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")]
+    resolution: Annotated[float, Option(share(0.005), "Between neighbouring rates, as a share.", "search")] = 0.05
+    needed: Annotated[int, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
 
 
-class Scenario(Frozen):
-    """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
-    there are), `server` holds the server's own options, `where_possible` those that only some servers can have.
-    `contestants` are names and patterns in the file, and names when it is run. What the file says once for all of its
-    scenarios stands in each; `slo` is the objective that the metric `capacity` is about. docs/experiments.md explains
-    every key."""
+class Conditions(Frozen, kw_only=True):
+    """What a trial is made under: the link, the load, the server's own options (`server`), and those that only some
+    servers can have (`where_possible`). A scenario has them for all of its cells, `Settings` for one.
+    docs/experiments.md explains every key."""
 
-    name: str
-    workload: str
-    contestants: tuple[str, ...] = ()
-    blocks: int = 1
-    precision: float | None = None
-    most_blocks: int | None = None
-    warmup_s: float = 0.0
-    warmup_per_connection_s: float = 0.0
-    duration_s: float = 1.0
-    timeout_s: float = 10.0
-    loss_bound: float = 0.001
-    link: Link = "loopback"
-    link_rate: str | None = None
-    link_delay_s: float = 0.0
-    link_loss: float = 0.0
-    factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
-    arrivals: Literal["closed", "constant", "poisson"] = "closed"
-    metric: Literal["throughput", "p50", "p99", "mean", "capacity"] = "throughput"
-    slo: str = ""
-    client: str = GENERATOR
-    connections: int = 100
-    depth: int = 1
-    round_s: float = 0.0
-    look_every_s: float = 0.0
-    rate: float | None = None
-    rate_per_connection: float | None = None
-    size: int = 31
-    nodelay: Literal["on", "off"] = "on"
-    write_mode: Literal["gathered", "split"] = "gathered"
-    service_time_s: float = 0.0
-    generator_threads: int = 1
-    connect_rate: float | Literal["burst"] = "burst"
-    connect_timeout_s: float = 5.0
-    failed_connects: Literal["strike-out", "count"] = "strike-out"
+    workload: Annotated[str, Option(TEXT, "What it serves (default: the first that it speaks).", "own")]
+    warmup_s: Annotated[float, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
+    duration_s: Annotated[float, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
+    timeout_s: Annotated[float, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
+    link: Annotated[Link, Option(word(*get_args(Link)), "What lies between load and server.", "link")] = "loopback"
+    link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
+    link_delay_s: Annotated[
+        float, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
+    ] = 0.0
+    link_loss: Annotated[float, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0.0
+    arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
+    client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
+    connections: Annotated[int, Option(whole(1), "How many clients.", "load")] = 100
+    depth: Annotated[int, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
+    round_s: Annotated[float, Option(DURATION, "Who is answered sends at the next multiple of this time.", "load")] = (
+        0.0
+    )
+    look_every_s: Annotated[
+        float, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
+    ] = 0.0
+    rate: Annotated[float | None, Option(RATE, "Messages per second of all connections.", "load")] = None
+    rate_per_connection: Annotated[float | None, Option(RATE, "Messages per second of each connection.", "load")] = None
+    size: Annotated[int, Option(whole(28), "Bytes of a message.", "load")] = 31
+    nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
+    write_mode: Annotated[
+        WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
+    ] = "gathered"
+    service_time_s: Annotated[float, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
+    generator_threads: Annotated[int, Option(whole(1), "Threads of the load generator.", "load")] = 1
+    connect_rate: Annotated[float | Literal["burst"], Option(RATE_OR_BURST, "Connections opened a second.", "load")] = (
+        "burst"
+    )
+    connect_timeout_s: Annotated[float, Option(WAIT, "How long a connect may take.", "load")] = 5.0
+    failed_connects: Annotated[
+        FailedConnects, Option(word(*get_args(FailedConnects)), "What becomes of a trial with some.", "own")
+    ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
+
+
+class Scenario(Conditions, kw_only=True):
+    """One workload under one load; `factors` maps an option to the levels it takes (options.whose says which options
+    there are). `contestants` are names and patterns in the file, and names when it is run. What the file says once for
+    all of its scenarios stands in each; `slo` is the objective that the metric `capacity` is about."""
+
+    name: Annotated[str, Option(TEXT, "Of its ranking.", "own")]
+    contestants: Annotated[
+        tuple[str, ...],
+        Option(NAMES, "These instead of the experiment's: a name or 'asio-*'; may be repeated.", "shared"),
+    ] = ()
+    blocks: Annotated[int, Option(whole(1), "Blocks, instead of the experiment's.", "shared")] = 1
+    precision: Annotated[
+        float | None,
+        Option(PRECISION, "Go on until each ratio is known to within so much, such as 5%.", "shared"),
+    ] = None
+    most_blocks: Annotated[int | None, Option(whole(1), "With --precision: no more blocks than this.", "shared")] = None
+    warmup_per_connection_s: Annotated[
+        float, Option(DURATION, "So much more of the warm-up for each connection.", "shared")
+    ] = 0.0
+    loss_bound: Annotated[float, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
+    factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
+    metric: Annotated[Metric, Option(word(*get_args(Metric)), "What is ranked.", "own")] = "throughput"
+    slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
 
     @property
     def scheduled(self) -> bool:
@@ -93,18 +146,25 @@ class Experiment(Frozen):
     name: str
     question: str
     scenarios: tuple[Scenario, ...]
-    seed: int = 1
+    seed: Annotated[int, Option(whole(0), "Seed of the random order and arrivals.", "experiment")] = 1
     budget: Budget = "normal"
     claims: tuple[Claim, ...] = ()
     figures: tuple[Figure, ...] = ()
     parts: tuple[str, ...] = ()
     """The experiments that it is made of, by name; none where it is one by itself."""
-    aa_share: float = 0.0
+    aa_share: Annotated[
+        float,
+        Option(share(0, MOST_AA_SHARE), "Of the time of all trials, what the A/A control may take.", "experiment"),
+    ] = 0.0
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
-    time_budget_s: float | None = None
+    time_budget_s: Annotated[
+        float | None, Option(TIME, "With --precision: no block that ends later, such as 20m.", "experiment")
+    ] = None
     """No block beyond the planned ones begins that would end later (schedule.py)."""
-    time_limit_s: float | None = None
+    time_limit_s: Annotated[
+        float | None, Option(TIME, "On a machine that disturbs trials: no planned block that ends later.", "experiment")
+    ] = None
     """Where the machine disturbs, the planned blocks go on up to here, and end."""
     capacity: CapacityPlan | None = None
     """Of a run that is a search, whose rates follow from what it finds."""

@@ -39,7 +39,7 @@ def test_a_scenario_may_ask_for_capacity() -> None:
     [
         ('slo = "p99<5ms"\n', "", "the key 'slo' is missing"),
         ('"p99<5ms"', '"p99<5"', "key 'slo': the limit of 'p99': '5' is not a duration"),
-        ('"p99<5ms"', "5", "key 'slo': Expected `str`"),
+        ('"p99<5ms"', "5", "key 'slo': 5 is not a text"),
         ('metric = "capacity"\n', "", "key 'slo': is the objective of the metric 'capacity'"),
         ('"poisson"', '"closed"', "'capacity' needs arrivals = 'constant' or 'poisson'"),
         ("rate = [1000, 2000]", "connections = [1, 2]", "along the factor 'rate', which is missing"),

@@ -187,7 +187,7 @@ def test_it_is_frozen() -> None:
             "generator-threads = 0",
             "'generator-threads': 0 is not a whole number of at least 1",
         ),
-        ("generator-threads = 2", 'arrivals = "poison"', "Invalid enum value 'poison' (did you mean 'poisson'?)"),
+        ("generator-threads = 2", 'arrivals = "poison"', "'poison' is not valid (did you mean 'poisson'?)"),
         ("generator-threads = 2", 'arrivals = "poisson"', "arrivals = 'poisson' needs a 'rate'"),
         ("generator-threads = 2", "rate = 5", "a closed loop has no rate of its own"),
         ("generator-threads = 2", 'arrivals = "poisson"\nrate = 9\ndepth = 1', "'depth' is for a closed loop"),

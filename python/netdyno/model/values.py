@@ -1,0 +1,228 @@
+"""What an option is, and what it takes: how a file and the command line say a value, and how a program is told it.
+
+An option is declared once, beside the field that has its value (model/experiment.py) or, for servers, in a list
+(model/options.py). Name, key of the file, flag, unit and default follow from the field."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_type_hints
+
+import msgspec
+
+from netdyno.base.errors import did_you_mean
+from netdyno.base.units import format_duration, parse_duration, parse_rate
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`read` makes the value of what a file has, or raises ValueError with what is taken; `text` says a value as
+    programs and the command line take it. The command line reads `typed`, within its bounds, and calls it `metavar`."""
+
+    read: Callable[[object], Any]
+    text: Callable[[Any], str] = str
+    typed: type[int | float | str] = str
+    least: float | None = None
+    most: float | None = None
+    metavar: str | None = None
+
+
+Place = Literal["own", "load", "link", "shared", "server", "experiment", "search"]
+"""Where a file has an option: in a scenario as its own, the load's or the link's, in a scenario or once for all of them
+(so is the link), in the table `server`, beside the scenarios, or nowhere: in a search by the command line."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One thing that can be asked for. `name` is its key in a file and, behind two dashes, its flag; `field` is where a
+    scenario, an experiment or a search has the value, a unit of which ends its name."""
+
+    takes: Kind
+    help: str
+    place: Place
+    name: str = ""
+    field: str = ""
+    default: Any = None
+
+
+def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
+    """The options that the fields of a struct declare, by name."""
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    found = {}
+    for field, hint in get_type_hints(kind, include_extras=True).items():
+        for option in (one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Option)):
+            name = re.sub("_(s|hz)$", "", field).replace("_", "-")
+            default = fields[field].default
+            default = None if default is msgspec.NODEFAULT else default
+            found[name] = replace(option, name=name, field=field, default=default)
+    return found
+
+
+# --- what options take ------------------------------------------------------------------------------------------------
+
+
+def whole(least: int) -> Kind:
+    """Whole numbers of at least so much."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{value!r} is not a whole number of at least {least}")
+        return value
+
+    return Kind(read, typed=int, least=least)
+
+
+def word(*valid: str) -> Kind:
+    """One of these words."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in valid:
+            raise ValueError(f"{value!r} is not valid{did_you_mean(str(value), valid)}")
+        return value
+
+    return Kind(read)
+
+
+def share(least: float, most: float = 1) -> Kind:
+    """Numbers between two bounds, both included."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+            raise ValueError(f"{value!r} is not a number from {least} to {most}")
+        return float(value)
+
+    return Kind(read, _number, float, least, most)
+
+
+def _share(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        raise ValueError(f"{value!r} is not a share from 0 to below 1")
+    return float(value)
+
+
+def _number(value: float | str) -> str:
+    """Without a needless fraction: 20000, not 20000.0."""
+    return value if isinstance(value, str) else f"{value:.10g}"
+
+
+SHARE = Kind(_share, _number, float, metavar="SHARE")
+"""From 0 to below 1."""
+
+
+def read_duration(value: object) -> float:
+    """The seconds of a text such as "250ms"."""
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
+    return parse_duration(value)
+
+
+def _above_0(value: object) -> float:
+    seconds = read_duration(value)
+    if seconds <= 0:
+        raise ValueError("must be above 0")
+    return seconds
+
+
+def duration(most_s: float = math.inf) -> Kind:
+    """Seconds, up to so many."""
+
+    def read(value: object) -> float:
+        seconds = read_duration(value)
+        if seconds > most_s:
+            raise ValueError(f"{value} is above {most_s} s")
+        return seconds
+
+    return Kind(read, format_duration, metavar="DUR")
+
+
+DURATION = duration()
+TIME = Kind(_above_0, format_duration, metavar="DUR")
+"""A duration above 0."""
+
+
+def _wait(value: object) -> float:
+    seconds = read_duration(value)
+    if seconds <= 0:
+        raise ValueError(f"{value!r} is no time to wait: it must be above 0")
+    return seconds
+
+
+WAIT = Kind(_wait, format_duration, metavar="DUR")
+
+
+def _finite(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{value!r} is not a rate: a number per second")
+    return float(value)
+
+
+NUMBER = Kind(_finite, _number, float)
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{value!r} is not a rate: a number per second, above 0")
+    return value
+
+
+RATE = Kind(_rate, _number, float)
+RATE_OR_BURST = Kind(lambda value: "burst" if value == "burst" else _rate(value), _number)
+
+
+def _bit_rate(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a rate: write a text with a unit, such as '100mbit'")
+    parse_rate(value)
+    return value
+
+
+BIT_RATE = Kind(_bit_rate)
+
+
+def _name(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{value!r} is not a name")
+    return value
+
+
+NAME = Kind(_name)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a text")
+    return value
+
+
+TEXT = Kind(_text)
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise ValueError(f"{value!r} is not a list of names, such as ['asio-*']")
+    if not value:
+        raise ValueError('names nobody; write ["*"] for all')
+    return tuple(value)
+
+
+NAMES = Kind(_names)
+
+_SHARE = re.compile(r"(\d+(?:\.\d+)?|\.\d+)(%)?")
+
+
+def _precision(value: object) -> float:
+    found = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        found = float(value)
+    elif isinstance(value, str) and (match := _SHARE.fullmatch(value)):
+        found = float(match[1]) / (100 if match[2] else 1)
+    if not 0 < found <= 1:
+        raise ValueError(f"{value!r} is no precision: write a share above 0, such as 0.05 or '5%'")
+    return found
+
+
+PRECISION = Kind(_precision, metavar="SHARE")
+"""A share above 0 and up to 1: a number, or a text with one or with a percentage."""
