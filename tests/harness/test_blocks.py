@@ -20,6 +20,7 @@ from rich.console import Console
 from netdyno.analysis import stopping
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Ending
+from netdyno.analysis.split import part_of
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.experiment import blocks, experiment, plan
@@ -58,9 +59,14 @@ def load(outcome: runner.Outcome) -> Run:
 
 
 def ending(run: Run, scenario: str = "echo") -> Ending:
-    found = stopping.ending(run, next(one for one in run.experiment.scenarios if one.name == scenario))
+    found = ending_of(run, next(one for one in run.experiment.scenarios if one.name == scenario))
     assert found is not None
     return found
+
+
+def ending_of(run: Run, scenario: Scenario) -> Ending | None:
+    finished, budget_s = run.finished_at is not None, run.experiment.time_budget_s
+    return stopping.ending(part_of(run, scenario), finished=finished, time_budget_s=budget_s)
 
 
 def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
@@ -75,8 +81,8 @@ def test_it_goes_on_until_every_interval_is_narrow_and_no_further(
     assert found.widest is not None
     assert found.widest <= 0.05
     earlier = msgspec.structs.replace(run, trials=tuple(one for one in run.trials if one.block < found.blocks))
-    assert stopping.wants_more(earlier, run.experiment.scenarios[0])
-    assert not stopping.wants_more(run, run.experiment.scenarios[0])
+    assert stopping.wants_more(part_of(earlier, run.experiment.scenarios[0]))
+    assert not stopping.wants_more(part_of(run, run.experiment.scenarios[0]))
 
 
 def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path, spread: Spread) -> None:
@@ -130,7 +136,7 @@ def test_one_without_a_precision_has_its_blocks_and_no_more(tmp_path: Path, fake
     assert blocks_of(run, "fixed") == list(range(1, 10))
     # those that are planned come first: six together, three of the other, and then its own
     assert blocks_of(run, "quiet") == [*range(1, 7), *range(10, 10 + block_counts.EARLIEST_END - 6)]
-    assert stopping.ending(run, fixed) is None
+    assert ending_of(run, fixed) is None
 
 
 def test_with_nobody_to_compare_with_there_is_nothing_to_wait_for(
@@ -349,9 +355,11 @@ def test_an_undecided_claim_says_why_its_blocks_ended_and_a_decided_one_does_not
     run = claims_run()
     run = msgspec.structs.replace(run, experiment=run.experiment.with_each(precision=0.1, most_blocks=8))
     run = msgspec.structs.replace(run, finished_at="2025-01-01T13:00:00Z")
-    notes = {one.verdict: one.notes for one in analyse(run).claims}
-    assert re.fullmatch(r"budget ended after 8 blocks \(widest interval .*; asked ±10%\)", notes["undecided"][-1])
-    assert not any("blocks" in note for verdict in ("confirmed", "refuted") for note in notes[verdict])
+    found = analyse(run)
+    notes = {one.verdict: stopping_words.of_claim(one, found.scenarios) for one in found.claims}
+    (told,) = notes["undecided"]
+    assert re.fullmatch(r"budget ended after 8 blocks \(widest interval .*; asked ±10%\)", told)
+    assert (notes["confirmed"], notes["refuted"]) == ((), ())
 
 
 # --- what may be asked for ---------------------------------------------------------------------------------------

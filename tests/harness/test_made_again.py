@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis import made_again
+from netdyno.analysis.findings import MadeAgain
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -22,6 +23,10 @@ from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
 
 STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300 ms")
+
+
+def of_run(run: Run) -> MadeAgain:
+    return made_again.of_trials(run.all_trials, run.experiment.seed)
 
 
 def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0) -> None:
@@ -56,7 +61,7 @@ def test_what_is_disturbed_is_made_again_in_its_block(
     assert sorted(tries) == sorted([(NAMES[0], 1), (NAMES[1], 1), (NAMES[0], 2), (NAMES[0], 3)])
     assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0, "made_again": 2}
     assert store.summary(outcome.folder / store.FILE_NAME)["trials"] == runner.counts(run.trials)
-    found = made_again.of_run(outcomes.judged(run))
+    found = of_run(outcomes.judged(run))
     assert (found.tries, found.cells, found.given_up) == (2, 4, 0)
     assert found.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
     assert found.causes == {"steal": 2}
@@ -69,7 +74,7 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
     run = stored(execute(fixed("echo"), tmp_path, fake_build))
     assert max(one.attempt for one in run.trials) == 1 + schedule.MADE_AGAIN_PER_CELL * len(NAMES)
     assert {one.contestant for one in run.trials if one.block == 2} == set(NAMES)  # and the run goes on
-    found = made_again.of_run(outcomes.judged(run))
+    found = of_run(outcomes.judged(run))
     assert found.given_up == 1
     assert "1 cell stayed empty" in made_again_words.sentence(found)
 
@@ -142,7 +147,7 @@ def _named(name: str) -> Contestant:
 
 
 def test_a_bias_between_contestants_is_found_and_said() -> None:
-    found = made_again.of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
+    found = of_run(outcomes.judged(even({"a": 1, "b": 1, "c": 4})))
     assert found.p is not None
     assert found.p < made_again_words.UNEVEN
     assert "NOT meet all contestants alike" in made_again_words.sentence(found)
@@ -150,7 +155,7 @@ def test_a_bias_between_contestants_is_found_and_said() -> None:
 
 
 def test_what_meets_all_alike_is_said_too() -> None:
-    found = made_again.of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
+    found = of_run(outcomes.judged(even({"a": 2, "b": 2, "c": 2})))
     assert found.p == 1.0
     assert "It met all contestants alike" in made_again_words.sentence(found)
-    assert made_again.of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None
+    assert of_run(outcomes.judged(even({"a": 1, "b": 1}))).p is None

@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from netdyno.analysis import answers, measured
+from netdyno.analysis import answers
 from netdyno.analysis.findings import Difference, Standing, TracedCalls, Why, Work
-from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import COUNTERS, METRICS
-from netdyno.model.run import Run
+from netdyno.model.metrics import COUNTERS, METRICS, Counted
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Comparison, Samples
 
@@ -48,8 +46,7 @@ class _Tested(NamedTuple):
 
 
 def whys(
-    run: Run,
-    scenario: Scenario,
+    ranked: Sequence[Counted],
     standings: Sequence[Standing],
     family: Sequence[Comparison],
     work: Sequence[Work] = (),
@@ -57,7 +54,7 @@ def whys(
 ) -> tuple[Why, ...]:
     """Each contestant that is proven to differ from the first of its kind, then for each that is from
     the one right above it. `family` are the comparisons of the metric."""
-    figures = _figures(run, scenario)
+    figures = _figures(ranked)
     pairs = _pairs(standings, family)
     raw = [one for pair in pairs for name in COUNTERS if (one := _test(pair, name, figures[name])) is not None]
     judged = stats.corrected([one.comparison for one in raw], level)
@@ -81,10 +78,10 @@ def _pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[
     return list(found.values())
 
 
-def _figures(run: Run, scenario: Scenario) -> Figures:
+def _figures(ranked: Sequence[Counted]) -> Figures:
     wanted = (*COUNTERS, SYSTEM)
     found: dict[str, dict[str, dict[stats.Cell, float]]] = {name: {} for name in wanted}
-    for trial, load in measured.valid(run, scenario):
+    for trial, load in ranked:
         for name in wanted:
             figure = METRICS[name].of(trial, load)
             if figure is not None:

@@ -8,14 +8,12 @@ import statistics
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from netdyno.analysis import measured
 from netdyno.analysis.findings import Axis, Bound, CellFigures, Censored, ErrorBar, Estimate, LevelInfo, Score, heaviest
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS
-from netdyno.model.run import Run
+from netdyno.model.metrics import METRICS, Counted
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Better, Comparison, Samples
 
@@ -33,16 +31,6 @@ def names(scenario: Scenario) -> tuple[str, ...]:
         return ()
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
     return tuple(dict.fromkeys((scenario.metric, rate, "p50", "p99", "cpu", "memory")))
-
-
-def samples(run: Run, scenario: Scenario, axis: str) -> dict[str, Samples]:
-    """The figure of each trial by contestant, block and level; who has none at all is left out."""
-    found: dict[str, dict[stats.Cell, float]] = {}
-    for trial, load in measured.valid(run, scenario):
-        figure = METRICS[axis].of(trial, load)
-        if figure is not None and figure > 0:
-            found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
-    return {name: found[name] for name in sorted(found)}
 
 
 def compared(
@@ -176,10 +164,10 @@ def _of_axis(
 # --- the generator's own part ------------------------------------------------------------------------------------
 
 
-def error_bars(run: Run, scenario: Scenario) -> tuple[ErrorBar, ...]:
+def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar, ...]:
     """Where it is not small beside the shortest response time of any contestant at a level: decided for all alike."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}
-    for trial, load in measured.valid(run, scenario):
+    for trial, load in ranked:
         if load.client is None:
             by_level.setdefault(level_key(trial.levels), {}).setdefault(trial.contestant, []).append(load)
     return tuple(

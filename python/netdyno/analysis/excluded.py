@@ -8,10 +8,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from netdyno.analysis.findings import LevelInfo, Unranked, Unsafe
+from netdyno.analysis.findings import LevelInfo, Unsafe
+from netdyno.model.base import Name, Quoted
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
+from netdyno.model.trial import Trial
 
 
 def names(run: Run) -> Mapping[str, str]:
@@ -39,16 +41,19 @@ def without(run: Run) -> Run:
     )
 
 
-def of_scenario(run: Run, scenario: str, levels: Sequence[LevelInfo]) -> tuple[Unsafe, ...]:
-    """What verification found of each at each level, in the order of names and of levels."""
-    wrong = names(run)
+def found_wrong(
+    trials: Mapping[Name, Sequence[Trial]], why: Mapping[Name, Quoted], levels: Sequence[LevelInfo]
+) -> tuple[Unsafe, ...]:
+    """What verification found of each unsafe contestant at each level of a scenario, in the order of names and of
+    levels."""
     cells: dict[tuple[str, str], list[LoadResult]] = {}
-    for trial in run.trials:
-        if trial.contestant in wrong and trial.scenario == scenario and trial.load is not None:
-            cells.setdefault((trial.contestant, level_key(trial.levels)), []).append(trial.load)
+    for name, each in trials.items():
+        for trial in each:
+            if trial.load is not None:
+                cells.setdefault((name, level_key(trial.levels)), []).append(trial.load)
     return tuple(
-        _cell(name, wrong[name], level.label, cells[name, level.key])
-        for name in sorted(wrong)
+        _cell(name, why[name], level.label, cells[name, level.key])
+        for name in trials
         for level in levels
         if (name, level.key) in cells
     )
@@ -73,9 +78,3 @@ def _cell(name: str, why: str, level: str, loads: Sequence[LoadResult]) -> Unsaf
 
 def _is_wrong(load: LoadResult) -> bool:
     return any(audit.name == "verification" and not audit.passed for audit in load.audits)
-
-
-def apart(run: Run, scenario: str) -> tuple[Unranked, ...]:
-    """Each that is no contestant and had a trial of the scenario."""
-    measured = {trial.contestant for trial in run.trials if trial.scenario == scenario}
-    return tuple(Unranked(name, what) for name, what in sorted(unranked(run).items()) if name in measured)

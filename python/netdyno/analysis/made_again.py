@@ -1,5 +1,5 @@
 """What the machine disturbed: how often trials were made again, for what, and whether it fell on some contestants more
-than on others. Pure functions of a run whose consequences are drawn (outcomes.judged)."""
+than on others. Pure functions of trials whose consequences are drawn (outcomes.judged)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ import numpy as np
 from netdyno.analysis.findings import MadeAgain
 from netdyno.model import outcomes
 from netdyno.model.levels import level_key
-from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 
 SHUFFLES = 2_000
 """Of the test; the smallest p is one of this many and one."""
 
 
-def of_run(run: Run) -> MadeAgain:
+def of_trials(trials: Sequence[Trial], seed: int) -> MadeAgain:
     """Over all scenarios, the twins of the A/A control included."""
     places: dict[tuple[int, str, str, str, bool], list[Trial]] = {}
-    for trial in run.all_trials:
+    for trial in trials:
         place = (trial.block, trial.scenario, level_key(trial.levels), trial.contestant, trial.twin)
         places.setdefault(place, []).append(trial)
     disturbed = [[trial for trial in tries if outcomes.is_disturbed(trial)] for tries in places.values()]
@@ -39,9 +38,7 @@ def of_run(run: Run) -> MadeAgain:
         cells=len(places),
         by_contestant={name: (sum(each), len(each)) for name, each in sorted(by_contestant.items())},
         causes=dict(causes.most_common()),
-        p=_chance(
-            list(groups.values()), {name: len(each) for name, each in by_contestant.items()}, run.experiment.seed
-        ),
+        p=_chance(list(groups.values()), {name: len(each) for name, each in by_contestant.items()}, seed),
         given_up=sum(outcomes.is_disturbed(tries[-1]) for tries in places.values()),
     )
 

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from netdyno.model import outcomes
 from netdyno.model.base import Name, Quoted
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
-
-if TYPE_CHECKING:  # statistics are heavy, and who counts trials needs none
-    from netdyno.statistics.stats import Cell
 
 NO_REASON = "no reason was stored"
 DISTURBED = "the machine disturbed every try"
@@ -38,25 +33,19 @@ def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
 
 
 def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
-    """Trials with figures of one of these statuses; of a cell measured twice the first, so that no repeat can be picked
-    for its value."""
+    """Trials of a scenario with figures and one of these statuses, each cell once."""
+    return each_once((trial for trial in run.trials if trial.scenario == scenario), statuses)
+
+
+def each_once(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
+    """Of the trials of one scenario; of a cell measured twice the first, so that no repeat can be picked for its
+    value."""
     seen: set[tuple[int, str, str]] = set()
-    for trial in run.trials:
+    for trial in trials:
         key = (trial.block, level_key(trial.levels), trial.contestant)
-        counts = trial.scenario == scenario and trial.status in statuses and not trial.twin
-        if counts and trial.load is not None and key not in seen:
+        if trial.status in statuses and not trial.twin and trial.load is not None and key not in seen:
             seen.add(key)
             yield trial, trial.load
-
-
-def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, dict[Cell, float]]:
-    """The figure that a scenario is judged by, by contestant, block and level; who has none at all is left out."""
-    found: dict[str, dict[Cell, float]] = {name: {} for name in names}
-    for trial, load in valid(run, scenario):
-        figure = METRICS[scenario.metric].of(trial, load)
-        if figure is not None and figure > 0:
-            found[trial.contestant][trial.block, level_key(trial.levels)] = figure
-    return {name: values for name, values in found.items() if values}
 
 
 def set_aside(trial: Trial) -> SetAside:

@@ -5,27 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis import cells, measured
+from netdyno.analysis import cells
 from netdyno.analysis.findings import Estimate, Work
+from netdyno.analysis.split import Part
 from netdyno.model import levels
-from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS
-from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 
 
-def rows(run: Run, scenario: Scenario, names: Sequence[str]) -> tuple[Work, ...]:
+def rows(part: Part, names: Sequence[str]) -> tuple[Work, ...]:
     """A row for each of these contestants, at the level at which the scenario was traced, or would be."""
-    traced = {one.contestant: one for one in run.traced if one.scenario == scenario.name}
-    at = next((one.levels for one in traced.values()), levels.middle(scenario))
-    key, label = levels.level_key(at), levels.level_label(scenario, at)
+    traced = {one.contestant: one for one in part.traced}
+    at = next((one.levels for one in traced.values()), levels.middle(part.scenario))
+    key, label = levels.level_key(at), levels.level_label(part.scenario, at)
     trials: dict[str, list[tuple[Trial, LoadResult]]] = {}
-    for trial, load in measured.valid(run, scenario):
+    for trial, load in part.ranked:
         if levels.level_key(trial.levels) == key:
             trials.setdefault(trial.contestant, []).append((trial, load))
     return tuple(
-        _row(name, key, label, traced.get(name), trials.get(name, ()), run.experiment.seed)
+        _row(name, key, label, traced.get(name), trials.get(name, ()), part.seed)
         for name in names
         if name in trials or name in traced
     )

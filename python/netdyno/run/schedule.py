@@ -158,14 +158,16 @@ class Schedule:
         if not asked or self._is_past_limit():
             return []
         from netdyno.analysis import (
-            stopping,  # it needs the heavy libraries, and a run with a fixed number of blocks does not
+            stopping,  # it needs the heavy libraries, and who has a fixed number of blocks does not
         )
+        from netdyno.analysis.split import part_of
 
         run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
         run = outcomes.judged(run)
-        precise = [one for one in asked if one.precision is not None and stopping.wants_more(run, one)]
-        timed = [one for one in asked if one.precision is None]
-        return ([precise] if precise else []) + [[one] for one in stopping.widest_first(run, timed)]
+        parts = [part_of(run, one) for one in asked]
+        precise = [one.scenario for one in parts if one.scenario.precision is not None and stopping.wants_more(one)]
+        timed = [one for one in parts if one.scenario.precision is None]
+        return ([precise] if precise else []) + [[one.scenario] for one in stopping.widest_first(timed)]
 
     def _below_budget(self) -> list[Scenario]:
         return [one for one in self._run.experiment.scenarios if self._blocks(one) < most(one)]

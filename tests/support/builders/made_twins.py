@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from netdyno.analysis.aa.control import control
 from netdyno.analysis.aa.found import AA, Control
-from netdyno.analysis.measured import valid
+from netdyno.analysis.samples import samples
+from netdyno.analysis.split import split
 from netdyno.experiment.plan import Cell, Kind, plan
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import MOST_AA_SHARE, Experiment, Scenario
-from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
-from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
@@ -91,22 +90,14 @@ def _of_cell(cell: Cell, load: LoadResult) -> Trial:
     )
 
 
-def read(run: Run, scenario: Scenario) -> dict[str, stats.Samples]:
-    found: dict[str, dict[stats.Cell, float]] = {}
-    for trial, load in valid(run, scenario):
-        figure = METRICS[scenario.metric].of(trial, load)
-        assert figure is not None
-        found.setdefault(trial.contestant, {})[trial.block, level_key(trial.levels)] = figure
-    return dict(found)
-
-
 def judged(run: Run) -> Control:
     """Each scenario's ranking is the family, as in the analysis, without the histograms that this has no need of."""
+    parts = split(run)
     families = {}
-    for scenario in run.experiment.scenarios:
-        samples = read(run, scenario)
-        families[scenario.name] = [stats.compare(a, b, samples) for a, b in itertools.combinations(samples, 2)]
-    return control(run, families, read)
+    for part in parts:
+        figures = samples(part)
+        families[part.scenario.name] = [stats.compare(a, b, figures) for a, b in itertools.combinations(figures, 2)]
+    return control(run.experiment, parts, families, finished=run.finished_at is not None)
 
 
 def contestant(name: str, **more: object) -> Contestant:
@@ -144,4 +135,4 @@ def made_control(different: int, of: int, share: float = 0.5, pairs: int = 9) ->
         )
         return AA(scenario="echo", level="10 connections", contestant="a", comparison=comparison)
 
-    return Control(share, stats.LEVEL, tuple(one(number) for number in range(of)), "")
+    return Control(share, stats.LEVEL, tuple(one(number) for number in range(of)), None, 9)

@@ -14,10 +14,12 @@ from msgspec.structs import replace
 from netdyno.analysis import associations, message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
+from netdyno.analysis.split import part_of
 from netdyno.model.observation import ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.prose import associations as words
+from netdyno.present.prose import verdict
 from netdyno.statistics import stats
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 
@@ -38,8 +40,9 @@ def whys(run: Run) -> tuple[Why, ...]:
     analysed anew."""
     known = echo(made())
     names = [one.contestant for one in known.standings]
-    behind = message_cost.rows(run, known.scenario, names)
-    return associations.whys(run, known.scenario, known.standings, known.comparisons, behind)
+    part = part_of(run, known.scenario)
+    behind = message_cost.rows(part, names)
+    return associations.whys(part.ranked, known.standings, known.comparisons, behind)
 
 
 def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
@@ -269,6 +272,8 @@ def test_the_same_calls_are_no_difference_and_one_trace_alone_says_nothing() -> 
 def test_what_was_traced_changes_no_figure_and_no_verdict() -> None:
     absurd = (traced(EPOLL, recvfrom=10**9), traced(LOCK, recvfrom=1))
     plain, beside = echo(made()), echo(analyse(replace(made_run(), traced=absurd)))
-    for field in ("cells", "comparisons", "standings", "sentence", "evidence", "caveats"):
+    for field in ("cells", "comparisons", "standings", "decision"):
         assert msgspec.to_builtins(getattr(plain, field)) == msgspec.to_builtins(getattr(beside, field))
+    for words_of in (verdict.answer, verdict.evidence, verdict.caveats):
+        assert words_of(plain) == words_of(beside)
     assert [one.differences for one in plain.whys] == [one.differences for one in beside.whys]

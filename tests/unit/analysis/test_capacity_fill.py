@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.capacity import fill
 from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.split import part_of
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
@@ -109,7 +110,8 @@ def test_two_that_do_not_differ_tie() -> None:
 
 def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:
     found = scenario(experiment_run(("strong", "fast", "weak")))
-    assert [(one.contestant, one.bound) for one in found.standings] == [("strong", "≥"), ("fast", ""), ("weak", "≤")]
+    bounds = [(one.contestant, one.bound) for one in found.standings]
+    assert bounds == [("strong", "at least"), ("fast", ""), ("weak", "at most")]
     assert [found.standings[0].value, found.standings[2].value] == pytest.approx([RATES[-1], RATES[0]])
     text = " ".join(caveats(found))
     assert "strong met it at every rate in 9 of 9 blocks: its capacity is that or more" in text
@@ -212,7 +214,7 @@ def test_an_experiment_of_another_metric_has_no_capacity() -> None:
     throughput = replace(run.experiment.scenarios[0], metric="throughput", slo="")
     other = replace(run, experiment=replace(run.experiment, scenarios=(throughput,)))
     assert scenario(other).capacity is None
-    assert fill.bound(other, throughput, "fast") == ""
+    assert fill.bound(part_of(other, throughput), "fast") == ""
     assert scenario(other).ranked_levels == len(RATES)
 
 

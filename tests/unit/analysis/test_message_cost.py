@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from netdyno.analysis import message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.split import part_of
 from netdyno.model.metrics import METRICS
 from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
@@ -50,7 +51,7 @@ def echo() -> ScenarioFindings:
 def view(run: Run) -> report.WorkView:
     """Of the scenario echo; nothing else of the run is analysed anew."""
     names = [one.contestant for one in echo().standings]
-    found = report.view(dataclasses.replace(echo(), work=message_cost.rows(run, echo().scenario, names)))
+    found = report.view(dataclasses.replace(echo(), work=message_cost.rows(part_of(run, echo().scenario), names)))
     assert found is not None
     return found
 

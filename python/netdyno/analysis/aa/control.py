@@ -6,62 +6,61 @@ corrected for the comparisons of their scenario, with this one among them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import msgspec
-
-from netdyno.analysis.aa.found import AA, Control
+from netdyno.analysis.aa.found import AA, Control, WhyNone
+from netdyno.analysis.samples import samples
+from netdyno.analysis.split import Part
 from netdyno.base import quantities
 from netdyno.experiment.capacity import coordinates
-from netdyno.model.experiment import Scenario
+from netdyno.model.base import Name
+from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
-from netdyno.model.run import Run
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Samples
 
-Read = Callable[[Run, Scenario], Mapping[str, Samples]]
-"""The metric of a scenario in a run, by contestant: what rankings are made of."""
-Families = Mapping[str, Sequence[Comparison]]
+Families = Mapping[Name, Sequence[Comparison]]
 """The comparisons of each scenario's ranking."""
 
 
-def control(run: Run, families: Families, read: Read, level: float = stats.LEVEL) -> Control:
+def control(
+    experiment: Experiment, parts: Sequence[Part], families: Families, level: float = stats.LEVEL, *, finished: bool
+) -> Control:
     """The A/A control of a run. A scenario that is not in `families` compared nobody else."""
-    comparisons = [one for scenario in run.experiment.scenarios for one in _of_scenario(run, scenario, read)]
-    judged = tuple(_judged(one, families.get(one.scenario, ()), level) for one in comparisons)
-    return Control(run.experiment.aa_share, level, judged, "" if run.twins else _why_none(run))
+    comparisons = [one for part in parts for one in _of_part(part)]
+    return Control(
+        share=experiment.aa_share,
+        level=level,
+        comparisons=tuple(_judged(one, families.get(one.scenario, ()), level) for one in comparisons),
+        none=None if any(part.twins for part in parts) else _why_none(experiment, finished=finished),
+        blocks=experiment.blocks,
+    )
 
 
-def _of_scenario(run: Run, scenario: Scenario, read: Read) -> list[AA]:
+def _of_part(part: Part) -> list[AA]:
     """In the order of contestants and loads, not yet judged; without a pair where all trials of one side were set
     aside."""
+    scenario = part.scenario
     planned = {
         (twin.contestant, level_key(at)): level_label(scenario, at)
-        for twin, at in ((twin, coordinates(scenario, twin.levels)) for twin in run.twins)
-        if twin.scenario == scenario.name
+        for twin, at in ((twin, coordinates(scenario, twin.levels)) for twin in part.twins)
     }
     if not planned:
         return []
-    once, again = read(run, scenario), read(_second(run), scenario)
+    once, again = samples(part), samples(part.of_twins())
     found = []
     for (name, key), label in sorted(planned.items()):
         twin = f"{name}{quantities.TWIN}"
-        samples = {name: once.get(name, {}), twin: _at(again.get(name, {}), key)}
-        comparison = stats.compare(name, twin, samples, axis=scenario.metric)
+        both = {name: once.get(name, {}), twin: _at(again.get(name, {}), key)}
+        comparison = stats.compare(name, twin, both, axis=scenario.metric)
         found.append(AA(scenario=scenario.name, level=label, contestant=name, comparison=comparison))
     return found
 
 
-def _second(run: Run) -> Run:
-    """The twins as a run of their own, to be read as any other."""
-    twins = tuple(msgspec.structs.replace(trial, twin=False) for trial in run.twins)
-    return msgspec.structs.replace(run, trials=twins, twins=())
-
-
-def _at(samples: Samples, level: str) -> Samples:
-    return {cell: figure for cell, figure in samples.items() if cell[1] == level}
+def _at(of: Samples, level: str) -> Samples:
+    return {cell: figure for cell, figure in of.items() if cell[1] == level}
 
 
 def _judged(one: AA, family: Sequence[Comparison], level: float) -> AA:
@@ -73,12 +72,9 @@ def _judged(one: AA, family: Sequence[Comparison], level: float) -> AA:
     return replace(one, comparison=replace(ranked, p=alone.p, single=alone.single))
 
 
-def _why_none(run: Run) -> str:
-    share = run.experiment.aa_share
-    if share == 0:
-        return "this run gave it no share of its time"
-    if run.experiment.blocks < FEWEST_BLOCKS:
-        return f"a comparison needs {FEWEST_BLOCKS} blocks, and this run had {run.experiment.blocks} at most"
-    if run.finished_at is None:
-        return "the run was interrupted before its first"
-    return f"too small: {quantities.share(share)} of its time are less than one comparison takes"
+def _why_none(experiment: Experiment, *, finished: bool) -> WhyNone:
+    if experiment.aa_share == 0:
+        return "share"
+    if experiment.blocks < FEWEST_BLOCKS:
+        return "blocks"
+    return "time" if finished else "unfinished"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
+from netdyno.model.base import Name
 from netdyno.model.experiment import MOST_AA_SHARE
 from netdyno.statistics.false_difference_rate import Rate
 from netdyno.statistics.stats import Comparison
@@ -14,31 +16,31 @@ ALARM = 0.01
 in each twentieth."""
 
 
+WhyNone = Literal["share", "blocks", "unfinished", "time"]
+"""It had no share of the time, there were too few blocks, the run ended before its first, or its time was too short."""
+
+
 @dataclass(frozen=True)
 class AA:
     """A contestant at one load against its twin: `comparison` is what a ranking would have said of the two, but for `p`
     and `single`, which are of its own blocks alone."""
 
-    scenario: str
-    level: str
+    scenario: Name
+    level: Name
     """The level's label."""
-    contestant: str
+    contestant: Name
     comparison: Comparison
-
-    @property
-    def where(self) -> str:
-        """Scenario and load; `netdyno aa` has the load in the scenario's name already."""
-        return self.scenario if self.level in self.scenario else f"{self.scenario} at {self.level}"
 
 
 @dataclass(frozen=True)
 class Control:
-    """All A/A comparisons of a run. `why_none` is empty where there are any."""
+    """All A/A comparisons of a run; `none` says why there are none, and `blocks` how many it could have had."""
 
     share: float
     level: float
     comparisons: tuple[AA, ...]
-    why_none: str
+    none: WhyNone | None
+    blocks: int
 
     @property
     def different(self) -> Rate:

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from netdyno.analysis.capacity.judge import Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
 from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint
+from netdyno.analysis.split import Part
 from netdyno.base import quantities
 from netdyno.experiment.capacity import CAPACITY, RATE, coordinates
 from netdyno.model import objective as slo
-from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective
-from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity import sentence
 from netdyno.statistics import threshold
@@ -26,10 +25,10 @@ Judged = tuple[Trial, Verdict]
 WITNESSES = ("held", "failed")
 
 
-def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Samples]:
+def samples(part: Part) -> dict[str, Samples]:
     """The capacity of each contestant by block and by its levels other than the rate. Of a search there is one: its
     answer, for its blocks have different rates."""
-    of_each = {name: _by_block(run, scenario, name) for name in names}
+    of_each = {name: _by_block(part, name) for name in part.contestants}
     return {
         name: {cell: one.rate_hz for cell, one in capacities.items()}
         for name, capacities in of_each.items()
@@ -37,32 +36,32 @@ def samples(run: Run, scenario: Scenario, names: Sequence[str]) -> dict[str, Sam
     }
 
 
-def findings(run: Run, scenario: Scenario, names: Sequence[str]) -> CapacityFindings | None:
+def findings(part: Part) -> CapacityFindings | None:
     """The curves behind them; None for a scenario of another metric."""
-    if scenario.metric != CAPACITY:
+    if part.scenario.metric != CAPACITY:
         return None
-    objective = slo.parse(scenario.slo, "slo")
+    objective = slo.parse(part.scenario.slo, "slo")
     latency = objective.latency
-    curves = tuple(curve for name in names for curve in _curves(run, scenario, name, objective))
+    curves = tuple(curve for name in part.contestants for curve in _curves(part, name, objective))
     return CapacityFindings(
         objective=objective.text,
         figure=latency.name if latency else "p99",
         limit_ns=latency.limit if latency else None,
         curves=curves,
-        sentence=_said(run, scenario, names, objective),
+        sentence=_said(part, objective),
     )
 
 
-def silent(run: Run, scenario: Scenario, name: str) -> int:
+def silent(part: Part, name: str) -> int:
     """How many trials of a contestant say nothing of it."""
-    return sum(verdict.outcome not in WITNESSES for _, verdict in _judged(run, scenario, name))
+    return sum(verdict.outcome not in WITNESSES for _, verdict in _judged(part, name))
 
 
-def bound(run: Run, scenario: Scenario, name: str) -> Bound:
+def bound(part: Part, name: str) -> Bound:
     """Where a capacity is only a bound; nothing for another metric."""
-    if scenario.metric != CAPACITY:
+    if part.scenario.metric != CAPACITY:
         return ""
-    bounds = {one.bound for one in _by_block(run, scenario, name).values()}
+    bounds = {one.bound for one in _by_block(part, name).values()}
     return "at least" if "at least" in bounds else "at most" if "below" in bounds else ""
 
 
@@ -89,26 +88,26 @@ def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
 # --- one block, one search --------------------------------------------------------------------------------------------
 
 
-def _judged(run: Run, scenario: Scenario, name: str) -> Iterator[Judged]:
-    objective = slo.parse(scenario.slo, "slo")
-    for trial in run.trials:
-        if (trial.scenario, trial.contestant) == (scenario.name, name):
-            yield trial, judge(trial, objective, scenario)
+def _judged(part: Part, name: str) -> Iterator[Judged]:
+    objective = slo.parse(part.scenario.slo, "slo")
+    for trial in part.trials:
+        if trial.contestant == name:
+            yield trial, judge(trial, objective, part.scenario)
 
 
-def _by_block(run: Run, scenario: Scenario, name: str) -> dict[tuple[int, str], threshold.Capacity]:
-    if run.experiment.capacity is not None:
-        answer = _answer(run, scenario)
+def _by_block(part: Part, name: str) -> dict[tuple[int, str], threshold.Capacity]:
+    if part.search is not None:
+        answer = _answer(part)
         found_rate = _of_search(answer[0]) if answer else None
         return {(1, ""): found_rate} if found_rate else {}
-    term = slo.parse(scenario.slo, "slo").latency
+    term = slo.parse(part.scenario.slo, "slo").latency
     found: dict[tuple[int, str], list[threshold.Measured]] = {}
-    for trial, verdict in _judged(run, scenario, name):
+    for trial, verdict in _judged(part, name):
         if verdict.outcome in WITNESSES and trial.load is not None:
             value = term.value(trial.load) if term else math.nan
             latency = value if math.isfinite(value) else None
             one = threshold.Measured(float(trial.levels[RATE]), verdict.outcome == "held", latency)
-            found.setdefault((trial.block, level_key(coordinates(scenario, trial.levels))), []).append(one)
+            found.setdefault((trial.block, level_key(coordinates(part.scenario, trial.levels))), []).append(one)
     return {key: threshold.capacity(each, term.limit if term else None) for key, each in found.items()}
 
 
@@ -119,49 +118,49 @@ def _of_search(answer: Answer) -> threshold.Capacity | None:
     return threshold.Capacity(answer.holds.rate_hz, "" if answer.ending == "capacity" else "at least")
 
 
-def _answer(run: Run, scenario: Scenario) -> tuple[Answer, str] | None:
+def _answer(part: Part) -> tuple[Answer, str] | None:
     """What the run's search answered, found again from its trials, with why the last one said what it said. None where
     it is no search, did not come to its end, or went by other rules than those of today."""
-    if run.experiment.capacity is None:
+    if part.search is None:
         return None
-    search, objective, why = Search(run.experiment.capacity), slo.parse(scenario.slo, "slo"), ""
-    for trial in sorted(run.trials, key=lambda one: one.position):
+    search, objective, why = Search(part.search), slo.parse(part.scenario.slo, "slo"), ""
+    for trial in sorted(part.trials, key=lambda one: one.position):
         if search.next_rate() != float(trial.levels[RATE]):
             return None
-        verdict = judge(trial, objective, scenario)
+        verdict = judge(trial, objective, part.scenario)
         search.tell(verdict.outcome)
         why = verdict.why
     search.next_rate()
     return None if search.answer is None else (search.answer, why)
 
 
-def _said(run: Run, scenario: Scenario, names: Sequence[str], objective: Objective) -> str:
+def _said(part: Part, objective: Objective) -> str:
     """The answer of a search; nothing where the run is none."""
-    if run.experiment.capacity is None or not names:
+    if part.search is None or not part.contestants:
         return ""
-    answer = _answer(run, scenario)
+    answer = _answer(part)
     if answer is None:
-        return f"The search for the capacity of {names[0]} did not come to its end."
-    return f"{sentence(names[0], objective, *answer)}."
+        return f"The search for the capacity of {part.contestants[0]} did not come to its end."
+    return f"{sentence(part.contestants[0], objective, *answer)}."
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def _curves(run: Run, scenario: Scenario, name: str, objective: Objective) -> Iterator[CapacityCurve]:
+def _curves(part: Part, name: str, objective: Objective) -> Iterator[CapacityCurve]:
     """One for each combination of the other levels."""
     groups: dict[str, list[Judged]] = {}
-    for trial, verdict in _judged(run, scenario, name):
-        groups.setdefault(level_key(coordinates(scenario, trial.levels)), []).append((trial, verdict))
-    capacities = _by_block(run, scenario, name)
+    for trial, verdict in _judged(part, name):
+        groups.setdefault(level_key(coordinates(part.scenario, trial.levels)), []).append((trial, verdict))
+    capacities = _by_block(part, name)
     for level, judged in groups.items():
         points = tuple(_points(judged, objective))
-        others = coordinates(scenario, judged[0][0].levels)
+        others = coordinates(part.scenario, judged[0][0].levels)
         of_blocks = [one for (_, at), one in capacities.items() if at == level]
         drawn = [(point.rate_hz, value) for point in points if (value := point.latency_ns) is not None]
         yield CapacityCurve(
             contestant=name,
-            level=level_label(scenario, others) if others else "",
+            level=level_label(part.scenario, others) if others else "",
             points=points,
             capacity_hz=_geometric([one.rate_hz for one in of_blocks]),
             blocks=len(of_blocks),

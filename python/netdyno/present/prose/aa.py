@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from netdyno.analysis.aa.found import Control
+from netdyno.analysis.aa.found import AA, Control
 from netdyno.base import quantities
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.false_difference_rate import Rate
 
 
 def sentence(one: Control) -> str:
     """What came of it, in one sentence; nothing is told that was not measured."""
-    if one.why_none:
-        return f"No A/A control: {one.why_none}."
+    if one.none is not None:
+        return f"No A/A control: {_why_none(one)}."
     told = len(one.comparisons)
     head = f"The same under two names: of {quantities.plural(told, 'A/A comparison')}"
     if not one.single.of:
@@ -20,10 +21,25 @@ def sentence(one: Control) -> str:
     return f"{head}, {ranked} and {single}.{_largest(one)}{_alarm(one)}"
 
 
+def _why_none(one: Control) -> str:
+    return {
+        "share": "this run gave it no share of its time",
+        "blocks": f"a comparison needs {FEWEST_BLOCKS} blocks, and this run had {one.blocks} at most",
+        "unfinished": "the run was interrupted before its first",
+        "time": f"too small: {quantities.share(one.share)} of its time are less than one comparison takes",
+        None: "",
+    }[one.none]
+
+
+def where(one: AA) -> str:
+    """Scenario and load; `netdyno aa` has the load in the scenario's name already."""
+    return one.scenario if one.level in one.scenario else f"{one.scenario} at {one.level}"
+
+
 def short(one: Control) -> str:
     """The same in a few words, for where a reader begins."""
     if not one.single.of:
-        return "No A/A control" if one.why_none else "No A/A comparison could be judged"
+        return "No A/A control" if one.none else "No A/A comparison could be judged"
     return f"A/A control: {one.different.count} of {one.different.of} told apart"
 
 
@@ -41,7 +57,7 @@ def _largest(one: Control) -> str:
     if furthest is None:
         return ""
     change = quantities.percent_change(furthest.comparison.ratio)
-    return f" Furthest from itself: {furthest.contestant} in {furthest.where}, {change}."
+    return f" Furthest from itself: {furthest.contestant} in {where(furthest)}, {change}."
 
 
 def _alarm(one: Control) -> str:

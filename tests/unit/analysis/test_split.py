@@ -1,0 +1,118 @@
+"""What each scenario of a run may use, and who is ranked with whom."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.peers import Peers, peers
+from netdyno.analysis.split import Part, part_of, split
+from netdyno.analysis.stopping import ending
+from netdyno.model import outcomes
+from netdyno.model.run import Run
+from tests.support.builders import made_capacity, made_twins
+from tests.support.builders.made_run import (
+    ABOUT,
+    EPOLL,
+    LOCK,
+    REUSEPORT,
+    made_run,
+    messages_run,
+    troubled_run,
+    unsafe_run,
+)
+
+
+def parts(run: Run) -> dict[str, Part]:
+    return {part.scenario.name: part for part in split(outcomes.judged(run))}
+
+
+def test_every_trial_is_in_its_scenarios_part_and_in_no_other() -> None:
+    run = outcomes.judged(made_run())
+    found = split(run)
+    assert [part.scenario for part in found] == list(run.experiment.scenarios)
+    assert sum((part.trials for part in found), ()) == tuple(
+        trial for part in found for trial in run.trials if trial.scenario == part.scenario.name
+    )
+    for part in found:
+        assert {trial.scenario for trial in part.trials} == {part.scenario.name}
+        assert {trial.status for trial, _ in part.ranked} <= set(outcomes.RANKED)
+        assert part.contestants == tuple(sorted({trial.contestant for trial in part.trials}))
+
+
+def test_of_a_cell_that_was_measured_twice_the_first_is_ranked() -> None:
+    run = made_run()
+    first = next(trial for trial in run.trials if trial.load is not None and trial.scenario == "echo")
+    part = parts(replace(run, trials=(*run.trials, replace(first, position=10_000))))["echo"]
+    assert len(part.trials) == len(parts(run)["echo"].trials) + 1
+    assert [trial for trial, _ in part.ranked] == [trial for trial, _ in parts(run)["echo"].ranked]
+
+
+def test_who_is_unsafe_or_no_contestant_is_in_nothing_else() -> None:
+    unsafe = parts(unsafe_run())["echo"]
+    assert EPOLL not in unsafe.contestants
+    assert {trial.contestant for trial in unsafe.unsafe[EPOLL]} == {EPOLL}
+    about = (replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])
+    for part in parts(replace(made_run(), about=about)).values():
+        assert EPOLL not in {trial.contestant for trial in part.trials}
+        assert (part.unranked, part.unsafe) == ({EPOLL: "an instrument"}, {})
+
+
+def test_a_twin_is_no_trial_and_can_be_read_as_one() -> None:
+    asked = made_twins.experiment(3)
+    part = split(made_twins.measured(asked, made_twins.everything_twice(asked)))[0]
+    assert part.twins
+    assert not any(trial.twin for trial in part.trials)
+    again = part.of_twins()
+    assert (len(again.trials), again.twins) == (len(part.twins), ())
+    assert {(t.contestant, t.block) for t, _ in again.ranked} == {(t.contestant, t.block) for t in part.twins}
+
+
+# --- who is ranked with whom -------------------------------------------------------------------------------------
+
+
+def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
+    (lossy,) = parts(messages_run()).values()
+    assert peers(lossy).lossy == (REUSEPORT,)
+    echo = parts(troubled_run())["echo"]
+    assert LOCK in peers(echo).faulty
+    assert sorted(sum(peers(echo), ())) == list(echo.contestants)
+
+
+def test_who_lost_and_failed_is_faulty() -> None:
+    (part,) = parts(messages_run()).values()
+    failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
+    found = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
+    assert (found.lossy, found.faulty) == ((), (REUSEPORT,))
+
+
+def test_of_a_capacity_all_are_peers() -> None:
+    (part,) = parts(made_capacity.experiment_run()).values()
+    failed = replace(part.trials[0], status="faulty")
+    assert peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == Peers(part.contestants)
+
+
+@pytest.mark.parametrize("run", [made_run(), troubled_run(), messages_run()], ids=["made", "troubled", "messages"])
+def test_the_ranking_compares_peers_and_nobody_else(run: Run) -> None:
+    groups = {name: peers(part) for name, part in parts(run).items()}
+    group_of = {(name, who): kind for name in groups for kind, group in enumerate(groups[name]) for who in group}
+    for one in analyse(run).scenarios:
+        assert all(s.kind == group_of[one.scenario.name, s.contestant] for s in one.standings)
+        for each in (each for axis in one.axes for each in axis.comparisons):
+            assert group_of[one.scenario.name, each.a] == group_of[one.scenario.name, each.b]
+
+
+def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
+    """A faulty contestant is not ranked with the others, and nothing waits for an interval to it."""
+    run = outcomes.judged(made_run())
+    part = part_of(run, replace(run.experiment.scenarios[0], precision=0.05))
+    faulty = peers(part).faulty
+    assert len(faulty) == 1
+    found = ending(part, finished=True, time_budget_s=None)
+    assert found is not None
+    assert found.widest is not None
+    assert found.widest < 0.05
+    assert not set(found.of) & set(faulty)
