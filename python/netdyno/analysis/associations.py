@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from netdyno.analysis import answers
 from netdyno.analysis.findings import Difference, Standing, TracedCalls, Why, Work
+from netdyno.model.base import Name
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import COUNTERS, METRICS, Counted
 from netdyno.statistics import stats
@@ -29,8 +30,8 @@ Figures = Mapping[str, Mapping[str, Samples]]
 class _Pair(NamedTuple):
     """The lower in rank, the higher, and the comparison of their metrics, the first divided by the second."""
 
-    worse: str
-    better: str
+    worse: Name
+    better: Name
     result: Comparison
 
 
@@ -38,7 +39,7 @@ class _Tested(NamedTuple):
     """One counter of one pair. `relative`: the effect is a ratio; else a difference, for some value is 0."""
 
     pair: _Pair
-    counter: str
+    counter: Name
     relative: bool
     worse: float
     better: float

@@ -5,6 +5,7 @@ functions."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -14,6 +15,8 @@ from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
+
+Refusal = Literal["unsafe", "not ranked"]
 
 
 def names(run: Run) -> Mapping[str, str]:
@@ -26,9 +29,10 @@ def unranked(run: Run) -> Mapping[str, str]:
     return {about.name: about.unranked for about in run.about if about.kind == "server" and about.unranked}
 
 
-def refused(run: Run) -> Mapping[str, str]:
+def refused(run: Run) -> Mapping[Name, Refusal]:
     """All of them, each with the word for it."""
-    return dict.fromkeys(names(run), "unsafe") | dict.fromkeys(unranked(run), "not ranked")
+    found: dict[Name, Refusal] = dict.fromkeys(names(run), "unsafe")
+    return found | dict.fromkeys(unranked(run), "not ranked")
 
 
 def without(run: Run) -> Run:

@@ -782,7 +782,7 @@ class Analysis:
     """The same contestants under two names."""
     about: tuple[About, ...]
     """Who took part, with its code and caveats; empty for a run stored before that was recorded."""
-    environment: Mapping[Name, str | int | float | bool | list[str]]
+    environment: Mapping[Name, Quoted | int | float | bool | list[Quoted]]
     asked: Experiment
     example: Trial | None
     """A trial that anybody may repeat by hand: the first with figures."""

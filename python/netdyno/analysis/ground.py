@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from netdyno.model.base import Frozen
+from netdyno.model.base import Frozen, Name
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
@@ -19,7 +19,7 @@ class ThreadsRun(Frozen):
     among them. `model` is the manifest's `threads`. `counts` are the numbers of all its trials, each once: none for a
     thread per connection. `by_default`: nobody asked for a number, and one of any number is what it then has."""
 
-    contestant: str
+    contestant: Name
     model: Literal["any", "one", "per-connection"]
     counts: tuple[int, ...]
     by_default: bool = False

@@ -101,7 +101,7 @@ class _Key:
 
 @dataclass(frozen=True)
 class _Cell:
-    label: str
+    label: Name
     logs: tuple[float, ...]
 
 

@@ -1,0 +1,118 @@
+"""A finding is numbers and names; only present/prose says anything. What somebody else wrote, a manifest or a stored
+trial, is quoted, and named so (model/base.py)."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeGuard
+
+import pytest
+
+from netdyno.base.paths import ROOT
+
+SOURCES = ROOT / "python" / "netdyno"
+SILENT = ("analysis", "statistics")
+NAMES = {"Name", "Quoted"}
+"""What a word in a finding may be declared as, beside one of a closed list (Literal)."""
+SEVERAL_WORDS = re.compile(r"\w[^\w\s]* [^\w\s]*\w")
+
+
+def sources(*rooms: str) -> list[Path]:
+    return [path for room in rooms for path in sorted((SOURCES / room).rglob("*.py"))]
+
+
+def told_apart(path: Path, node: ast.expr | ast.stmt) -> str:
+    return f"{path.relative_to(SOURCES)}:{node.lineno}"
+
+
+# --- fields ------------------------------------------------------------------------------------------------------
+
+
+def loose_fields(module: ast.Module) -> Iterator[ast.AnnAssign]:
+    """Fields of classes that could hold any words at all."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef):
+            yield from (one for one in node.body if isinstance(one, ast.AnnAssign) and _is_loose(one.annotation))
+
+
+def _is_loose(annotation: ast.expr) -> bool:
+    if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) in ("Literal", "Callable"):
+        return False
+    if isinstance(annotation, ast.Name):
+        return annotation.id == "str"
+    return any(_is_loose(child) for child in ast.iter_child_nodes(annotation) if isinstance(child, ast.expr))
+
+
+@pytest.mark.parametrize("path", sources("analysis"), ids=lambda path: str(path.relative_to(SOURCES)))
+def test_no_finding_has_a_field_for_any_words(path: Path) -> None:
+    module = ast.parse(path.read_text())
+    assert not [f"{told_apart(path, one)} {ast.unparse(one)}" for one in loose_fields(module)]
+
+
+def test_a_field_for_any_words_would_be_seen() -> None:
+    module = ast.parse(
+        "class Found:\n a: str\n b: Name\n c: tuple[str, ...] = ()\n d: Literal['x']\n e: str | None\n f: list[Name]"
+    )
+    assert [ast.unparse(one.target) for one in loose_fields(module)] == ["a", "c", "e"]
+
+
+def test_there_is_no_other_name_for_any_words() -> None:
+    """The names are those of model/base.py, and nobody makes another."""
+    others = {
+        f"{told_apart(path, node)} {ast.unparse(node)}"
+        for path in sources(*SILENT)
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == "str"
+    }
+    assert not others
+    text = (SOURCES / "model" / "base.py").read_text()
+    assert set(re.findall(r"^(\w+) = str$", text, flags=re.MULTILINE)) == NAMES
+
+
+# --- literals ----------------------------------------------------------------------------------------------------
+
+
+def closed_words() -> set[str]:
+    """All values of closed lists: they are names, whatever they look like."""
+    return {
+        value.value
+        for path in sorted(SOURCES.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "Literal"
+        for value in ast.walk(node.slice)
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    }
+
+
+def sentences(module: ast.Module) -> Iterator[ast.Constant]:
+    """Literals of several words, but documentation and what an error says."""
+    silent: set[ast.AST] = set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Raise | ast.Assert) or (isinstance(node, ast.Expr) and _is_text(node.value)):
+            silent.update(ast.walk(node))
+    for node in ast.walk(module):
+        if node not in silent and _is_text(node) and SEVERAL_WORDS.search(str(node.value)):
+            yield node
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+CLOSED = closed_words()
+
+
+@pytest.mark.parametrize("path", sources(*SILENT), ids=lambda path: str(path.relative_to(SOURCES)))
+def test_nothing_is_said_but_in_present(path: Path) -> None:
+    module = ast.parse(path.read_text())
+    assert not [f"{told_apart(path, one)} {one.value!r}" for one in sentences(module) if one.value not in CLOSED]
+
+
+def test_a_sentence_would_be_seen() -> None:
+    module = ast.parse(
+        '"""Of a module."""\nx = "two words"\ny = f"{x} is more"\nz = "p99"\nraise ValueError("of an error")\nw = ", "'
+    )
+    assert [one.value for one in sentences(module)] == ["two words", " is more"]
