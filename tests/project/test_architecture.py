@@ -11,6 +11,8 @@ import pytest
 
 from netdyno.base.paths import ROOT
 
+pytestmark = pytest.mark.quick
+
 SOURCES = ROOT / "python" / "netdyno"
 RULE = (
     {"base"},

@@ -12,6 +12,8 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.commands.checks import cpp_sources
 
+pytestmark = pytest.mark.quick
+
 PROGRAMS = ("lib/cli", "lib/net", "lib/protocol", "lib/measure")
 """What every program may see. The rest of lib/ is the servers'."""
 SERVERS = (*PROGRAMS, "lib/session", "lib/server", "servers/_shared")

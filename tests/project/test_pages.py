@@ -8,6 +8,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS, README_LINES = 120, 120
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
