@@ -12,12 +12,15 @@ from typing import Literal
 
 from netdyno.analysis.aa.found import Control
 from netdyno.analysis.canary import MachineOverTime
+from netdyno.analysis.capacity.judge import Reason
+from netdyno.analysis.capacity.search import Answer
 from netdyno.analysis.ground import Ground
 from netdyno.analysis.measured import SetAside
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.figure import Figure, Published
+from netdyno.model.objective import Objective
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Status, Traced, Trial
 from netdyno.model.verdicts import Judged
@@ -461,7 +464,7 @@ class Ending:
 class RatePoint:
     """What came of one contestant at one rate: the trials in which the objective held, failed, and that were no witness
     (`silent`); the response times are geometric means over the witnesses, None where there is none. `latency_ns` is the
-    figure that the objective is about; `why` the most frequent reason of trials that did not hold."""
+    figure that the objective is about; `whys` the reasons of the trials that did not hold."""
 
     rate_hz: float
     held: int
@@ -471,7 +474,7 @@ class RatePoint:
     p99_ns: float | None
     p999_ns: float | None
     latency_ns: float | None
-    why: str
+    whys: tuple[Reason, ...]
 
 
 @dataclass(frozen=True)
@@ -491,15 +494,25 @@ class CapacityCurve:
 
 
 @dataclass(frozen=True)
+class Searched:
+    """What a search for a contestant's capacity answered; None where it did not come to its end, or went by other rules
+    than those of today. `why` is what the last trial said, which matters where trials kept saying nothing."""
+
+    contestant: Name
+    answer: Answer | None
+    why: Reason | None
+
+
+@dataclass(frozen=True)
 class CapacityFindings:
     """What stands behind the metric `capacity`. `figure` is the latency that the objective is about, by its name, and
-    `limit_ns` its limit; `sentence` is the answer of a search, empty where the run is none."""
+    `limit_ns` its limit; `search` is None where the run is none."""
 
-    objective: str
-    figure: str
+    objective: Objective
+    figure: Name
     limit_ns: float | None
     curves: tuple[CapacityCurve, ...]
-    sentence: str
+    search: Searched | None
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
 from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
-from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, sentence
+from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
 from netdyno.run import capacity_search
 
 DEFAULT_START_HZ = 1000.0
@@ -200,7 +200,7 @@ def line(number: int, trial: Trial, verdict: Verdict) -> str:
         response = trial.load.latency.response_ns
         figures = {"p50": response.p50, "p99": response.p99, "p99.9": response.p999}
         told.append("  ".join(f"{name} {quantities.duration(value):>8}" for name, value in figures.items()))
-    told.append(verdict.why)
+    told.append(reason(verdict.why))
     return "  ".join(told).rstrip()
 
 
@@ -211,7 +211,7 @@ def as_json(trial: Trial, verdict: Verdict) -> dict[str, object]:
     return {
         "rate_hz": trial.levels[RATE],
         "outcome": verdict.outcome,
-        "why": verdict.why,
+        "why": reason(verdict.why),
         "completed_hz": trial.load.requests.per_second if trial.load else None,
         "response_ns": figures,
     }

@@ -83,14 +83,10 @@ class Objective:
         """The first term that is a time: what a figure draws as a line."""
         return next((term for term in self.terms if term.name != LOST), None)
 
-    def broken(self, load: LoadResult) -> tuple[str, ...]:
+    def broken(self, load: LoadResult) -> tuple[tuple[Term, float], ...]:
         """The terms that a trial does not keep, each with what it was instead."""
         found = ((term, term.value(load)) for term in self.terms)
-        return tuple(
-            f"{term.name} {term.speak(value)}, not below {term.limit_text}"
-            for term, value in found
-            if not value < term.limit  # NaN, too, is not below
-        )
+        return tuple((term, value) for term, value in found if not value < term.limit)  # NaN, too, is not below
 
     def least_messages(self) -> int:
         """Fewer than this in a window, and one message more or less decides: a percentile needs one beyond it at least.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from netdyno.analysis.capacity.judge import Verdict, judge
+from netdyno.analysis.capacity.judge import Reason, Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
@@ -40,7 +40,7 @@ class Found:
     run_id: str
     folder: Path
     answer: Answer | None
-    why: str
+    why: Reason | None
     interrupted: int
 
 
@@ -75,8 +75,8 @@ def execute(
 
 def _search(
     experiment: Experiment, server: Contestant, bench: Bench, canary: Canary, stored: store.Store, show: Show
-) -> tuple[Answer | None, str, int]:
-    search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), ""
+) -> tuple[Answer | None, Reason | None, int]:
+    search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     trials: list[Trial] = []
     try:
         with signals_raise():

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.capacity import fill
+from netdyno.analysis.capacity.judge import Overload
 from netdyno.analysis.findings import ScenarioFindings
 from netdyno.analysis.split import part_of
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
+from netdyno.present.prose.capacity import searched
 from netdyno.present.prose.verdict import answer, caveats
 from netdyno.present.terminal.table import render
 from netdyno.statistics.knee import knee
@@ -157,7 +159,7 @@ def test_the_pairs_that_are_needed_are_counted_by_blocks_and_not_by_rates() -> N
 def test_a_stored_search_gives_its_answer_again() -> None:
     found = scenario(search_run())
     assert found.capacity is not None
-    assert answer(found).sentence == found.capacity.sentence
+    assert answer(found).sentence == searched(found.capacity)
     numbers = re.fullmatch(
         r"fast meets p99 < 5 ms up to ([\d,]+) messages/s \(held in 3 of 3 trials\); at ([\d,]+) it failed in 3 of 3 "
         r"trials\.",
@@ -201,9 +203,12 @@ def test_the_points_of_a_curve_count_what_held_and_say_why_not() -> None:
     (curve,) = found.curves
     assert [point.rate_hz for point in curve.points] == sorted(point.rate_hz for point in curve.points)
     below, above = curve.points[0], curve.points[-1]
-    assert (below.held, below.failed, below.silent, below.why) == (1, 0, 0, "")
+    assert (below.held, below.failed, below.silent, below.whys) == (1, 0, 0, ())
     assert (above.held, above.silent) == (0, 0)
-    assert "overload" in above.why
+    assert len(above.whys) == above.failed
+    for why in above.whys:
+        assert isinstance(why, Overload)
+        assert why.answered_hz < 0.99 * why.offered_hz
     assert below.latency_ns == below.p99_ns
     assert curve.knee_hz is not None
     assert 0.5 * truth_hz("fast") < curve.knee_hz <= truth_hz("fast")

@@ -6,17 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from netdyno.analysis.capacity.judge import Verdict, judge
+from netdyno.analysis.capacity.judge import Reason, Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
-from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint
+from netdyno.analysis.findings import Bound, CapacityCurve, CapacityFindings, RatePoint, Searched
 from netdyno.analysis.split import Part
-from netdyno.base import quantities
 from netdyno.experiment.capacity import CAPACITY, RATE, coordinates
 from netdyno.model import objective as slo
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.objective import Objective
 from netdyno.model.trial import Trial
-from netdyno.present.prose.capacity import sentence
 from netdyno.statistics import threshold
 from netdyno.statistics.knee import knee
 from netdyno.statistics.stats import Samples
@@ -44,11 +42,11 @@ def findings(part: Part) -> CapacityFindings | None:
     latency = objective.latency
     curves = tuple(curve for name in part.contestants for curve in _curves(part, name, objective))
     return CapacityFindings(
-        objective=objective.text,
+        objective=objective,
         figure=latency.name if latency else "p99",
         limit_ns=latency.limit if latency else None,
         curves=curves,
-        sentence=_said(part, objective),
+        search=_search(part),
     )
 
 
@@ -63,26 +61,6 @@ def bound(part: Part, name: str) -> Bound:
         return ""
     bounds = {one.bound for one in _by_block(part, name).values()}
     return "at least" if "at least" in bounds else "at most" if "below" in bounds else ""
-
-
-def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
-    """What a capacity is, and of whom it is only a bound."""
-    if found is None:
-        return ()
-    meaning = (
-        f"Capacity: the offered rate up to which {found.objective}, in messages per second. What was struck out for "
-        "what the server did counts as not meeting it; what was struck out for the generator or the machine does not "
-        "count."
-    )
-    told = [meaning]
-    for curve in found.curves:
-        where = f"{curve.contestant}{f' at {curve.level}' if curve.level else ''}"
-        blocks = quantities.plural(curve.blocks, "block")
-        if curve.at_least and not found.sentence:
-            told.append(f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is that or more.")
-        if curve.below and not found.sentence:
-            told.append(f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is that or less.")
-    return tuple(told)
 
 
 # --- one block, one search --------------------------------------------------------------------------------------------
@@ -118,12 +96,13 @@ def _of_search(answer: Answer) -> threshold.Capacity | None:
     return threshold.Capacity(answer.holds.rate_hz, "" if answer.ending == "capacity" else "at least")
 
 
-def _answer(part: Part) -> tuple[Answer, str] | None:
+def _answer(part: Part) -> tuple[Answer, Reason | None] | None:
     """What the run's search answered, found again from its trials, with why the last one said what it said. None where
     it is no search, did not come to its end, or went by other rules than those of today."""
     if part.search is None:
         return None
-    search, objective, why = Search(part.search), slo.parse(part.scenario.slo, "slo"), ""
+    search, objective = Search(part.search), slo.parse(part.scenario.slo, "slo")
+    why = None
     for trial in sorted(part.trials, key=lambda one: one.position):
         if search.next_rate() != float(trial.levels[RATE]):
             return None
@@ -134,14 +113,12 @@ def _answer(part: Part) -> tuple[Answer, str] | None:
     return None if search.answer is None else (search.answer, why)
 
 
-def _said(part: Part, objective: Objective) -> str:
-    """The answer of a search; nothing where the run is none."""
+def _search(part: Part) -> Searched | None:
+    """None where the run is none."""
     if part.search is None or not part.contestants:
-        return ""
-    answer = _answer(part)
-    if answer is None:
-        return f"The search for the capacity of {part.contestants[0]} did not come to its end."
-    return f"{sentence(part.contestants[0], objective, *answer)}."
+        return None
+    answer, why = _answer(part) or (None, None)
+    return Searched(part.contestants[0], answer, why)
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------
@@ -182,7 +159,6 @@ def _points(judged: Sequence[Judged], objective: Objective) -> Iterator[RatePoin
         ]
         responses = [load.latency.response_ns for load in loads]
         outcomes = Counter(verdict.outcome for _, verdict in each)
-        reasons = Counter(verdict.why for _, verdict in each if verdict.why)
         term = objective.latency
         yield RatePoint(
             rate_hz=rate_hz,
@@ -193,7 +169,7 @@ def _points(judged: Sequence[Judged], objective: Objective) -> Iterator[RatePoin
             p99_ns=_geometric([float(one.p99) for one in responses]),
             p999_ns=_geometric([float(one.p999) for one in responses]),
             latency_ns=_geometric([term.value(load) for load in loads] if term else [float(o.p99) for o in responses]),
-            why=reasons.most_common(1)[0][0] if reasons else "",
+            whys=tuple(verdict.why for _, verdict in each if verdict.why is not None),
         )
 
 

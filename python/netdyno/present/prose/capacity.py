@@ -1,8 +1,13 @@
-"""What came of a search, in one sentence. Pure functions."""
+"""What came of a search, and what a capacity is, in words. Pure functions."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload, Reason
 from netdyno.analysis.capacity.search import Answer, At, Outcome
+from netdyno.analysis.findings import CapacityFindings
 from netdyno.base import quantities
 from netdyno.model.objective import Objective
 
@@ -20,7 +25,62 @@ def rate(rate_hz: float) -> str:
     return f"{rate_hz:,.10g}"
 
 
-def sentence(server: str, objective: Objective, answer: Answer, why: str = "") -> str:
+def reason(why: Reason | None) -> str:
+    """Why an objective did not hold in a trial, or why the trial is no witness, in one line; nothing where it held."""
+    match why:
+        case None:
+            return ""
+        case FailedAudits(audits):
+            return "; ".join(f"{audit.name}: {audit.detail}" for audit in audits)
+        case Incomplete(said):
+            return said
+        case Overload(answered_hz, offered_hz):
+            return f"overload: {quantities.rate(answered_hz)} answered of {quantities.rate(offered_hz)} offered"
+        case NoAnswer():
+            return "nothing was answered"
+        case Missed(terms, lost, bound):
+            each = [f"{term.name} {term.speak(value)}, not below {term.limit_text}" for term, value in terms]
+            beyond = f"lost {quantities.share(lost)}, more than {quantities.share(bound)}" if lost is not None else ""
+            return "; ".join([*each, *([beyond] if beyond else [])])
+
+
+def most_frequent(reasons: Sequence[Reason]) -> str:
+    """Of several, the line that most of them read; nothing where there is none."""
+    lines = Counter(map(reason, reasons))
+    return lines.most_common(1)[0][0] if lines else ""
+
+
+def searched(found: CapacityFindings) -> str:
+    """What a search answered; nothing where the run is none."""
+    if found.search is None:
+        return ""
+    contestant, answer = found.search.contestant, found.search.answer
+    if answer is None:
+        return f"The search for the capacity of {contestant} did not come to its end."
+    return f"{sentence(contestant, found.objective, answer, found.search.why)}."
+
+
+def caveats(found: CapacityFindings | None) -> tuple[str, ...]:
+    """What a capacity is, and of whom it is only a bound."""
+    if found is None:
+        return ()
+    meaning = (
+        f"Capacity: the offered rate up to which {found.objective.text}, in messages per second. What was struck out "
+        "for what the server did counts as not meeting it; what was struck out for the generator or the machine does "
+        "not count."
+    )
+    told = [meaning]
+    for curve in found.curves:
+        where = f"{curve.contestant}{f' at {curve.level}' if curve.level else ''}"
+        blocks = quantities.plural(curve.blocks, "block")
+        if curve.at_least and found.search is None:
+            told.append(f"{where} met it at every rate in {curve.at_least} of {blocks}: its capacity is that or more.")
+        if curve.below and found.search is None:
+            told.append(f"{where} met it at no rate in {curve.below} of {blocks}: its capacity is that or less.")
+    return tuple(told)
+
+
+def sentence(server: str, objective: Objective, answer: Answer, why: Reason | None = None) -> str:
     """The answer, with the trials that it stands on; `why` is the reason of the last trial, which matters where trials
     kept saying nothing."""
     meets = f"{server} meets {objective.text}"
@@ -44,10 +104,12 @@ def sentence(server: str, objective: Objective, answer: Answer, why: str = "") -
             said = f"limited by the generator, which was at its limit{stopped}: "
             return f"{said}{_at_least(server, objective, holds)}"
         case "disturbed":
-            said = f"no answer, for the machine did something else in every trial{stopped} ({why}): "
+            said = f"no answer, for the machine did something else in every trial{stopped} ({reason(why)}): "
             return f"{said}{_at_least(server, objective, holds)}"
         case _:
-            return f"no answer, for no trial was completed{stopped} ({why}): {_at_least(server, objective, holds)}"
+            return (
+                f"no answer, for no trial was completed{stopped} ({reason(why)}): {_at_least(server, objective, holds)}"
+            )
 
 
 def _at_least(server: str, objective: Objective, holds: At | None) -> str:

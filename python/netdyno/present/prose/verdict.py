@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis.answers import against
-from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.findings import (
     AxisRatio,
     Bound,
@@ -21,7 +20,7 @@ from netdyno.base.units import duration_words
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import constant_latency, excluded, faults, ground, loss, ranking
+from netdyno.present.prose import capacity, constant_latency, excluded, faults, ground, loss, ranking
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison
 
@@ -69,9 +68,9 @@ def answer(findings: ScenarioFindings) -> Answer:
 
 def _of_search(findings: ScenarioFindings) -> Answer | None:
     """A search for a capacity has one contestant, and an answer of its own."""
-    if findings.capacity is None or not findings.capacity.sentence:
+    if findings.capacity is None or findings.capacity.search is None:
         return None
-    return Answer(_of_verdict(findings).headline, findings.capacity.sentence, "")
+    return Answer(_of_verdict(findings).headline, capacity.searched(findings.capacity), "")
 
 
 def _of_verdict(findings: ScenarioFindings) -> Answer:

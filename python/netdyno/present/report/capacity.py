@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from netdyno.analysis.findings import CapacityCurve, CapacityFindings, RatePoint, ScenarioFindings
 from netdyno.base import quantities
-from netdyno.present.prose.capacity import rate
+from netdyno.present.prose.capacity import most_frequent, rate
 from netdyno.present.report import theme
 from netdyno.present.report.curves import DASHES
 from netdyno.present.report.drawing import Panel, duration_axis, finish, level_axis, panel
@@ -55,7 +55,7 @@ def view(findings: ScenarioFindings, looks: Looks, name: str) -> CapacityView | 
 def _note(found: CapacityFindings) -> str:
     told = [
         "Response time over the offered rate, geometric mean over trials.",
-        f"Dashed across: the objective, {found.objective}.",
+        f"Dashed across: the objective, {found.objective.text}.",
         "Dashed upright: the capacity, up to which it is met.",
         "Faint marks: rates at which it failed in most trials.",
         "A stroke across a curve: its knee, where it bends most (farthest below its chord, Kneedle).",
@@ -88,7 +88,7 @@ def _panel(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve],
         if found.limit_ns is not None:
             axes.axhline(found.limit_ns, color=theme.INK, linestyle=(0, (5, 3)), linewidth=1)
             where = (0.01, found.limit_ns)
-            axes.annotate(found.objective, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK)
+            axes.annotate(found.objective.text, where, xycoords=("axes fraction", "data"), va="bottom", color=theme.INK)
         duration_axis(axes, "response time" if len(curves) == 1 else f"response time {found.figure}")
         low, high = axes.get_ylim()
         axes.set_ylim(low / ROOM, high * ROOM)
@@ -152,9 +152,10 @@ def _mark(axes: Axes, curve: CapacityCurve, look: Look) -> None:
 
 def _spoken(found: CapacityFindings, level: str, curves: Sequence[CapacityCurve]) -> str:
     told = "; ".join(_say(found, curve) for curve in curves)
+    where = f", {level}" if level else ""
     return (
-        f"Response time over the offered rate{f', {level}' if level else ''}; objective {found.objective}. {told}. All "
-        "values stand in the table under the figure."
+        f"Response time over the offered rate{where}; objective {found.objective.text}. {told}. "
+        "All values stand in the table under the figure."
     )
 
 
@@ -196,5 +197,5 @@ def _row(curve: CapacityCurve, point: RatePoint) -> tuple[str, ...]:
         *(curve.contestant, curve.level or quantities.DASH, f"{rate(point.rate_hz)}{knee}"),
         *(str(point.held), str(point.failed), str(point.silent)),
         *(quantities.DASH if value is None else quantities.duration(value) for value in times),
-        point.why,
+        most_frequent(point.whys),
     )

@@ -139,7 +139,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
 
 def _verdict(findings: ScenarioFindings) -> str:
     """A word for the answer; one who leads only among those that lost messages, or failed, is never a plain winner."""
-    if findings.capacity is not None and findings.capacity.sentence:
+    if findings.capacity is not None and findings.capacity.search is not None:
         return "Capacity"
     word = VERDICT_WORDS[findings.verdict]
     kind = findings.standings[0].kind if findings.standings else 0
