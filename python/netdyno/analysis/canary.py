@@ -1,4 +1,4 @@
-"""What the canary says of the machine over a run, as frozen data for table and report. Pure."""
+"""What the canary says of the machine over a run, as frozen data. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from netdyno.audits import canary
-from netdyno.audits.canary import FACTOR, FIGURES
-from netdyno.base import quantities
+from netdyno.audits.canary import FIGURES
+from netdyno.model.base import Name
 from netdyno.model.observation import CanaryReading, CanaryReadings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-
-DRIFT_TOLD = 1.25
-"""From this factor between the fastest and the slowest block on, the terminal's table says that the machine drifted."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +35,7 @@ class Range:
     """One figure of the canary over the run, a second: over all readings, and by how much blocks differ in the
     median (the fastest divided by the slowest)."""
 
-    name: str
+    name: Name
     least: float
     median: float
     most: float
@@ -118,57 +115,3 @@ def _range(number: int, name: str, readings: Sequence[CanaryReading], trials: Se
 def by_block(trials: Iterable[Beside]) -> list[list[Beside]]:
     """The trials of each block, in the order in which they ran."""
     return [list(block) for _, block in itertools.groupby(trials, key=lambda one: one.block)]
-
-
-def drift_line(found: MachineOverTime | None) -> str:
-    """The line for a terminal, where the machine drifted or the canary has struck trials out; else nothing."""
-    if found is None:
-        return ""
-    one = found.drift
-    said = []
-    if one.drift >= DRIFT_TOLD:
-        said.append(
-            f"The machine drifted: by the canary, {one.name} ran {quantities.three_digits(one.drift)} times as fast in "
-            f"the "
-            f"fastest block as in the slowest, and at {quantities.rate(one.least)} to {quantities.rate(one.most)} over "
-            f"the run."
-        )
-    if found.struck:
-        said.append(_struck(found))
-    return " ".join(said)
-
-
-def sentences(found: MachineOverTime) -> tuple[str, ...]:
-    """The same for the report, whatever it is."""
-    one = found.drift
-    blocks = len({trial.block for trial in found.trials})
-    ranges = "; ".join(
-        f"{each.name} {quantities.rate(each.least)} to {quantities.rate(each.most)}, median "
-        f"{quantities.rate(each.median)}"
-        for each in found.ranges
-    )
-    said = [f"Over the run: {ranges}."]
-    if blocks > 1:
-        said.append(
-            f"From block to block the machine drifted by a factor of {quantities.three_digits(one.drift)} ({one.name}, "
-            f"fastest block's median to slowest's)."
-        )
-    if found.counted:
-        said.append("How far each trial was from its block was only counted, as asked, and struck nothing out.")
-    elif found.struck:
-        said.append(_struck(found))
-    else:
-        said.append(f"No trial was further than a factor of {FACTOR:g} from its block.")
-    if found.unread:
-        said.append(f"Beside {quantities.plural(found.unread, 'trial')} the canary could not be read.")
-    if found.unjudged:
-        said.append(
-            f"{quantities.plural(found.unjudged, 'trial')} of a block that did not come to its end could not be judged."
-        )
-    return tuple(said)
-
-
-def _struck(found: MachineOverTime) -> str:
-    trials = quantities.plural(found.struck, "trial")
-    how = "was" if found.struck == 1 else "were"
-    return f"{trials} {how} made again, beside which the machine was not that of the block."

@@ -11,9 +11,10 @@ from rich.console import Console
 
 from netdyno.analysis import canary
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.canary import MachineOverTime, drift_line, sentences
+from netdyno.analysis.canary import MachineOverTime
 from netdyno.model.run import Run
 from netdyno.present import report
+from netdyno.present.prose.canary import drift_line, sentences
 from netdyno.present.report import machine
 from netdyno.present.terminal import table
 from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial

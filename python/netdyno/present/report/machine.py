@@ -14,11 +14,12 @@ from typing import TypeVar
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from netdyno.analysis.canary import Beside, MachineOverTime, Range, by_block, sentences
+from netdyno.analysis.canary import Beside, MachineOverTime, Range, by_block
 from netdyno.analysis.findings import MadeAgain
 from netdyno.audits.canary import FACTOR
 from netdyno.base import quantities
 from netdyno.present.prose import made_again
+from netdyno.present.prose.canary import sentences
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, dots, finish, panel, short_number
 from netdyno.present.report.tables import Table

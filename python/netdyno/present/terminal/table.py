@@ -10,7 +10,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis import canary
 from netdyno.analysis.findings import Analysis, Axis, CellFigures, ScenarioFindings, Standing, TrialNote, Verdict
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
@@ -18,6 +17,7 @@ from netdyno.model.verdicts import ClaimVerdict
 from netdyno.present.prose import (
     aa,
     associations,
+    canary,
     claims,
     constant_latency,
     excluded,
