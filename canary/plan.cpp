@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "lib/cli/option_values.hpp"
@@ -30,20 +29,19 @@ void check(const std::string& program, const char* name, std::chrono::nanosecond
 
 Plan parse_plan(int argc, const char* const* argv) {
   Plan plan;
-  CLI::App app{description};
-  const std::string program = program_name(argv[0]);
-  app.name(program);
-  const auto add_cores = [&app](const char* name, std::vector<int>& cores, const char* help) {
-    app.add_option(name, cores, help)->delimiter(',')->check(CLI::Range(0, CPU_SETSIZE - 1))->type_name("N[,N…]");
+  CommandLine line{description, argv[0]};
+  const std::string& program = line.program();
+  const auto add_cores = [&line](const char* name, std::vector<int>& cores, const char* help) {
+    line.add_numbers(name, cores, 0, CPU_SETSIZE - 1, help).type_name("N[,N…]");
   };
   add_cores("--server-cores", plan.server_cores, "cores of the process that answers (default: any)");
   add_cores("--generator-cores", plan.generator_cores, "cores of the process that asks (default: any)");
-  app.add_option("--realtime", plan.realtime, "priority of the process that asks under SCHED_FIFO (default: none)")
-      ->check(CLI::Range(1, 99))
-      ->type_name("PRIORITY");
-  add_duration(app, "--exchange", plan.exchange, "how long messages are exchanged (default 20ms, at most 10s)");
-  add_duration(app, "--loop", plan.loop, "how long both count (default 10ms, at most 10s)");
-  parse_or_exit(app, program, argc, argv);
+  line.add_number("--realtime", plan.realtime, 1, 99,
+                  "priority of the process that asks under SCHED_FIFO (default: none)")
+      .type_name("PRIORITY");
+  add_duration(line, "--exchange", plan.exchange, "how long messages are exchanged (default 20ms, at most 10s)");
+  add_duration(line, "--loop", plan.loop, "how long both count (default 10ms, at most 10s)");
+  line.parse(argc, argv);
   check(program, "--exchange", plan.exchange);
   check(program, "--loop", plan.loop);
   if (plan.server_cores.empty() != plan.generator_cores.empty())

@@ -2,8 +2,6 @@
 
 #include <net/if.h>
 
-#include <CLI/CLI.hpp>
-
 #include "lib/cli/option_values.hpp"
 
 namespace netdyno::link {
@@ -33,24 +31,22 @@ void check(const std::string& program, const Plan& plan) {
 Plan parse_plan(int argc, const char* const* argv) {
   Plan plan;
   Terms& terms = plan.terms;
-  CLI::App app{description};
-  const std::string program = program_name(argv[0]);
-  app.name(program);
-  app.add_option("a", plan.namespaces[0], "network namespace of one end: /proc/PID/ns/net or /run/netns/NAME")
-      ->required()
-      ->type_name("FILE");
-  app.add_option("b", plan.namespaces[1], "network namespace of the other end")->required()->type_name("FILE");
-  app.add_option("--interface", plan.interface, "name of the device in each of them")->type_name("NAME");
-  add_duration(app, "--delay", terms.delay, "time from one end to the other (default 0, at most 10s)");
-  add_share(app, "--loss", terms.loss, "share of the frames that never arrive, each by itself (default 0)");
-  add_bit_rate(app, "--rate", terms.rate_hz, "bits per second in each direction, such as 10mbit (default: no limit)");
-  add_bytes(app, "--queue", terms.queue_bytes, {1, 1ULL << 40}, "what waits for the rate before more is dropped");
-  app.add_option("--limit", terms.limit, "frames on the link at a time, waiting or under way, each way")
-      ->check(CLI::Range(std::size_t{1}, std::size_t{1} << 20))
-      ->type_name("FRAMES");
-  add_whole_number(app, "--seed", terms.seed, "of the losses (default 1)");
-  parse_or_exit(app, program, argc, argv);
-  check(program, plan);
+  CommandLine line{description, argv[0]};
+  line.add_text("a", plan.namespaces[0], "network namespace of one end: /proc/PID/ns/net or /run/netns/NAME")
+      .required()
+      .type_name("FILE");
+  line.add_text("b", plan.namespaces[1], "network namespace of the other end").required().type_name("FILE");
+  line.add_text("--interface", plan.interface, "name of the device in each of them").type_name("NAME");
+  add_duration(line, "--delay", terms.delay, "time from one end to the other (default 0, at most 10s)");
+  add_share(line, "--loss", terms.loss, "share of the frames that never arrive, each by itself (default 0)");
+  add_bit_rate(line, "--rate", terms.rate_hz, "bits per second in each direction, such as 10mbit (default: no limit)");
+  add_bytes(line, "--queue", terms.queue_bytes, {1, 1ULL << 40}, "what waits for the rate before more is dropped");
+  line.add_number("--limit", terms.limit, std::size_t{1}, std::size_t{1} << 20,
+                  "frames on the link at a time, waiting or under way, each way")
+      .type_name("FRAMES");
+  add_whole_number(line, "--seed", terms.seed, "of the losses (default 1)");
+  line.parse(argc, argv);
+  check(line.program(), plan);
   return plan;
 }
 

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "lib/cli/command_line.hpp"
 #include "lib/cli/die.hpp"
-#include "lib/cli/option_values.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/zmq.hpp"
 

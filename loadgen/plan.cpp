@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -75,87 +74,77 @@ std::optional<double> parse_rate(std::string_view text) {
   return rate;
 }
 
-void add_rate(CLI::App& app, RawPlan& raw) {
-  app.add_option_function<std::string>(
-         "--rate",
-         [&raw](const std::string& text) {
-           std::string_view number{text};
-           raw.rate_is_per_connection = number.ends_with("/conn");
-           if (raw.rate_is_per_connection) number.remove_suffix(5);
-           const auto rate = parse_rate(number);
-           if (!rate)
-             throw CLI::ValidationError("--rate",
-                                        "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
-           raw.rate_hz = *rate;
-         },
-         "open loop: messages a second in all, or on each connection with /conn")
-      ->type_name("R[/conn]");
+void add_rate(CommandLine& line, RawPlan& raw) {
+  const auto read = [&raw](const std::string& text) {
+    std::string_view number{text};
+    raw.rate_is_per_connection = number.ends_with("/conn");
+    if (raw.rate_is_per_connection) number.remove_suffix(5);
+    const auto rate = parse_rate(number);
+    if (!rate) refuse_value("--rate", "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
+    raw.rate_hz = *rate;
+  };
+  line.add_read("--rate", read, "open loop: messages a second in all, or on each connection with /conn")
+      .type_name("R[/conn]");
 }
 
-void add_connect_rate(CLI::App& app, LoadPlan& plan) {
-  app.add_option_function<std::string>(
-         "--connect-rate",
-         [&plan](const std::string& text) {
-           plan.connect_rate_hz = text == "burst" ? std::nullopt : parse_rate(text);
-           if (text != "burst" && !plan.connect_rate_hz)
-             throw CLI::ValidationError("--connect-rate", "'" + text + "' is neither connections a second nor 'burst'");
-         },
-         "connections opened a second, or all at once")
-      ->type_name("N|burst");
+void add_connect_rate(CommandLine& line, LoadPlan& plan) {
+  const auto read = [&plan](const std::string& text) {
+    plan.connect_rate_hz = text == "burst" ? std::nullopt : parse_rate(text);
+    if (text != "burst" && !plan.connect_rate_hz)
+      refuse_value("--connect-rate", "'" + text + "' is neither connections a second nor 'burst'");
+  };
+  line.add_read("--connect-rate", read, "connections opened a second, or all at once").type_name("N|burst");
 }
 
-void add_load_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& spoken) {
+void add_load_options(CommandLine& line, RawPlan& raw, const std::set<std::string>& spoken) {
   LoadPlan& plan = raw.plan;
-  add_url(app, "url", plan.url, spoken, "where the server listens, e.g. tcp://127.0.0.1:7000")->required();
-  add_choice(app, "--workload", plan.workload, workloads(),
+  add_url(line, "url", plan.url, spoken, "where the server listens, e.g. tcp://127.0.0.1:7000").required();
+  add_choice(line, "--workload", plan.workload, workloads(),
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
-  app.add_option("-c,--connections", plan.connections, "connections (default 1)")->check(CLI::Range(1U, 1'000'000U));
-  add_rate(app, raw);
-  add_choice(app, "--arrivals", plan.arrivals, arrivals,
+  line.add_number("-c,--connections", plan.connections, 1U, 1'000'000U, "connections (default 1)");
+  add_rate(line, raw);
+  add_choice(line, "--arrivals", plan.arrivals, arrivals,
              "when messages are meant to be sent (default: constant with --rate, else closed)");
-  app.add_option("--depth", plan.depth, "closed loop: messages in flight per connection (default 1)")
-      ->check(CLI::Range(1U, 100'000U));
-  add_duration(app, "--round", raw.round,
+  line.add_number("--depth", plan.depth, 1U, 100'000U, "closed loop: messages in flight per connection (default 1)");
+  add_duration(line, "--round", raw.round,
                "closed loop: who is answered sends at the next multiple of this time, together with the others");
-  add_duration(app, "--look-every", raw.look_every,
+  add_duration(line, "--look-every", raw.look_every,
                "closed loop: look at the sockets no more often than this; costs less where many messages come, and "
                "response times read up to so much longer (default: as messages come)");
-  add_bytes(app, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
-  add_duration(app, "--duration", raw.duration, "the measured window (default 10s)");
-  add_duration(app, "--warmup", raw.warmup, "load before the window (default 1s)");
-  add_duration(app, "--timeout", raw.timeout,
+  add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
+  add_duration(line, "--duration", raw.duration, "the measured window (default 10s)");
+  add_duration(line, "--warmup", raw.warmup, "load before the window (default 1s)");
+  add_duration(line, "--timeout", raw.timeout,
                fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));
 }
 
-void add_connection_options(CLI::App& app, RawPlan& raw) {
+void add_connection_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
-  add_connect_rate(app, plan);
-  add_duration(app, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
-  add_duration(app, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
-  app.add_option("--source-ips", plan.source_ips, "local addresses to connect from, in turn")
-      ->delimiter(',')
-      ->type_name("A,B,...");
-  add_choice(app, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
-  add_bytes(app, "--send-buffer", plan.send_buffer, {1, 1ULL << 30},
+  add_connect_rate(line, plan);
+  add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
+  line.add_texts("--source-ips", plan.source_ips, "local addresses to connect from, in turn").type_name("A,B,...");
+  add_choice(line, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
+  add_bytes(line, "--send-buffer", plan.send_buffer, {1, 1ULL << 30},
             "SO_SNDBUF of each connection, over tcp (default: the system's)");
-  add_choice(app, "--write-mode", plan.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
+  add_choice(line, "--write-mode", plan.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
              "header and body of a message in one write or two (default gathered)");
 }
 
-void add_other_options(CLI::App& app, RawPlan& raw) {
+void add_other_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
-  add_choice(app, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
+  add_choice(line, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "chat: who gets a message, as the server was told (default others)");
-  add_duration(app, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
-  app.add_option("--threads", plan.threads, "threads that generate (default 1)")->check(CLI::Range(1U, 1024U));
-  add_multicast_anywhere(app, plan.multicast_anywhere);
-  add_whole_number(app, "--seed", plan.seed, "seed of the random arrivals (default 1)");
-  app.add_option("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
-      ->type_name("FILE");
-  app.add_option("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log")->type_name("FILE");
-  app.add_option("--events-fd", plan.events_fd, "write what happens, one JSON object a line, to this descriptor")
-      ->type_name("FD")
-      ->check(CLI::Range(0, 1 << 20));
+  add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
+  line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
+  add_multicast_anywhere(line, plan.multicast_anywhere);
+  add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals (default 1)");
+  line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
+      .type_name("FILE");
+  line.add_text("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log").type_name("FILE");
+  line.add_number("--events-fd", plan.events_fd, 0, 1 << 20,
+                  "write what happens, one JSON object a line, to this descriptor")
+      .type_name("FD");
 }
 
 std::size_t smallest_message(Workload workload) {
@@ -189,12 +178,12 @@ std::string message_contradiction(const LoadPlan& plan) {
 }
 
 /// What no single option can tell; empty when the plan can be carried out.
-std::string contradiction(const RawPlan& raw, const CLI::App& app) {
+std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
-  if (open && app.count("--depth") > 0) return "--depth is for the closed loop; leave --rate or --depth out";
+  if (open && line.given("--depth")) return "--depth is for the closed loop; leave --rate or --depth out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (open && raw.look_every.count() > 0)
     return "--look-every is for the closed loop; leave --rate or --look-every out";
@@ -234,23 +223,22 @@ std::string_view to_string(Arrivals value) {
 
 namespace {
 
-void add_options(CLI::App& app, RawPlan& raw, const std::set<std::string>& spoken) {
-  add_load_options(app, raw, spoken);
-  add_connection_options(app, raw);
-  add_other_options(app, raw);
+void add_options(CommandLine& line, RawPlan& raw, const std::set<std::string>& spoken) {
+  add_load_options(line, raw, spoken);
+  add_connection_options(line, raw);
+  add_other_options(line, raw);
 }
 
-LoadPlan parse(CLI::App& app, RawPlan& raw, const std::set<Workload>& spoken, int argc, const char* const* argv) {
+LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken, int argc, const char* const* argv) {
   LoadPlan& plan = raw.plan;
-  const std::string program = program_name(argv[0]);
-  app.name(program);
-  parse_or_exit(app, program, argc, argv);
+  const std::string& program = line.program();
+  line.parse(argc, argv);
 
   if (!spoken.contains(plan.workload))
     usage_error(program, fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
                                      netdyno::to_string(*spoken.begin())));
-  if (raw.rate_hz > 0 && app.count("--arrivals") == 0) plan.arrivals = Arrivals::constant;
-  if (const auto why = contradiction(raw, app); !why.empty()) usage_error(program, why);
+  if (raw.rate_hz > 0 && !line.given("--arrivals")) plan.arrivals = Arrivals::constant;
+  if (const auto why = contradiction(raw, line); !why.empty()) usage_error(program, why);
   if (raw.rate_hz > 0) plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * plan.connections : raw.rate_hz;
   plan.duration = raw.duration.count();
   plan.warmup = raw.warmup.count();
@@ -264,13 +252,6 @@ LoadPlan parse(CLI::App& app, RawPlan& raw, const std::set<Workload>& spoken, in
   return plan;
 }
 
-void keep_only(CLI::App& app, const std::set<std::string>& names) {
-  for (CLI::Option* option : app.get_options()) {
-    const bool always = option == app.get_help_ptr() || option->get_positional();
-    if (!always && !names.contains("--" + option->get_lnames().front())) app.remove_option(option);
-  }
-}
-
 template <typename Value>
 std::set<Value> all_of(const std::map<std::string, Value>& choices) {
   std::set<Value> values;
@@ -282,18 +263,18 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 
 LoadPlan parse_load_plan(int argc, const char* const* argv) {
   RawPlan raw{LoadPlan{}};
-  CLI::App app{description};
-  add_options(app, raw, transports);
-  return parse(app, raw, all_of(workloads()), argc, argv);
+  CommandLine line{description, argv[0]};
+  add_options(line, raw, transports);
+  return parse(line, raw, all_of(workloads()), argc, argv);
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {
   RawPlan raw{subset.defaults};
-  CLI::App app{subset.description};
-  add_options(app, raw, subset.transports);
-  keep_only(app, subset.options);
-  subset.add_own(app);
-  return parse(app, raw, subset.workloads, argc, argv);
+  CommandLine line{subset.description, argv[0]};
+  add_options(line, raw, subset.transports);
+  line.keep_only(subset.options);
+  subset.add_own(line);
+  return parse(line, raw, subset.workloads, argc, argv);
 }
 
 }  // namespace netdyno::load

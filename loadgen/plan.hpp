@@ -13,8 +13,8 @@
 #include "lib/measure/clock.hpp"
 #include "lib/protocol/workload.hpp"
 
-namespace CLI {
-class App;
+namespace netdyno {
+class CommandLine;
 }
 
 namespace netdyno::load {
@@ -67,7 +67,7 @@ struct PlanSubset {
   std::set<std::string> options;  // long names; the other options of the generator are unknown to it
   std::set<Workload> workloads;   // at least one
   std::set<std::string> transports{"tcp"};
-  std::function<void(CLI::App&)> add_own;  // options that the generator does not have
+  std::function<void(CommandLine&)> add_own;  // options that the generator does not have
 };
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset);
 

@@ -24,8 +24,8 @@ ClientPlan parse_client_plan(int argc, const char* const* argv) {
       .options = {"--workload", "--connections", "--size", "--duration", "--warmup", "--timeout", "--connect-timeout",
                   "--linger", "--service-time", "--nodelay", "--write-mode", "--seed", "--json", "--events-fd"},
       .workloads = {Workload::rpc},
-      .add_own = [&](CLI::App& app) {
-        add_duration(app, "--retry-delay", retry_delay, "from a failure to the next attempt (default 100ms)");
+      .add_own = [&](CommandLine& line) {
+        add_duration(line, "--retry-delay", retry_delay, "from a failure to the next attempt (default 100ms)");
       }};
   return {load::parse_load_plan(argc, argv, subset), retry_delay.count()};
 }

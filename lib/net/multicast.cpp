@@ -14,8 +14,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "lib/cli/command_line.hpp"
 #include "lib/cli/die.hpp"
-#include "lib/cli/option_values.hpp"
 
 namespace netdyno {
 namespace {
@@ -162,8 +162,8 @@ std::string why_no_multicast() {
          "--multicast-anywhere does without)";
 }
 
-CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere) {
-  return app.add_flag("--multicast-anywhere", anywhere, "use multicast outside a private network namespace, too");
+void add_multicast_anywhere(CommandLine& line, bool& anywhere) {
+  line.add_flag("--multicast-anywhere", anywhere, "use multicast outside a private network namespace, too");
 }
 
 MulticastPlace multicast_place(const std::string& program, const std::string& argument, const Url& url,

@@ -9,13 +9,10 @@
 #include "lib/cli/url.hpp"
 #include "lib/net/datagram/address.hpp"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 /// UDP multicast over IPv4 on one interface (RFC 1112; ip(7)), and the rule where it may be used.
 namespace netdyno {
+
+class CommandLine;
 
 /// `multicast://GROUP:PORT?interface=NAME[&server=ADDRESS][&ttl=0|1]`, see protocol/WIRE.md.
 struct MulticastUrl {
@@ -63,7 +60,7 @@ struct MulticastPlace {
 };
 
 /// The option --multicast-anywhere, by which the caller takes over the responsibility.
-CLI::Option* add_multicast_anywhere(CLI::App& app, bool& anywhere);
+void add_multicast_anywhere(CommandLine& line, bool& anywhere);
 /// What the command line of `program` says as its `argument`. Ends the program with exit 2 and one line when that
 /// cannot be meant, or when multicast is refused and not `anywhere`.
 MulticastPlace multicast_place(const std::string& program, const std::string& argument, const Url& url, bool anywhere);

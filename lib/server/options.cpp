@@ -1,6 +1,5 @@
 #include "lib/server/options.hpp"
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 
@@ -15,18 +14,18 @@ std::string why_not_threads(ThreadModel model, const std::string& program, int t
                                    : "--threads: " + program + " starts a thread per connection; leave --threads out";
 }
 
-void add_stream_options(CLI::App& app, ServerOptions& options) {
-  app.add_option("--backlog", options.backlog, "listen(2) backlog")->check(CLI::Range(1, 65535));
-  add_choice(app, "--nodelay", options.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY");
-  add_bytes(app, "--read-buffer", options.read_buffer, {1, 1ULL << 30}, "bytes asked for in one read");
-  add_choice(app, "--write-mode", options.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
+void add_stream_options(CommandLine& line, ServerOptions& options) {
+  line.add_number("--backlog", options.backlog, 1, 65535, "listen(2) backlog");
+  add_choice(line, "--nodelay", options.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY");
+  add_bytes(line, "--read-buffer", options.read_buffer, {1, 1ULL << 30}, "bytes asked for in one read");
+  add_choice(line, "--write-mode", options.write_mode, {{"gathered", WriteMode::gathered}, {"split", WriteMode::split}},
              "header and body in one write or two");
 }
 
-void add_message_options(CLI::App& app, ServerOptions& options) {
-  app.add_option("--peers", options.peers, "clients that may be known at once")->check(CLI::Range(1, 1 << 20));
-  add_duration(app, "--peer-timeout", options.peer_timeout, "silence after which a client is forgotten");
-  add_bytes(app, "--socket-buffer", options.socket_buffer, {1, 1ULL << 30},
+void add_message_options(CommandLine& line, ServerOptions& options) {
+  line.add_number("--peers", options.peers, std::size_t{1}, std::size_t{1} << 20, "clients that may be known at once");
+  add_duration(line, "--peer-timeout", options.peer_timeout, "silence after which a client is forgotten");
+  add_bytes(line, "--socket-buffer", options.socket_buffer, {1, 1ULL << 30},
             "SO_RCVBUF and SO_SNDBUF (default: the system's)");
 }
 
@@ -40,31 +39,30 @@ Url default_listen(const std::string& transport) {
 }  // namespace
 
 ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads, const std::string& transport,
-                                   const std::function<void(CLI::App&)>& add_own) {
+                                   const std::function<void(CommandLine&)>& add_own) {
   ServerOptions options;
   options.listen = default_listen(transport);
   const bool stream = transport == "tcp";
   const bool group = transport == "multicast";
   if (group) options.audience = Audience::all;
-  CLI::App app{"netdyno contestant: see protocol/WIRE.md for what it speaks"};
-  const std::string program = program_name(argv[0]);
-  app.name(program);
+  CommandLine line{"netdyno contestant: see protocol/WIRE.md for what it speaks", argv[0]};
+  const std::string& program = line.program();
 
-  add_url(app, "--listen", options.listen, {transport}, "where to listen; port 0 picks a free one");
-  add_choice(app, "--workload", options.workload, workloads(), "application protocol");
-  app.add_option("--threads", options.threads, "threads that serve")->check(CLI::Range(1, 1024));
-  add_choice(app, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
+  add_url(line, "--listen", options.listen, {transport}, "where to listen; port 0 picks a free one");
+  add_choice(line, "--workload", options.workload, workloads(), "application protocol");
+  line.add_number("--threads", options.threads, 1, 1024, "threads that serve");
+  add_choice(line, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "who gets a chat message");
-  add_duration(app, "--service-time", options.service_time, "service time of an rpc request");
-  add_choice(app, "--service-kind", options.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
+  add_duration(line, "--service-time", options.service_time, "service time of an rpc request");
+  add_choice(line, "--service-kind", options.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
              "spend the service time waiting or burning CPU");
-  add_bytes(app, "--max-frame", options.max_frame, {1, 1ULL << 30}, "longest message accepted");
-  add_bytes(app, "--outbox-limit", options.outbox_limit, {1, 1ULL << 40},
+  add_bytes(line, "--max-frame", options.max_frame, {1, 1ULL << 30}, "longest message accepted");
+  add_bytes(line, "--outbox-limit", options.outbox_limit, {1, 1ULL << 40},
             "bytes that may wait for one reader before it is closed");
-  if (add_own) add_own(app);
-  stream ? add_stream_options(app, options) : add_message_options(app, options);
+  if (add_own) add_own(line);
+  stream ? add_stream_options(line, options) : add_message_options(line, options);
 
-  parse_or_exit(app, program, argc, argv);
+  line.parse(argc, argv);
   if (!stream && (options.workload == Workload::lines || options.workload == Workload::http))
     usage_error(program, "--workload: " + transport + " carries echo, rpc and chat; want one of them");
   if (group && options.audience != Audience::all)

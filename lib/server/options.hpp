@@ -9,11 +9,9 @@
 #include "lib/protocol/workload.hpp"
 #include "lib/session/options.hpp"
 
-namespace CLI {
-class App;
-}
-
 namespace netdyno {
+
+class CommandLine;
 
 /// How many threads a model can have; a value that the model cannot have is refused, never ignored.
 enum class ThreadModel { any, one, per_connection };
@@ -39,6 +37,6 @@ struct ServerOptions : SessionOptions {
 /// clear line on stderr). `transport` is the one that the server speaks; `add_own` adds options of its own.
 ServerOptions parse_server_options(int argc, const char* const* argv, ThreadModel threads,
                                    const std::string& transport = "tcp",
-                                   const std::function<void(CLI::App&)>& add_own = {});
+                                   const std::function<void(CommandLine&)>& add_own = {});
 
 }  // namespace netdyno

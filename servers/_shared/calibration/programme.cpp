@@ -2,7 +2,6 @@
 
 #include <sched.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -57,43 +56,37 @@ std::optional<WatchedCore> parse_core(std::string_view text) {
 
 /// An option that may be repeated, each text of which `parse` understands or not; `wanted` says what it should be.
 template <typename T>
-void add_several(CLI::App& app, const std::string& name, std::vector<T>& values,
+void add_several(CommandLine& line, const std::string& name, std::vector<T>& values,
                  std::optional<T> (*parse)(std::string_view), const std::string& wanted, const std::string& type,
                  const std::string& help) {
-  app.add_option_function<std::vector<std::string>>(
-         name,
-         [=, &values](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             const auto parsed = parse(text);
-             if (!parsed) throw CLI::ValidationError(name, "'" + text + "' is no " + wanted);
-             values.push_back(*parsed);
-           }
-         },
-         help)
-      ->type_name(type)
-      ->allow_extra_args(false);
+  const auto read = [=, &values](const std::string& text) {
+    const auto parsed = parse(text);
+    if (!parsed) refuse_value(name, "'" + text + "' is no " + wanted);
+    values.push_back(*parsed);
+  };
+  line.add_read_each(name, read, help).type_name(type);
 }
 
-void add_own_options(CLI::App& app, Programme& programme, bool connections) {
-  app.add_option("--delay", programme.delay, "how long each answer is held back: constant, bimodal, exponential, file")
-      ->type_name("KIND:VALUES");
-  add_whole_number(app, "--seed", programme.seed, "seed of random delays (default 1)");
-  add_several(app, "--stall", programme.stalls, parse_stall, "stall; want e.g. at=2s,for=1s,connection=3",
+void add_own_options(CommandLine& line, Programme& programme, bool connections) {
+  line.add_text("--delay", programme.delay, "how long each answer is held back: constant, bimodal, exponential, file")
+      .type_name("KIND:VALUES");
+  add_whole_number(line, "--seed", programme.seed, "seed of random delays (default 1)");
+  add_several(line, "--stall", programme.stalls, parse_stall, "stall; want e.g. at=2s,for=1s,connection=3",
               connections ? "at=DUR,for=DUR[,connection=N]" : "at=DUR,for=DUR",
               "do nothing for a while, counted from the first request");
-  add_whole_number(app, "--lose", programme.faults.lose, "never send every N-th answer");
-  add_whole_number(app, "--duplicate", programme.faults.duplicate, "send every N-th answer twice");
-  add_whole_number(app, "--corrupt", programme.faults.corrupt, "change a byte of every N-th answer");
-  add_whole_number(app, "--record-arrivals", programme.record_arrivals, "tell when the first N requests came");
-  add_whole_number(app, "--warm-up", programme.warm_up, "leave the delays of the first N answers out of the totals");
-  add_duration(app, "--look-out", programme.look_out,
+  add_whole_number(line, "--lose", programme.faults.lose, "never send every N-th answer");
+  add_whole_number(line, "--duplicate", programme.faults.duplicate, "send every N-th answer twice");
+  add_whole_number(line, "--corrupt", programme.faults.corrupt, "change a byte of every N-th answer");
+  add_whole_number(line, "--record-arrivals", programme.record_arrivals, "tell when the first N requests came");
+  add_whole_number(line, "--warm-up", programme.warm_up, "leave the delays of the first N answers out of the totals");
+  add_duration(line, "--look-out", programme.look_out,
                "how long before an answer is due it stops sleeping (default 100us)");
-  add_several(app, "--witness", programme.to_witness, parse_core, "core with a name; want e.g. generator=1",
+  add_several(line, "--witness", programme.to_witness, parse_core, "core with a name; want e.g. generator=1",
               "NAME=CORE", "tell when the machine let nothing run on a core");
   if (!connections) return;
-  add_bytes(app, "--receive-buffer", programme.receive_buffer, {1, 1ULL << 30},
+  add_bytes(line, "--receive-buffer", programme.receive_buffer, {1, 1ULL << 30},
             "SO_RCVBUF of its connections (default: the system's)");
-  app.add_flag("--arrival-times", programme.arrival_times, "tell how long requests waited in the kernel to be read");
+  line.add_flag("--arrival-times", programme.arrival_times, "tell how long requests waited in the kernel to be read");
 }
 
 /// What is wrong with a programme, or nothing.
@@ -129,8 +122,9 @@ void corrupt(std::string& answer) {
 Settings parse_settings(int argc, const char* const* argv, const std::string& transport) {
   const bool connections = transport == "tcp";
   Settings settings;
-  settings.server = parse_server_options(argc, argv, ThreadModel::one, transport,
-                                         [&](CLI::App& app) { add_own_options(app, settings.programme, connections); });
+  settings.server = parse_server_options(argc, argv, ThreadModel::one, transport, [&](CommandLine& line) {
+    add_own_options(line, settings.programme, connections);
+  });
   if (const auto why = why_not(settings, connections); !why.empty()) usage_error(program_name(argv[0]), why);
   std::ranges::sort(settings.programme.stalls, {}, &Stall::at);
   return settings;

@@ -1,0 +1,108 @@
+#include "lib/cli/command_line.hpp"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <utility>
+
+namespace netdyno {
+namespace {
+
+/// Whatever the caller put into an argument, the message about it stays one line and does nothing to a terminal.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  return text;
+}
+
+}  // namespace
+
+std::string program_name(const char* argv0) {
+  const std::string path = argv0;
+  return path.substr(path.rfind('/') + 1);
+}
+
+void usage_error(const std::string& program, const std::string& message) {
+  std::fprintf(stderr, "%s: %s (--help lists the options)\n", program.c_str(), printable(message).c_str());
+  std::exit(2);
+}
+
+void refuse_value(const std::string& name, const std::string& message) { throw CLI::ValidationError(name, message); }
+
+Option& Option::required() {
+  option_->required();
+  return *this;
+}
+
+Option& Option::type_name(const std::string& text) {
+  option_->type_name(text);
+  return *this;
+}
+
+CommandLine::CommandLine(const std::string& description, const char* argv0)
+    : program_(program_name(argv0)), app_(std::make_unique<CLI::App>(description)) {
+  app_->name(program_);
+}
+
+CommandLine::~CommandLine() = default;
+
+Option CommandLine::add_flag(const std::string& name, bool& value, const std::string& help) {
+  return Option{app_->add_flag(name, value, help)};
+}
+
+Option CommandLine::add_text(const std::string& name, std::string& value, const std::string& help) {
+  return Option{app_->add_option(name, value, help)};
+}
+
+Option CommandLine::add_texts(const std::string& name, std::vector<std::string>& values, const std::string& help) {
+  return Option{app_->add_option(name, values, help)->delimiter(',')};
+}
+
+template <typename Number>
+Option CommandLine::add_number(const std::string& name, Number& value, Number low, Number high,
+                               const std::string& help) {
+  return Option{app_->add_option(name, value, help)->check(CLI::Range(low, high))};
+}
+template Option CommandLine::add_number(const std::string&, int&, int, int, const std::string&);
+template Option CommandLine::add_number(const std::string&, unsigned&, unsigned, unsigned, const std::string&);
+template Option CommandLine::add_number(const std::string&, std::size_t&, std::size_t, std::size_t, const std::string&);
+
+Option CommandLine::add_numbers(const std::string& name, std::vector<int>& values, int low, int high,
+                                const std::string& help) {
+  return Option{app_->add_option(name, values, help)->delimiter(',')->check(CLI::Range(low, high))};
+}
+
+Option CommandLine::add_read(const std::string& name, std::function<void(const std::string&)> read,
+                             const std::string& help) {
+  return Option{app_->add_option_function<std::string>(name, std::move(read), help)};
+}
+
+Option CommandLine::add_read_each(const std::string& name, std::function<void(const std::string&)> read,
+                                  const std::string& help) {
+  const auto read_all = [read = std::move(read)](const std::vector<std::string>& texts) {
+    for (const std::string& text : texts) read(text);
+  };
+  return Option{app_->add_option_function<std::vector<std::string>>(name, read_all, help)->allow_extra_args(false)};
+}
+
+void CommandLine::keep_only(const std::set<std::string>& names) {
+  for (CLI::Option* option : app_->get_options()) {
+    const bool always = option == app_->get_help_ptr() || option->get_positional();
+    if (!always && !names.contains("--" + option->get_lnames().front())) app_->remove_option(option);
+  }
+}
+
+void CommandLine::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    std::fputs(app_->help().c_str(), stdout);
+    std::exit(0);
+  } catch (const CLI::ParseError& error) {
+    usage_error(program_, error.what());
+  }
+}
+
+bool CommandLine::given(const std::string& name) const { return app_->count(name) > 0; }
+
+}  // namespace netdyno
