@@ -29,7 +29,7 @@ std::string failure(const LoadPlan& plan, const Figures& figures) {
 
 void report(const LoadPlan& plan, const Measurement& measurement) {
   const auto audits = audit(plan, measurement);
-  const std::string json = to_json(plan, measurement, audits).dump() + "\n";
+  const std::string json = to_json_line(plan, measurement, audits);
   const bool json_to_stdout = plan.json_file == "-";
   if (!plan.json_file.empty() && !json_to_stdout) write_file(plan.json_file, json);
   if (!plan.hdr_file.empty()) write_file(plan.hdr_file, to_hdr_log(plan, measurement));

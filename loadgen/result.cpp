@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "lib/cli/die.hpp"
 
@@ -130,6 +131,10 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
             {"protocol", figures.errors.protocol}}},
           {"timeseries", timeline_json(plan.duration, measurement.timeline)},
           {"audits", audits_json(audits)}};
+}
+
+std::string to_json_line(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
+  return to_json(plan, measurement, audits).dump() + "\n";
 }
 
 std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {
