@@ -17,11 +17,12 @@ from netdyno.analysis.capacity.search import Ending
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
-from netdyno.base.units import format_duration, parse_duration
+from netdyno.base.units import duration_words, format_duration
 from netdyno.commands import run as run_command
+from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants
 from netdyno.experiment import scenarios
-from netdyno.experiment.capacity import CAPACITY, RATE
+from netdyno.experiment.capacity import CAPACITY, RATE, SEARCH
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
@@ -37,25 +38,10 @@ ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 
 
 class Wishes(NamedTuple):
-    """The options of `netdyno capacity`; rates in messages per second."""
+    """What `netdyno capacity` was asked for; `asked` has a value for each option of SEARCH that has one."""
 
     server: str
-    slo: str
-    workload: str | None
-    connections: int
-    size: int
-    arrivals: str
-    start: float | None
-    most: float
-    resolution: float
-    needed: int
-    warmup: str
-    duration: str
-    threads: int | None
-    generator_threads: int
-    service_time: str | None
-    service_kind: str | None
-    seed: int
+    asked: Asked
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
@@ -69,8 +55,8 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         what = "unsafe" if server.manifest.unsafe else "not ranked"
         raise UserError(f"{server.name} is {what}, and is asked for no capacity")
     server = contestants.prepare(server, build=build)
-    asked = experiment_of(wishes, server)
-    objective = slo.parse(wishes.slo, "--slo")
+    asked = experiment_of(wishes.asked, server)
+    objective = slo.parse(wishes.asked["slo"], "--slo")
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     console.print(asked.question, markup=False)
     console.print(load_words(asked.scenarios[0]), markup=False)
@@ -104,38 +90,26 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     return 0 if found.answer.ending in ANSWERS else 1
 
 
-def experiment_of(wishes: Wishes, server: Contestant) -> Experiment:
+def experiment_of(asked: Asked, server: Contestant) -> Experiment:
     """The search as an experiment of one scenario. Raises UserError naming the option."""
-    objective = slo.parse(wishes.slo, "--slo")
-    workload = _workload(wishes.workload, server)
-    limits = _limits(wishes, objective)
-    of_server = {
-        "threads": wishes.threads,
-        "service-time": wishes.service_time,
-        "service-kind": wishes.service_kind,
-    }
-    table: dict[str, object] = {
+    objective = slo.parse(asked["slo"], "--slo")
+    workload = _workload(asked.get("workload"), server)
+    limits = _limits(asked, objective)
+    given = [option for option in SEARCH if option.name in asked]
+    fields = {option.field: asked[option.name] for option in given if option.place in ("own", "load", "shared")}
+    of_search: dict[str, object] = {
         "name": workload,
         "workload": workload,
-        "contestants": [server.name],
-        "blocks": 1,
-        "arrivals": wishes.arrivals,
+        "contestants": (server.name,),
         "metric": CAPACITY,
-        "slo": wishes.slo,
-        "connections": wishes.connections,
-        "size": wishes.size,
-        "generator-threads": wishes.generator_threads,
-        "warmup": wishes.warmup,
-        "duration": wishes.duration,
-        "factors": {RATE: [capacity_search.level(limits.start_hz)]},
-        "server": {name: value for name, value in of_server.items() if value is not None},
+        "factors": {RATE: (capacity_search.level(limits.start_hz),)},
+        "server": {option.name: asked[option.name] for option in given if option.place == "server"},
     }
-    scenario = scenarios.parse(table, {}, "capacity")
     return Experiment(
         name=f"capacity-{server.name}",
         question=f"Up to which rate does {server.name} meet {objective.text}?",
-        scenarios=(scenario,),
-        seed=wishes.seed,
+        scenarios=(scenarios.build("capacity", fields | of_search),),
+        seed=asked["seed"],
         capacity=limits,
     )
 
@@ -150,32 +124,25 @@ def _workload(asked: str | None, server: Contestant) -> str:
     return asked
 
 
-def _limits(wishes: Wishes, objective: Objective) -> CapacityPlan:
+def _limits(asked: Asked, objective: Objective) -> CapacityPlan:
     """From where to where: below the least rate a window has too few messages for the objective's percentile."""
-    try:
-        duration_s = parse_duration(wishes.duration)
-    except ValueError as error:
-        raise UserError(f"--duration: {error}") from error
-    if duration_s <= 0:
-        raise UserError("--duration: must be above 0")
-    least = float(math.ceil(objective.least_messages() / duration_s - 1e-9))
-    start = max(DEFAULT_START_HZ, least) if wishes.start is None else wishes.start
+    least = float(math.ceil(objective.least_messages() / asked["duration"] - 1e-9))
+    start, most = asked.get("start", max(DEFAULT_START_HZ, least)), asked["most"]
     if start < least:
         raise UserError(
-            f"--start: at {rate(start)}/s a window of {wishes.duration} has fewer than {objective.least_messages()} "
-            f"messages, too few for {objective.text}; begin at {rate(least)}/s or take a longer --duration"
+            f"--start: at {rate(start)}/s a window of {duration_words(asked['duration'])} has fewer than "
+            f"{objective.least_messages()} messages, too few for {objective.text}; begin at {rate(least)}/s or take a "
+            "longer --duration"
         )
-    if not math.isfinite(wishes.most):
-        raise UserError(f"--most: {wishes.most} is not a rate: a number per second")
-    if wishes.most < start:
-        raise UserError(f"--most: {rate(wishes.most)} is below the rate that the search starts at, {rate(start)}")
+    if most < start:
+        raise UserError(f"--most: {rate(most)} is below the rate that the search starts at, {rate(start)}")
     return CapacityPlan(
-        slo=wishes.slo,
+        slo=asked["slo"],
         start_hz=start,
         least_hz=min(least, start),
-        most_hz=wishes.most,
-        resolution=wishes.resolution,
-        needed=wishes.needed,
+        most_hz=most,
+        resolution=asked["resolution"],
+        needed=asked["needed"],
     )
 
 
@@ -225,7 +192,7 @@ def _whole(
         "run_id": found.run_id,
         "report": str(report) if report else None,
         "server": wishes.server,
-        "slo": wishes.slo,
+        "slo": wishes.asked["slo"],
         "ending": answer.ending if answer else "interrupted",
         "holds": asdict(answer.holds) if answer and answer.holds else None,
         "fails": asdict(answer.fails) if answer and answer.fails else None,

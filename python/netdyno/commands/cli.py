@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -14,10 +15,14 @@ import typer
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.paths import ROOT, build_dir, generator_path
+from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
-from netdyno.model.experiment import MOST_AA_SHARE, Budget
+from netdyno.experiment.capacity import SEARCH
+from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
+from netdyno.model.options import LINK, SCENARIO
 from netdyno.model.trial import Trace
+from netdyno.model.values import Option, declared, whole
 
 app = typer.Typer(
     name="netdyno",
@@ -36,41 +41,32 @@ _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opti
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 LastLine = Annotated[bool, typer.Option("--json", help="End with one line of JSON on stdout.")]
 Results = Annotated[Path, typer.Option("--results", envvar="NETDYNO_RESULTS", help="Where runs are stored.")]
-Contestants = Annotated[
-    list[str] | None, typer.Option(help="These instead of the experiment's: a name or 'asio-*'; may be repeated.")
-]
-Duration = Annotated[str | None, typer.Option(help="Measured window of a trial, such as 500ms or 2s.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the random order and arrivals.")]
+Contestants = Annotated[list[str] | None, typer.Option(help=SCENARIO["contestants"].help)]
 Foreign = Annotated[
     ForeignLoad,
     typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
 ]
 RESULTS = ROOT / "results"
+INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
+"""Options that take the place of what the experiment says, where they are given."""
+
+
+def _instead(*names: str) -> tuple[Option, ...]:
+    return tuple(INSTEAD[name] for name in names)
 
 
 @app.command()
+@takes(*_instead("blocks", "duration", "precision", "most-blocks", "time-budget", "seed", "aa-share"))
 def run(
     experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "quick",
     budget: Annotated[Budget, typer.Option(help="How much of it: some of its grid, what it says, or as published.")] = (
         "normal"
     ),
-    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks, instead of the experiment's.")] = None,
-    duration: Duration = None,
+    *,
+    asked: Asked,
     contestant: Contestants = None,
-    precision: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Go on until each ratio is known to within so much, such as 5%.")
-    ] = None,
-    most_blocks: Annotated[int | None, typer.Option(min=1, help="With --precision: no more blocks than this.")] = None,
-    time_budget: Annotated[
-        str | None, typer.Option(metavar="DUR", help="With --precision: no block that ends later, such as 20m.")
-    ] = None,
-    seed: Seed = None,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
-    aa_share: Annotated[
-        float | None,
-        typer.Option(min=0, max=MOST_AA_SHARE, help="Of the time of all trials, what the A/A control may take."),
-    ] = None,
     trace: Annotated[
         Trace,
         typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
@@ -80,33 +76,19 @@ def run(
     """Run an experiment, print its table and write its report."""
     from netdyno.commands import run as run_command
 
-    wishes = run_command.Wishes(
-        experiment,
-        budget,
-        blocks,
-        duration,
-        tuple(contestant or ()),
-        seed,
-        results,
-        as_json,
-        foreign_load,
-        aa_share,
-        precision,
-        most_blocks,
-        time_budget,
-        trace,
-    )
+    names = tuple(contestant or ())
+    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace)
     return run_command.run(wishes, sys.argv)
 
 
 @app.command()
+@takes(replace(INSTEAD["blocks"], takes=whole(6)), *_instead("duration", "seed"))
 def aa(
     comparisons: Annotated[int, typer.Option(min=1, help="How many pairs of a contestant with itself.")] = 45,
     contestant: Contestants = None,
     workload: Annotated[str | None, typer.Option(help="Only the scenarios of this one.")] = None,
-    blocks: Annotated[int | None, typer.Option(min=6, help="Blocks, instead of the experiment's.")] = None,
-    duration: Duration = None,
-    seed: Seed = None,
+    *,
+    asked: Asked,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
@@ -116,7 +98,8 @@ def aa(
     from netdyno.commands.run import Wishes
 
     names = tuple(contestant or ())
-    wishes = Wishes("aa", "normal", blocks, duration, names, seed, results, as_json, foreign_load, MOST_AA_SHARE)
+    asked = {"aa-share": MOST_AA_SHARE, **asked}
+    wishes = Wishes("aa", "normal", asked, names, results, as_json, foreign_load)
     return command.run(wishes, sys.argv, comparisons, workload)
 
 
@@ -220,15 +203,14 @@ def load(
 
 
 @app.command()
+@takes(*(replace(LINK[f"link-{name}"], name=name) for name in ("delay", "loss", "rate")))
 def link(
-    delay: Annotated[str, typer.Option(metavar="DUR", help="From one end to the other, such as 20ms.")] = "0s",
-    loss: Annotated[float, typer.Option(metavar="SHARE", help="Share of the packets lost each way, such as 0.01.")] = 0,
-    rate: Annotated[str | None, typer.Option(help="Bits per second each way, such as 10mbit.")] = None,
+    asked: Asked,
 ) -> int:
     """Join two private networks, and say how to run programs at either end, until Ctrl-C."""
     from netdyno.commands import link as link_command
 
-    return link_command.run(delay, loss, rate)
+    return link_command.run(asked)
 
 
 @app.command()
@@ -246,24 +228,11 @@ def calibrate(
 
 
 @app.command()
+@takes(*SEARCH)
 def capacity(
     server: Annotated[str, typer.Argument(help="A server (see: list servers).")],
-    slo: Annotated[str, typer.Option(help="The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.")] = "p99<5ms",
-    workload: Annotated[str | None, typer.Option(help="What it serves (default: the first that it speaks).")] = None,
-    connections: Annotated[int, typer.Option("--connections", "-c", min=1, help="How many clients.")] = 100,
-    size: Annotated[int, typer.Option(min=28, help="Bytes of a message.")] = 64,
-    arrivals: Annotated[str, typer.Option(help="constant or poisson.")] = "poisson",
-    start: Annotated[float | None, typer.Option(help="Messages per second to begin with (default 1000).")] = None,
-    most: Annotated[float, typer.Option(help="Messages per second beyond which nothing is tried.")] = 1_000_000,
-    resolution: Annotated[float, typer.Option(min=0.005, max=1, help="Between neighbouring rates, as a share.")] = 0.05,
-    needed: Annotated[int, typer.Option(min=1, help="Equal outcomes that decide on each side of the boundary.")] = 3,
-    warmup: Annotated[str, typer.Option(help="Load before each measured window.")] = "300ms",
-    duration: Annotated[str, typer.Option(help="Measured window of each trial.")] = "2s",
-    threads: Annotated[int | None, typer.Option(min=1, help="Threads of the server.")] = None,
-    generator_threads: Annotated[int, typer.Option(min=1, help="Threads of the load generator.")] = 1,
-    service_time: Annotated[str | None, typer.Option(help="Of rpc: what each request takes in the server.")] = None,
-    service_kind: Annotated[str | None, typer.Option(help="Whether that is a wait or burns CPU: wait or cpu.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the arrivals.")] = 1,
+    *,
+    asked: Asked,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     as_json: LastLine = False,
@@ -271,28 +240,7 @@ def capacity(
     """Find the highest rate at which a server meets an objective."""
     from netdyno.commands import capacity as command
 
-    wishes = command.Wishes(
-        server=server,
-        slo=slo,
-        workload=workload,
-        connections=connections,
-        size=size,
-        arrivals=arrivals,
-        start=start,
-        most=most,
-        resolution=resolution,
-        needed=needed,
-        warmup=warmup,
-        duration=duration,
-        threads=threads,
-        generator_threads=generator_threads,
-        service_time=service_time,
-        service_kind=service_kind,
-        seed=seed,
-        results=results,
-        as_json=as_json,
-        foreign_load=foreign_load,
-    )
+    wishes = command.Wishes(server, asked, results, as_json, foreign_load)
     return command.run(wishes, sys.argv)
 
 

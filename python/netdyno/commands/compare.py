@@ -11,8 +11,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from netdyno.analysis.differences import Change
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
+from netdyno.model.options import SCENARIO
 from netdyno.present.prose import ranking
 from netdyno.run import changes
 from netdyno.store import store
@@ -55,7 +57,16 @@ def _environment(found: SideBySide) -> list[str]:
 
 
 def _asked(found: SideBySide) -> list[str]:
-    return [f"{one.scenario}: {changes.said(one.change)}" for one in found.asked]
+    return [f"{one.scenario}: {changes.said(_as_in_a_file(one.change))}" for one in found.asked]
+
+
+def _as_in_a_file(change: Change) -> Change:
+    """The change of a scenario's field as one of the option that has it there."""
+    option = next((option for option in SCENARIO.values() if option.field == change.key), None)
+    if option is None:
+        return change
+    was, now = (None if value is None else option.takes.text(value) for value in (change.was, change.now))
+    return Change(option.name, was, now)
 
 
 def _table(scenario: str, cells: list[Both]) -> Table:

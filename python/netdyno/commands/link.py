@@ -14,13 +14,13 @@ from types import FrameType
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
+from netdyno.commands.flags import Asked
 from netdyno.machine.links import lan, link_check, wan
 from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.network import rate_hz, terms
 from netdyno.machine.links.wan import UNPINNED, Wan
 from netdyno.machine.trial_log import TrialLog
-from netdyno.model.base import type_level
 from netdyno.model.experiment import Link, Scenario
 from netdyno.model.observation import RelayTotals
 from netdyno.model.options import LINK, Settings, settings
@@ -30,9 +30,9 @@ PORT = 7000
 """Of the server in the example that is printed."""
 
 
-def run(delay: str, loss: float, rate: str | None) -> int:
+def run(asked: Asked) -> int:
     """Make it, measure it, say how to get to its ends, and keep it until it is interrupted. Raises UserError."""
-    wanted = _wanted(delay, loss, rate)
+    wanted = _wanted(asked)
     with tempfile.TemporaryDirectory() as folder:
         try:
             with _joined(wanted, TrialLog(Path(folder) / "link.log")) as made:
@@ -45,20 +45,13 @@ def run(delay: str, loss: float, rate: str | None) -> int:
     return 0
 
 
-def _wanted(delay: str, loss: float, rate: str | None) -> Settings:
+def _wanted(asked: Asked) -> Settings:
     """The link that the options mean: a wan where they ask for what only that has."""
-    levels: dict[str, type_level] = {"link-delay": delay, "link-loss": loss}
-    if rate is not None:
-        levels["link-rate"] = rate
-    for option, value in levels.items():
-        try:
-            LINK[option].takes.read(value)
-        except ValueError as error:
-            raise UserError(f"--{option.removeprefix('link-')}: {error}") from error
-    asked = Scenario(name="by hand", workload="echo")
-    of = terms(settings(asked, levels))
+    fields = {LINK[f"link-{name}"].field: value for name, value in asked.items()}
+    scenario = Scenario(name="by hand", workload="echo", **fields)
+    of = terms(settings(scenario, {}))
     kind: Link = "wan" if of.delay_s or of.loss else "lan"
-    return settings(asked, levels | {"link": kind})
+    return settings(scenario, {"link": kind})
 
 
 @contextmanager

@@ -14,13 +14,12 @@ from rich.console import Console
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
-from netdyno.base.units import parse_duration
+from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants
 from netdyno.experiment import blocks, experiment
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.options import SHARED
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
@@ -37,21 +36,15 @@ FINDINGS_NAME = "findings.json"
 
 
 class Wishes(NamedTuple):
-    """The options of `netdyno run`."""
+    """What a run was asked for; `asked` has what takes the place of what the experiment says."""
 
     experiment: str
     budget: Budget
-    blocks: int | None
-    duration: str | None
+    asked: Asked
     contestants: tuple[str, ...]
-    seed: int | None
     results: Path
     as_json: bool
     foreign_load: ForeignLoad
-    aa_share: float | None = None
-    precision: str | None = None
-    most_blocks: int | None = None
-    time_budget: str | None = None
     trace: Trace = "auto"
 
 
@@ -146,29 +139,13 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
     asked = experiment.with_contestants(
         asked, lambda patterns: [one.name for one in contestants.select(servers, wishes.contestants or patterns)]
     )
-    if wishes.aa_share is not None:
-        asked = msgspec.structs.replace(asked, aa_share=wishes.aa_share)
-    precision = None if wishes.precision is None else _precision(wishes.precision)
-    asked = runner.with_overrides(asked, wishes.blocks, _seconds("--duration", wishes.duration), wishes.seed, precision)
-    return blocks.with_budget(asked, wishes.most_blocks, _seconds("--time-budget", wishes.time_budget))
-
-
-def _precision(text: str) -> float:
-    try:
-        return float(SHARED["precision"].takes.read(text))
-    except ValueError as error:
-        raise UserError(f"--precision: {error}") from error
-
-
-def _seconds(option: str, text: str | None) -> float | None:
-    """An option that takes a duration above 0; None where it was not given."""
-    try:
-        seconds = parse_duration(text) if text is not None else None
-    except ValueError as error:
-        raise UserError(f"{option}: {error}") from error
-    if seconds is not None and seconds <= 0:
-        raise UserError(f"{option}: must be above 0")
-    return seconds
+    given = wishes.asked
+    if "aa-share" in given:
+        asked = msgspec.structs.replace(asked, aa_share=given["aa-share"])
+    asked = runner.with_overrides(
+        asked, given.get("blocks"), given.get("duration"), given.get("seed"), given.get("precision")
+    )
+    return blocks.with_budget(asked, given.get("most-blocks"), given.get("time-budget"))
 
 
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:

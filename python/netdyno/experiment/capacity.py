@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from netdyno.base.errors import UserError
 from netdyno.model import objective
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
+from netdyno.model.options import SCENARIO, SERVER
+from netdyno.model.values import Option, declared
 
 CAPACITY = "capacity"
 RATE = "rate"
 """The factor along which capacity is looked for."""
+
+_PLAN = declared(CapacityPlan)
+SEARCH: tuple[Option, ...] = (
+    replace(SCENARIO["slo"], default="p99<5ms"),
+    SCENARIO["workload"],
+    SCENARIO["connections"],
+    replace(SCENARIO["size"], default=64),
+    replace(SCENARIO["arrivals"], default="poisson"),
+    *_PLAN.values(),
+    replace(SCENARIO["warmup"], default=0.3),
+    replace(SCENARIO["duration"], default=2.0),
+    SERVER["threads"],
+    SCENARIO["generator-threads"],
+    SERVER["service-time"],
+    SERVER["service-kind"],
+    declared(Experiment)["seed"],
+)
+"""What a search by the command line can be asked for, with its own defaults."""
+
+
+def asked_again(experiment: Experiment, plan: CapacityPlan) -> dict[str, str]:
+    """The options of a stored search, by name, as the command line takes them."""
+    (scenario,) = experiment.scenarios
+    holders = {"experiment": experiment, "search": plan}
+    own = [option for option in SEARCH if option.place != "server"]
+    words = {
+        option.name: option.takes.text(getattr(holders.get(option.place, scenario), option.field)) for option in own
+    }
+    return words | {name: str(value) for name, value in scenario.server.items()}
 
 
 def coordinates(scenario: Scenario, levels: Mapping[str, type_level]) -> dict[str, type_level]:

@@ -68,11 +68,16 @@ def parse(table: object, shared: Mapping[str, object], where: str) -> Scenario:
     values["server"] = _options(where, table, "server", SERVER)
     values["where_possible"] = _options(where, table, "where-possible", WHERE_POSSIBLE)
     values["factors"] = _factors(f"{where}: factors", table_in(where, table, "factors"))
+    return build(where, values, has_depth="depth" in table)
+
+
+def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) -> Scenario:
+    """A scenario of these fields, checked as a whole. `has_depth`: somebody has said one. Pure."""
     scenario = convert(where, values, Scenario)
     check_capacity(scenario, where)
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)
-        _check_loop(where, wanted, has_depth="depth" in table or "depth" in scenario.factors)
+        _check_loop(where, wanted, has_depth=has_depth or "depth" in scenario.factors)
         _check_load(where, wanted)
         _check_client(where, wanted)
         _check_link(where, wanted, scenario)

@@ -59,7 +59,9 @@ class CapacityPlan(Frozen):
     slo: str
     start_hz: Annotated[float, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
     least_hz: float
-    most_hz: Annotated[float, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")]
+    most_hz: Annotated[float, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
+        1_000_000
+    )
     resolution: Annotated[float, Option(share(0.005), "Between neighbouring rates, as a share.", "search")] = 0.05
     needed: Annotated[int, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
 
@@ -78,10 +80,10 @@ class Conditions(Frozen, kw_only=True):
     link_delay_s: Annotated[
         float, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
     ] = 0.0
-    link_loss: Annotated[float, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0.0
+    link_loss: Annotated[float, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0
     arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
-    connections: Annotated[int, Option(whole(1), "How many clients.", "load")] = 100
+    connections: Annotated[int, Option(whole(1), "How many clients.", "load", short="c")] = 100
     depth: Annotated[int, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
     round_s: Annotated[float, Option(DURATION, "Who is answered sends at the next multiple of this time.", "load")] = (
         0.0

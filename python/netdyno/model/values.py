@@ -46,6 +46,7 @@ class Option:
     name: str = ""
     field: str = ""
     default: Any = None
+    short: str = ""
 
 
 def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:

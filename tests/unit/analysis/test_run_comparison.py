@@ -98,9 +98,17 @@ def test_who_is_unsafe_is_in_no_comparison() -> None:
 def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
     run = made_run()
     first, *rest = run.experiment.scenarios
-    for fields in ({"metric": "p99"}, {"duration_s": 9.0}):
+    said: tuple[tuple[dict[str, str | float], str], ...] = (
+        ({"metric": "p99"}, "metric was throughput and is p99"),
+        ({"duration_s": 9.0}, "duration was 2s and is 9s"),
+        ({"link_delay_s": 0.02}, "link-delay was 0s and is 20ms"),
+        ({"rate": 100.0}, "rate was nothing and is 100"),
+    )
+    for fields, words in said:
         scenarios = (replace(first, **fields), *rest)
-        found = side_by_side(run, replace(run, experiment=replace(run.experiment, scenarios=scenarios)))
+        other = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
+        found = side_by_side(run, other)
+        assert f"asked: echo: {words}" in text(run, other)
         assert ("echo", next(iter(fields))) in {(one.scenario, one.change.key) for one in found.asked}
         assert ("echo" in {one.scenario for one in found.cells}) == ("metric" not in fields)
 
