@@ -15,8 +15,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.quick
-
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -57,10 +55,18 @@ def test_the_documents_have_commands() -> None:
     assert sum(block.info == RUN for block in BLOCKS) >= 5
 
 
-@pytest.mark.quiet
+ALONE = re.compile(r"^\./netdyno (run|load|capacity|calibrate|new)\b", re.MULTILINE)
+"""What loads the machine or adds to the tree."""
+EXECUTED = [
+    pytest.param(block, id=str(block), marks=[pytest.mark.quiet] if ALONE.search(block.body) else [])
+    for block in BLOCKS
+    if block.info == RUN
+]
+
+
 @pytest.mark.needs_build
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("block", [b for b in BLOCKS if b.info == RUN], ids=str)
+@pytest.mark.parametrize("block", EXECUTED)
 def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
     environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results")}
     try:
