@@ -17,6 +17,7 @@ from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present import report
+from netdyno.present.prose import figures
 from netdyno.present.report import charts as views
 from netdyno.present.report import theme
 from tests.support.builders.made_charts import (
@@ -131,7 +132,7 @@ def test_the_table_of_each_figure_is_its_data(light: Watched) -> None:
         headings, *rows = region.locator("table").evaluate(cells)
         assert [headings, *rows] == [list(table.headings), *map(list, table.rows)]
         speak, width = METRICS[chart.figure.metric].speak, len(chart.figure.drawn)
-        told = [speak(one.value.value) if one.value else one.missing for one in chart.spots]
+        told = [speak(one.value.value) if one.value else figures.missing(one) for one in chart.spots]
         assert all(row[width].startswith(text) for row, text in zip(rows, told, strict=False))
         assert len(rows) == len(told) + sum(row[-1] == "not run" for row in rows)
 

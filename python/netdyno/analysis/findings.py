@@ -655,6 +655,14 @@ class ScenarioFindings:
 
 
 @dataclass(frozen=True)
+class Missing:
+    """What became of most of the trials of a cell without a figure; both None where all were valid and none has it."""
+
+    status: Status | None
+    cause: SetAside | None
+
+
+@dataclass(frozen=True)
 class Spot:
     """One cell of a figure: where it stands, and the estimates of the figure's metric and of those below it, None where
     there is none; `missing` says why the first has none. `lost` is None over a stream."""
@@ -662,7 +670,7 @@ class Spot:
     at: Mapping[Name, type_level]
     contestant: Name
     estimates: tuple[Estimate | None, ...]
-    missing: str
+    missing: Missing | None
     trials: int
     """That the estimate is from, of `planned`."""
     planned: int
@@ -681,7 +689,7 @@ class Spot:
 class ChartPanel:
     """The part of a figure at one combination of its panels' coordinates, empty where it has a single one."""
 
-    title: str
+    at: Mapping[Name, type_level]
     spots: tuple[Spot, ...]
     published: tuple[Published, ...]
 
@@ -695,8 +703,6 @@ class Chart:
     along: tuple[type_level, ...]
     across: tuple[type_level | None, ...]
     panels: tuple[ChartPanel, ...]
-    gaps: tuple[str, ...]
-    """Who has no figure where, and why."""
     blocks: int
     """The least that any estimate is from."""
     loss_bounds: tuple[float, ...]

@@ -13,9 +13,6 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
-NO_REASON = "no reason was stored"
-DISTURBED = "the machine disturbed every try"
-
 
 @dataclass(frozen=True)
 class SetAside:
@@ -54,11 +51,3 @@ def set_aside(trial: Trial) -> SetAside:
         return SetAside(disturbed=True)
     decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
     return SetAside(audits=tuple(audit.name for audit in decided), reason="" if decided else trial.reason)
-
-
-def cause(trial: Trial) -> str:
-    """What trials set aside for the same cause have in common: the audits that decided, or the reason itself."""
-    if outcomes.is_disturbed(trial):
-        return DISTURBED
-    decided = outcomes.faults(trial) or outcomes.failed(trial, "server") or outcomes.failed(trial, "instrument")
-    return ", ".join(audit.name for audit in decided) or trial.reason or NO_REASON

@@ -218,7 +218,8 @@ def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None
     shared = About(kind="shared", name="servers/_shared/epoll", code=size)
     about = [replace(one, family=(shared.name,)) if one.name == COROUTINES else one for one in run.about]
     one = judged(replace(run, about=(*about, shared)))
-    assert (one.verdict, one.checks[0].figures) == ("confirmed", pytest.approx((100, 100)))
+    assert one.verdict == "confirmed"
+    assert one.checks[0].figures == pytest.approx((100, 100))
     one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
     assert (one.verdict, one.lacking) == ("not_testable", NotCounted("common/epoll", "no source files"))
 
@@ -407,9 +408,13 @@ def counted(one: Judged) -> tuple[str, dict[tuple[type_level, ...], float | None
 
 def test_why_is_what_was_counted_on_both_sides() -> None:
     one = judged(made(FASTER, "throughput", FASTER_IS_TRUE, keys='why = "delayed-acks"'))
-    assert counted(one) == ("delayed-acks", pytest.approx({(COROUTINES,): 4.0, (LOCK,): 4.0}))
+    metric, figures = counted(one)
+    assert metric == "delayed-acks"
+    assert figures == pytest.approx({(COROUTINES,): 4.0, (LOCK,): 4.0})
     queue = judged(made(EVERYWHERE, "throughput", FASTER_IS_TRUE, keys='why = "listen-overflows"'))
-    assert counted(queue) == ("listen-overflows", pytest.approx({(COROUTINES,): 30.0, (LOCK,): 30.0}))
+    metric, figures = counted(queue)
+    assert metric == "listen-overflows"
+    assert figures == pytest.approx({(COROUTINES,): 30.0, (LOCK,): 30.0})
     metric, ends = counted(judged(made(TREND, "switches", by_connections(1, 2, 4), keys='why = "switches"')))
     assert (metric, list(ends)) == ("switches", [(1000,), (10,)]), "a trend is told at its ends"
     first, last = ends[10,], ends[1000,]

@@ -11,10 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.figures.fill import charts, estimate
-from netdyno.analysis.findings import Chart, ChartPanel, Spot
+from netdyno.analysis.findings import Chart, ChartPanel, Missing, Spot
+from netdyno.analysis.measured import SetAside
 from netdyno.model.base import type_level
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
+from netdyno.present.prose import figures
 from netdyno.present.report import charts as views
 from netdyno.present.report import heat, theme
 from netdyno.statistics import stats
@@ -42,6 +44,8 @@ from tests.support.builders.made_charts import (
     skipped,
 )
 
+STRUCK_OUT = Missing("struck_out", SetAside(audits=("connections",)))
+
 filled = partial(made, truth=TRUTH, names=TAKING_PART)
 
 
@@ -51,7 +55,7 @@ def only(run: Run) -> Chart:
 
 
 def panel(chart: Chart, title: str) -> ChartPanel:
-    (found,) = (one for one in chart.panels if one.title == title)
+    (found,) = (one for one in chart.panels if figures.title(one) == title)
     return found
 
 
@@ -67,7 +71,7 @@ def spot(of: ChartPanel, **at: type_level) -> Spot:
 
 def test_bars_have_the_geometric_mean_of_each_cell_with_its_interval_and_its_blocks() -> None:
     chart = only(filled(PAIRS + BARS))
-    assert [one.title for one in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
+    assert [figures.title(one) for one in chart.panels] == [ASIO, COROUTINES, QT, SNAPSHOT]
     assert (chart.along, chart.across) == (("netdyno-load", "asio-callbacks", "qt-signals"), ("off", "on"))
     stalled = spot(panel(chart, ASIO), client="asio-callbacks", nodelay="off").value
     whole = spot(panel(chart, QT), client="qt-signals", nodelay="on").value
@@ -113,13 +117,16 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
     for chart in (speed, connected):
         assert (len(chart.along), len(chart.across), len(chart.spots)) == (10, 10, 200)
     lost = spot(panel(speed, SNAPSHOT), connections=400, backlog=10)
-    assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, "struck out (connections)", 0, 6)
+    assert (lost.value, lost.missing, lost.trials, lost.planned) == (None, STRUCK_OUT, 0, 6)
+    assert figures.missing(lost) == "struck out (connections)"
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
     assert counted.value.value == pytest.approx(0.15 + 0.85 * 60 / 400)
-    assert (counted.missing, counted.set_aside, counted.trials) == ("", 6, 6)
-    assert speed.gaps == tuple(f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT))
-    assert connected.gaps == ()
+    assert (counted.missing, counted.set_aside, counted.trials) == (None, 6, 6)
+    assert figures.gaps(speed) == tuple(
+        f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT)
+    )
+    assert figures.gaps(connected) == ()
 
 
 def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> None:
@@ -142,14 +149,14 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
     run = filled(REALTIME + LADDER)
     run = replace(run, trials=tuple(skipped(t, "no such library") if t.contestant == FOLLY else t for t in run.trials))
     chart = only(run)
-    assert [one.title for one in chart.panels] == ["100 clients", "1000 clients"]
+    assert [figures.title(one) for one in chart.panels] == ["100 clients", "1000 clients"]
     many = panel(chart, "1000 clients")
     lossy = spot(many, contestant=REUSEPORT)
     assert lossy.lost == pytest.approx(0.125)
     assert lossy.above
     assert spot(panel(chart, "100 clients"), contestant=REUSEPORT).above is False
     assert spot(many, contestant=ASIO).lost is None
-    assert chart.gaps == (f"{FOLLY}: skipped (no such library)",)
+    assert figures.gaps(chart) == (f"{FOLLY}: skipped (no such library)",)
     view = views.view(chart, theme.looks(NAMES), "f1")
     assert "what was lost has no response time" in view.note
     first, second = view.panels
@@ -162,7 +169,7 @@ def test_a_ladder_has_the_least_first_and_names_loss_and_who_is_missing() -> Non
 
 def test_curves_have_each_line_and_what_stands_below() -> None:
     chart = only(filled(GRID + CURVES))
-    assert [one.title for one in chart.panels][:2] == ["threads 1", "threads 2"]
+    assert [figures.title(one) for one in chart.panels][:2] == ["threads 1", "threads 2"]
     assert (len(chart.panels), chart.across) == (12, (ASIO, FOLLY))
     one = spot(panel(chart, "threads 4"), connections=1000, contestant=ASIO)
     truth = grid_truth("", ASIO, one.at)
@@ -213,7 +220,8 @@ def test_the_table_has_every_value_with_interval_published_figure_and_trials() -
 def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
     run = filled(PAIRS + BARS.replace('"throughput"', '"achieved"').replace("9128.15", "1").replace("7455.03", "1"))
     chart = only(run)
-    assert {one.missing for one in chart.spots} == {"no such figure"}
+    assert {one.missing for one in chart.spots} == {Missing(None, None)}
+    assert {figures.missing(one) for one in chart.spots} == {"no such figure"}
 
 
 def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:

@@ -15,26 +15,18 @@ from msgspec.structs import replace
 from netdyno.analysis import loss as losses
 from netdyno.analysis import measured
 from netdyno.analysis.claims.steps import coordinates, is_in
-from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
+from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Missing, Spot
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.experiment import Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
-from netdyno.model.levels import level_words
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose.verdict import STATUS_WORDS
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Interval
-
-MOST_OF_A_REASON = 110
-"""Characters of it under a figure; the whole reason stands with the trials set aside."""
-MOST_PLACES = 3
-"""Cells without a figure that are named one by one."""
-NOT_RECORDED = "no such figure"
 
 Place = tuple[type_level, ...]
 """The values of all coordinates that a figure draws, in the order of Figure.drawn."""
@@ -51,11 +43,6 @@ def where(trial: Trial) -> dict[str, type_level]:
     return {**coordinates(trial), SCENARIO: trial.scenario}
 
 
-def name_of(coordinate: str, value: type_level) -> str:
-    """A value as titles and legends say it."""
-    return str(value) if coordinate in (CONTESTANT, SCENARIO, "client") else level_words(coordinate, value)
-
-
 def _chart(figure: Figure, run: Run) -> Chart:
     planned = _by_place(figure, [one for one in run.trials if any(is_in(cells, one) for cells in figure.cells)])
     found = [_measured(figure, run, METRICS[name]) for name in (figure.metric, *figure.below)]
@@ -70,7 +57,6 @@ def _chart(figure: Figure, run: Run) -> Chart:
         along=values[figure.along],
         across=values.get(figure.across, (None,)),
         panels=tuple(_panel(figure, at, of) for at, of in panels.items()),
-        gaps=_gaps(spots),
         blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
         loss_bounds=tuple(dict.fromkeys(scenario.loss_bound for scenario in _scenarios(figure, run))),
         elsewhere=sum(
@@ -81,12 +67,11 @@ def _chart(figure: Figure, run: Run) -> Chart:
 
 
 def _panel(figure: Figure, at: Place, spots: Sequence[Spot]) -> ChartPanel:
-    told = [name_of(name, value) for name, value in zip(figure.panels, at, strict=True)]
     here = dict(zip(figure.panels, at, strict=True))
     published = [one for one in figure.published if _stands_in(one, here)]
     # In the order of the spots' own coordinates, so that the two can be matched.
     whole = [replace(one, at={name: {**here, **one.at}[name] for name in figure.drawn}) for one in published]
-    return ChartPanel(title=", ".join(told), spots=tuple(spots), published=tuple(whole))
+    return ChartPanel(at=here, spots=tuple(spots), published=tuple(whole))
 
 
 def _stands_in(one: Published, panel: Mapping[str, type_level]) -> bool:
@@ -161,7 +146,7 @@ def _spot(
         at=dict(_pairs(figure, place)),
         contestant=planned[0].contestant,
         estimates=tuple(estimates),
-        missing="" if estimates[0] else _missing(planned),
+        missing=None if estimates[0] else _missing(planned),
         trials=len(used),
         planned=len({trial.block for trial in planned}),
         set_aside=sum(trial.status not in outcomes.RANKED for trial, _ in used),
@@ -188,32 +173,10 @@ def estimate(metric: Metric, points: Mapping[int, float]) -> Estimate | None:
     return Estimate(back(stats.log_ratio(pairs)), interval, tuple(points.values()))
 
 
-def _missing(planned: Sequence[Trial]) -> str:
-    """Why a cell has no figure, in short: what became of most of its trials."""
-    causes = Counter((trial.status, measured.cause(trial)) for trial in planned if trial.status != "valid")
+def _missing(planned: Sequence[Trial]) -> Missing:
+    """What became of most of its trials."""
+    causes = Counter((trial.status, measured.set_aside(trial)) for trial in planned if trial.status != "valid")
     if not causes:
-        return NOT_RECORDED
+        return Missing(None, None)
     ((status, cause), _), *_ = causes.most_common()
-    short = cause if len(cause) <= MOST_OF_A_REASON else f"{cause[:MOST_OF_A_REASON].rstrip()}…"
-    return f"{STATUS_WORDS[status]} ({short})"
-
-
-def _gaps(spots: Sequence[Spot]) -> tuple[str, ...]:
-    """Who has no figure and why, the cells of a contestant with the same reason together; a few of them with where."""
-    cells = Counter(spot.contestant for spot in spots)
-    missing: dict[tuple[str, str], list[Spot]] = {}
-    for spot in spots:
-        if spot.missing:
-            missing.setdefault((spot.contestant, spot.missing), []).append(spot)
-    return tuple(_gap(who, why, found, cells[who]) for (who, why), found in missing.items())
-
-
-def _gap(who: str, why: str, found: Sequence[Spot], cells: int) -> str:
-    if len(found) == cells:
-        return f"{who}: {why}"
-    if len(found) > MOST_PLACES:
-        return f"{who}: {len(found)} of {cells} cells {why}"
-    places = [
-        ", ".join(name_of(name, value) for name, value in spot.at.items() if name != CONTESTANT) for spot in found
-    ]
-    return f"{who}: {why} at {'; '.join(places)}"
+    return Missing(status, cause)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import figures
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, dots, finish, panel, ring
 from netdyno.present.report.marks import axis_across, drawable, hollow, look_of, loss_text, shade, spoken
@@ -31,12 +31,12 @@ def bars(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
             ticks.append(row + (len(group) - 1) / 2)
             row += len(group) + GROUP_INCHES / BAR_INCHES
         axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
-        names = [name_of(chart.figure.along, group[0].at[chart.figure.along]) for group in groups]
+        names = [figures.name_of(chart.figure.along, group[0].at[chart.figure.along]) for group in groups]
         axes.set_yticks(ticks, names)
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.spines["left"].set_visible(chart.figure.log is False)
         axis_across(axes, chart, room=0.2)
-        return finish(axes, of.title, spoken(chart, of), name)
+        return finish(axes, figures.title(of), spoken(chart, of), name)
 
 
 def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks: Looks) -> None:
@@ -44,7 +44,7 @@ def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks
     published = next((one.value for one in of.published if one.at == spot.at), None)
     one = spot.value
     if one is None or not drawable(one, log=chart.figure.log):
-        text = spot.missing.partition(" (")[0] or METRICS[chart.figure.metric].speak(0.0)
+        text = figures.missing_word(spot) or METRICS[chart.figure.metric].speak(0.0)
         axes.annotate(
             text, (0, row), (4, 0), ("axes fraction", "data"), "offset points", va="center", color=theme.MUTED, size=8
         )

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Published
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import loss
+from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.bars import bars
 from netdyno.present.report.curves import curves, dash_array
@@ -51,6 +50,8 @@ class ChartView:
     anchor: str
     chart: Chart
     note: str
+    gaps: tuple[str, ...]
+    """Who has no figure where, and why."""
     keys: tuple[Key, ...]
     published: str
     """What the legend calls the source's figures; empty where there are none."""
@@ -75,6 +76,7 @@ def view(chart: Chart, looks: Looks, anchor: str) -> ChartView:
         anchor=anchor,
         chart=chart,
         note=_note(chart),
+        gaps=figures.gaps(chart),
         keys=tuple(_keys(chart)),
         published=PUBLISHED_WORDS if any(of.published for of in chart.panels) else "",
         marked=any(spot.above for spot in chart.spots),
@@ -125,7 +127,7 @@ def _keys(chart: Chart) -> list[Key]:
     figure = chart.figure
     if figure.kind in ("surface", "ladder") or not figure.across:
         return []
-    names = [(value, name_of(figure.across, value)) for value in chart.across if value is not None]
+    names = [(value, figures.name_of(figure.across, value)) for value in chart.across if value is not None]
     if figure.across == CONTESTANT:
         return [Key(text, contestant=text) for _, text in names]
     if figure.kind == "bars" and not figure.log:
@@ -160,14 +162,14 @@ def _row(
     chart: Chart, spot: Spot, published: Mapping[tuple[tuple[str, type_level], ...], Published], *, lossy: bool
 ) -> tuple[str, ...]:
     figure = chart.figure
-    names = [name_of(name, spot.at[name]) for name in figure.drawn]
+    names = [figures.name_of(name, spot.at[name]) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     told = [
         quantities.DASH if one is None else with_interval(one, metric.speak)
         for one, metric in zip(spot.estimates, metrics, strict=True)
     ]
     if spot.missing:
-        told[0] = spot.missing
+        told[0] = figures.missing(spot)
     theirs = published.get(tuple(spot.at.items()))
     lost = (
         quantities.DASH
@@ -187,7 +189,7 @@ def _row(
 def _published_row(chart: Chart, one: Published, *, lossy: bool) -> tuple[str, ...]:
     """What only the source measured."""
     figure = chart.figure
-    names = [name_of(name, one.at[name]) for name in figure.drawn]
+    names = [figures.name_of(name, one.at[name]) for name in figure.drawn]
     dashes = [quantities.DASH] * (1 + len(figure.below))
     return (
         *names,

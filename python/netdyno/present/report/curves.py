@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.model.base import type_level
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import figures
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, level_axis, ring, stack
 from netdyno.present.report.marks import Extent, drawable, hollow, look_of, metric_axis, spoken, title_of
@@ -48,7 +49,7 @@ def curves(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
             metric_axis(axes.yaxis, metric, limits, log=log)
             axes.set_title(title_of(metric, log=log), loc="left", fontsize=9, color=theme.MUTED)
             axes.grid(axis="y")
-        return finish(rows[0], of.title, spoken(chart, of), name)
+        return finish(rows[0], figures.title(of), spoken(chart, of), name)
 
 
 def _level_axis(axes: Axes, chart: Chart, *, last: bool) -> None:

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.base import type_level
 from netdyno.model.figure import Figure, Published
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import loss
+from netdyno.present.prose import figures, loss
 from netdyno.present.report.panels import FACTOR_AXES
 from netdyno.present.report.theme import HEAT_STEPS
 
@@ -87,7 +86,7 @@ def surface(chart: Chart, of: ChartPanel, scale: Scale) -> HeatPanel:
     ]
     numeric = all(isinstance(value, int | float) for value in across)
     return HeatPanel(
-        title=of.title,
+        title=figures.title(of),
         columns=tuple(_short(figure.along, x) for x in along),
         rows=tuple(reversed(rows) if numeric else rows),
         along=FACTOR_AXES.get(figure.along, figure.along),
@@ -103,17 +102,17 @@ def _values(chart: Chart, name: str) -> list[type_level]:
 
 def _short(name: str, value: type_level) -> str:
     """A value beside the name of its axis."""
-    return str(value) if isinstance(value, int | float) else name_of(name, value)
+    return str(value) if isinstance(value, int | float) else figures.name_of(name, value)
 
 
 def _cell(
     chart: Chart, scale: Scale, spot: Spot | None, published: Published | None, x: type_level, y: type_level
 ) -> HeatCell:
     figure, speak = chart.figure, METRICS[chart.figure.metric].speak
-    place = f"{name_of(figure.along, x)}, {name_of(figure.across, y)}"
+    place = f"{figures.name_of(figure.along, x)}, {figures.name_of(figure.across, y)}"
     theirs = speak(published.value).removesuffix("/s") if published else ""
     if spot is None or spot.value is None:
-        why = spot.missing if spot else "not run"
+        why = figures.missing(spot) if spot else "not run"
         return HeatCell("", None, f"{place}: {why}", published=theirs)
     told = [speak(spot.value.value), f"{spot.trials} of {quantities.plural(spot.planned, 'trial')}"]
     if spot.lost is not None:
@@ -150,7 +149,9 @@ def _level(value: type_level, levels: Sequence[type_level]) -> type_level | None
 def _told(one: Published, figure: Figure, drawn: tuple[type_level, type_level] | None) -> str:
     """A published figure, and where it is drawn if that is not its own place."""
     own = (one.at[figure.along], one.at[figure.across])
-    place = " and ".join(name_of(name, value) for name, value in zip((figure.along, figure.across), own, strict=True))
+    place = " and ".join(
+        figures.name_of(name, value) for name, value in zip((figure.along, figure.across), own, strict=True)
+    )
     text = f"{METRICS[figure.metric].speak(one.value)} at {place}"
     if drawn is None:
         return f"{text} (beyond what was run here)"

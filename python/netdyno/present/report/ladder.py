@@ -6,11 +6,10 @@ import math
 
 from matplotlib.axes import Axes
 
-from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import loss
+from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import Panel, finish, panel, ring
 from netdyno.present.report.marks import axis_across, drawable, hollow, look_of, spoken
@@ -47,7 +46,7 @@ def ladder(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
         axes.set_ylim(len(steps) - 0.6, -0.75)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        return finish(axes, of.title, spoken(chart, of), name)
+        return finish(axes, figures.title(of), spoken(chart, of), name)
 
 
 def _published_at(of: ChartPanel, spot: Spot, row: float) -> tuple[list[float], list[float]]:
@@ -63,9 +62,9 @@ def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, *, lossy: bool)
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
 
-    say(name_of(figure.along, spot.at[figure.along]), 0, "left")
+    say(figures.name_of(figure.along, spot.at[figure.along]), 0, "left")
     if spot.value is None:
-        say(spot.missing.partition(" (")[0], 1, "right", theme.MUTED)
+        say(figures.missing_word(spot), 1, "right", theme.MUTED)
         return
     say(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
     if spot.lost is not None:

@@ -13,13 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FuncFormatter
 
-from netdyno.analysis.figures.fill import name_of
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
 from netdyno.base import quantities
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Figure
 from netdyno.model.metrics import METRICS, Metric
-from netdyno.present.prose import loss
+from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import linear_ticks, log_ticks, short_duration, short_memory, short_number
 from netdyno.present.report.panels import Looks
@@ -148,7 +147,8 @@ def loss_text(figure: Figure, spot: Spot) -> str:
 def spoken(chart: Chart, of: ChartPanel) -> str:
     """A panel for who does not see it."""
     figure, metric = chart.figure, METRICS[chart.figure.metric]
-    title = f"{figure.title}{f', {of.title}' if of.title else ''}. {metric.title[0].upper()}{metric.title[1:]}"
+    where = f", {panel_title}" if (panel_title := figures.title(of)) else ""
+    title = f"{figure.title}{where}. {metric.title[0].upper()}{metric.title[1:]}"
     told = [(spot, spot.value.value) for spot in of.spots if spot.value]
     if not told:
         return f"{title}: no figure."
@@ -160,5 +160,5 @@ def spoken(chart: Chart, of: ChartPanel) -> str:
 
 
 def _say(figure: Figure, spot: Spot, value: float) -> str:
-    place = ", ".join(name_of(name, spot.at[name]) for name in (figure.along, figure.across) if name)
+    place = ", ".join(figures.name_of(name, spot.at[name]) for name in (figure.along, figure.across) if name)
     return f"{METRICS[figure.metric].speak(value)} ({place}{loss_text(figure, spot)})"
