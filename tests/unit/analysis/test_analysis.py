@@ -17,15 +17,12 @@ from netdyno.model.levels import level_words
 from netdyno.model.observation import MachineObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.present.prose import ground
-from netdyno.present.prose.repeat import commands
-from netdyno.present.prose.verdict import answer, caveats, evidence
+from netdyno.present.prose.verdict import answer, caveats
 from netdyno.statistics import hdr
 from tests.support.builders.made_run import (
     CALLBACKS,
     COROUTINES,
     EPOLL,
-    FOLLY,
     LOCK,
     QT,
     REUSEPORT,
@@ -86,36 +83,10 @@ def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> Non
     assert (pairs[LOCK, QT].figure, pairs[LOCK, QT].statuses) == (None, ("skipped",))
 
 
-def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
-    assert any("The load came from client contestants" in text for text in caveats(analyse(paired_run()).scenarios[0]))
-    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
-
-
 def test_a_levels_words_say_whose_an_option_is() -> None:
     said = [level_words(name, "on") for name in ("nodelay", "server.nodelay", "both.nodelay", "client")]
     assert said == ["client nodelay on", "server nodelay on", "nodelay on on both sides", "client on"]
     assert level_words("threads", 2) == "threads 2"
-
-
-def test_the_commands_by_hand_are_those_of_the_trial() -> None:
-    lines = [one.line for one in commands(analyse(paired_run()))]
-    assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
-    assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
-
-
-def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
-    run = paired_run()
-    trials = tuple(
-        replace(one, load=replace(one.load, plan=replace(one.load.plan, url="tcp://10.77.0.1:7000")))
-        for one in run.trials
-        if one.load is not None
-    )
-    lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
-    assert lan.links == ("lan at 1gbit",)
-    server, load = commands(lan)[2:]
-    assert server.purpose == "One trial by hand, over the loopback: the server"
-    assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
-    assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
 
 
 # --- the answers -------------------------------------------------------------------------------------------------
@@ -160,24 +131,6 @@ def test_too_few_blocks_give_no_verdict() -> None:
     assert len(set(ranks(chat).values())) == 1
 
 
-def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
-    """The generator can miss the moment of a round, so its error bar stands with the figures."""
-    run = messages_run()
-    (plain,) = run.experiment.scenarios
-    in_rounds = msgspec.structs.replace(plain, round_s=0.1)
-    experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
-    found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
-    assert "closed loop in rounds of 100ms" in answer(found).sentence
-    (loop,) = [text for text in caveats(found) if text.startswith("Closed loop")]
-    assert "In a round all that are answered send at the same moment" in loop
-    assert any(text.startswith("Send lag, the error bar") for text in caveats(found))
-
-    assert not plain.scheduled
-    assert in_rounds.scheduled
-    assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
-    assert not any("Send lag" in text for text in caveats(analyse(run).scenarios[0]))
-
-
 def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None:
     for each in found.scenarios:
         rivals = sum(not standing.apart for standing in each.standings)
@@ -186,28 +139,6 @@ def test_correction_spans_every_comparison_of_a_ranking(found: Analysis) -> None
         assert len(able) >= len(each.comparisons) - 1
         among = sum(one.decidable for axis in each.axes for one in axis.comparisons)
         assert [one.p_corrected for one in able] == pytest.approx([min(1, among * one.p) for one in able])
-
-
-def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
-    echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
-    assert any(text.startswith("Closed loop") for text in caveats(echo))
-    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in caveats(echo))
-    assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
-    assert all(any(FOLLY in text for text in caveats(one)) for one in found.scenarios)
-
-
-def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
-    def given(trial: Trial) -> Trial:
-        return replace(trial, added={"threads": trial.levels.get("connections", 50)})
-
-    run = made_run()
-    trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
-    echo = scenario(analyse(replace(run, trials=trials)), "echo")
-    note = [text for text in caveats(echo) if "no more clients at a time than it has threads" in text]
-    assert len(note) == 1
-    assert note[0].startswith(LOCK)
-    assert "ran 11, 101 and 1001 threads in all" in note[0]
-    assert not any("no more clients" in text for one in found.scenarios for text in caveats(one))
 
 
 # --- transports that lose messages -------------------------------------------------------------------------------
@@ -225,35 +156,6 @@ def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(
     assert last.value < lossy.standings[0].value  # it has the lowest figure of all, and does not win for it
     assert last.against_leader is None
     assert not any(REUSEPORT in (one.a, one.b) for one in lossy.comparisons)
-
-
-def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
-    assert lossy.verdict == "winner"
-    assert answer(lossy).headline == f"{UDP} (0.02% lost)"
-    assert answer(lossy).sentence.startswith(
-        f"Take {UDP} (0.02% lost): it has the lowest mean response time of those that lost at most 0.1% of their "
-        f"messages (closed loop), "
-    )
-    assert f"below {EPOLL}, the next" in answer(lossy).sentence
-    assert answer(lossy).sentence.endswith(
-        f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost)."
-    )
-    told = (answer(lossy).sentence, *evidence(lossy))
-    for name in (UDP, REUSEPORT):
-        assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
-
-
-def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
-    (one,) = analyse(messages_run(5, everybody=True)).scenarios
-    assert one.verdict == "winner"
-    assert all(standing.apart for standing in one.standings)
-    assert [standing.rank for standing in one.standings] == [1, 2]
-    first, *_ = answer(one).sentence.split(". ")
-    assert f"{REUSEPORT} (25% lost)" in first
-    assert "though everybody lost more than 0.1% of their messages" in first
-    alone = analyse(with_trials(messages_run(5, everybody=True), lambda trial: trial.contestant == UDP)).scenarios[0]
-    assert alone.verdict == "unopposed"
-    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in answer(alone).sentence
 
 
 def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() -> None:
@@ -277,75 +179,6 @@ def test_one_trial_above_the_bound_is_enough_and_the_bound_is_the_experiments() 
     assert cell is not None
     assert cell.loss is not None
     assert [trial.above for trial in cell.loss.trials] == [True, False, False, False, False]
-
-
-def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
-    (text,) = [text for text in evidence(lossy) if f"{REUSEPORT}: lost" in text]
-    cell = lossy.cell(REUSEPORT, "connections=1000")
-    assert cell is not None
-    assert cell.loss is not None
-    drops, lost = cell.loss.drops, cell.loss.messages
-    assert f"{REUSEPORT}: lost 12%, late 0.0997%, duplicated 0.02%, reordered 0.5%. Dropped: " in text
-    assert f"{drops.generator:,} datagrams at the generator's sockets" in text
-    assert f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each costs 1,000 " in text
-    assert drops.server is not None
-    assert drops.generator is not None
-    rest = lost - 1000 * drops.server - drops.generator
-    assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
-    assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
-    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
-    assert any("a loss flatters them" in text for text in caveats(lossy))
-
-
-def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
-    run = messages_run()
-
-    def refused(trial: Trial) -> Trial:
-        assert trial.server is not None
-        totals = {**trial.server.totals, "receive_dropped": 2}
-        return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
-
-    found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
-    (text,) = [text for text in evidence(found) if f"{REUSEPORT}: lost" in text]
-    cell = found.cell(REUSEPORT, "connections=1000")
-    assert cell is not None
-    assert cell.loss is not None
-    assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
-    assert f"the other {cell.loss.messages - 10_000:,} of" in text
-
-
-def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
-    """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
-    run = messages_run()
-    lan = analyse(replace(run, experiment=run.experiment.with_each(link="lan"))).scenarios[0]
-    for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
-        cell = found.cell(REUSEPORT, "connections=1000")
-        assert cell is not None
-        assert cell.loss is not None
-        assert cell.loss.drops.generator
-        assert cell.loss.drops.elsewhere == elsewhere(cell.loss.drops)
-
-
-def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
-    run = messages_run()
-
-    def uncounted(trial: Trial) -> Trial:
-        return replace(trial, kernel={})
-
-    (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
-    (text,) = [text for text in evidence(one) if f"{REUSEPORT}: lost" in text]
-    assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
-
-
-def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
-    for one in found.scenarios:
-        assert not one.may_lose
-        assert not any("% lost" in text for text in (answer(one).sentence, *evidence(one)))
-        assert not any("flatters" in text for text in caveats(one))
-
-
-def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
-    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in caveats(lossy)
 
 
 def test_the_mean_is_that_of_all_messages_of_all_trials(lossy: ScenarioFindings) -> None:
@@ -420,15 +253,6 @@ def test_memory_per_connection_is_what_comes_on_top_of_a_server_without_any() ->
     }
     silent = scenario(analyse(run), "echo")
     assert all(cell.cost.connection_bytes is None for cell in silent.cells if cell.cost)
-
-
-def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
-    run = made_run()
-    known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
-    for one in analyse(replace(run, about=known)).scenarios:
-        told = ground.sentences(one.ground)
-        assert told[0].startswith("The server had one core: lock contention and parallel work cannot show here")
-        assert set(told) <= set(caveats(one))
 
 
 def test_only_valid_trials_enter_a_figure(found: Analysis) -> None:

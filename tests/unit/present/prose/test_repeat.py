@@ -1,0 +1,32 @@
+"""The command lines that repeat a run, its report and one of its trials."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.present.prose.repeat import commands
+from tests.support.builders.made_run import (
+    paired_run,
+)
+
+
+def test_the_commands_by_hand_are_those_of_the_trial() -> None:
+    lines = [one.line for one in commands(analyse(paired_run()))]
+    assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
+    assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
+
+
+def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> None:
+    run = paired_run()
+    trials = tuple(
+        replace(one, load=replace(one.load, plan=replace(one.load.plan, url="tcp://10.77.0.1:7000")))
+        for one in run.trials
+        if one.load is not None
+    )
+    lan = analyse(replace(run, trials=trials, experiment=run.experiment.with_each(link="lan", link_rate="1gbit")))
+    assert lan.links == ("lan at 1gbit",)
+    server, load = commands(lan)[2:]
+    assert server.purpose == "One trial by hand, over the loopback: the server"
+    assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
+    assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")

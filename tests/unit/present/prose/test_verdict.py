@@ -1,0 +1,191 @@
+"""The answer to a scenario in words, of runs whose truth is known."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.model.trial import Trial
+from netdyno.present.prose import ground
+from netdyno.present.prose.verdict import answer, caveats, evidence
+from tests.support.builders.made_run import (
+    EPOLL,
+    FOLLY,
+    LOCK,
+    REUSEPORT,
+    UDP,
+    ZMQ,
+    made_run,
+    messages_run,
+    paired_run,
+)
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analyse(made_run())
+
+
+@pytest.fixture(scope="module")
+def lossy() -> ScenarioFindings:
+    return analyse(messages_run()).scenarios[0]
+
+
+def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
+    return next(one for one in analysis.scenarios if one.scenario.name == name)
+
+
+def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
+    assert any("The load came from client contestants" in text for text in caveats(analyse(paired_run()).scenarios[0]))
+    assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
+
+
+def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
+    """The generator can miss the moment of a round, so its error bar stands with the figures."""
+    run = messages_run()
+    (plain,) = run.experiment.scenarios
+    in_rounds = msgspec.structs.replace(plain, round_s=0.1)
+    experiment = msgspec.structs.replace(run.experiment, scenarios=(in_rounds,))
+    found = analyse(msgspec.structs.replace(run, experiment=experiment)).scenarios[0]
+    assert "closed loop in rounds of 100ms" in answer(found).sentence
+    (loop,) = [text for text in caveats(found) if text.startswith("Closed loop")]
+    assert "In a round all that are answered send at the same moment" in loop
+    assert any(text.startswith("Send lag, the error bar") for text in caveats(found))
+
+    assert not plain.scheduled
+    assert in_rounds.scheduled
+    assert msgspec.structs.replace(plain, factors={"round": ("0s", "1s")}).scheduled
+    assert not any("Send lag" in text for text in caveats(analyse(run).scenarios[0]))
+
+
+def test_caveats_name_the_loop_the_lag_and_who_lost_cells(found: Analysis) -> None:
+    echo, rpc = scenario(found, "echo"), scenario(found, "rpc-open")
+    assert any(text.startswith("Closed loop") for text in caveats(echo))
+    assert any("trials set aside" in text and f"{LOCK} (1)" in text for text in caveats(echo))
+    assert any(text.startswith("Send lag, the error bar") for text in caveats(rpc))
+    assert all(any(FOLLY in text for text in caveats(one)) for one in found.scenarios)
+
+
+def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: Analysis) -> None:
+    def given(trial: Trial) -> Trial:
+        return replace(trial, added={"threads": trial.levels.get("connections", 50)})
+
+    run = made_run()
+    trials = tuple(given(trial) if trial.contestant == LOCK else trial for trial in run.trials)
+    echo = scenario(analyse(replace(run, trials=trials)), "echo")
+    note = [text for text in caveats(echo) if "no more clients at a time than it has threads" in text]
+    assert len(note) == 1
+    assert note[0].startswith(LOCK)
+    assert "ran 11, 101 and 1001 threads in all" in note[0]
+    assert not any("no more clients" in text for one in found.scenarios for text in caveats(one))
+
+
+def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
+    assert lossy.verdict == "winner"
+    assert answer(lossy).headline == f"{UDP} (0.02% lost)"
+    assert answer(lossy).sentence.startswith(
+        f"Take {UDP} (0.02% lost): it has the lowest mean response time of those that lost at most 0.1% of their "
+        f"messages (closed loop), "
+    )
+    assert f"below {EPOLL}, the next" in answer(lossy).sentence
+    assert answer(lossy).sentence.endswith(
+        f" Ranked apart, as they lost more than 0.1% in some trial: {REUSEPORT} (12% lost)."
+    )
+    told = (answer(lossy).sentence, *evidence(lossy))
+    for name in (UDP, REUSEPORT):
+        assert all(f"{name} (" in text or f"{name}: lost" in text for text in told if name in text)
+
+
+def test_where_everybody_lost_too_much_the_sentence_that_names_the_first_says_so() -> None:
+    (one,) = analyse(messages_run(5, everybody=True)).scenarios
+    assert one.verdict == "winner"
+    assert all(standing.apart for standing in one.standings)
+    assert [standing.rank for standing in one.standings] == [1, 2]
+    first, *_ = answer(one).sentence.split(". ")
+    assert f"{REUSEPORT} (25% lost)" in first
+    assert "though everybody lost more than 0.1% of their messages" in first
+    run = messages_run(5, everybody=True)
+    alone = analyse(replace(run, trials=tuple(one for one in run.trials if one.contestant == UDP))).scenarios[0]
+    assert alone.verdict == "unopposed"
+    assert "(25% lost) is the only contestant with valid trials, though everybody lost more" in answer(alone).sentence
+
+
+def test_a_loss_is_told_with_its_shares_and_its_places(lossy: ScenarioFindings) -> None:
+    (text,) = [text for text in evidence(lossy) if f"{REUSEPORT}: lost" in text]
+    cell = lossy.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    drops, lost = cell.loss.drops, cell.loss.messages
+    assert f"{REUSEPORT}: lost 12%, late 0.0997%, duplicated 0.02%, reordered 0.5%. Dropped: " in text
+    assert f"{drops.generator:,} datagrams at the generator's sockets" in text
+    assert f"{drops.server:,} datagrams at the server's sockets, whose buffers were full (each costs 1,000 " in text
+    assert drops.server is not None
+    assert drops.generator is not None
+    rest = lost - 1000 * drops.server - drops.generator
+    assert f"the other {rest:,} of {lost:,} lost messages were counted nowhere" in text
+    assert not any(ZMQ + ":" in text for text in evidence(lossy))  # it lost nothing
+    assert any("bear a mark in each figure: more than 0.1% of the messages lost" in text for text in caveats(lossy))
+    assert any("a loss flatters them" in text for text in caveats(lossy))
+
+
+def test_what_a_server_had_and_did_not_serve_is_lost_to_everybody() -> None:
+    run = messages_run()
+
+    def refused(trial: Trial) -> Trial:
+        assert trial.server is not None
+        totals = {**trial.server.totals, "receive_dropped": 2}
+        return replace(trial, kernel={}, server=replace(trial.server, totals=totals))
+
+    found = analyse(replace(run, trials=tuple(map(refused, run.trials)))).scenarios[0]
+    (text,) = [text for text in evidence(found) if f"{REUSEPORT}: lost" in text]
+    cell = found.cell(REUSEPORT, "connections=1000")
+    assert cell is not None
+    assert cell.loss is not None
+    assert "Dropped: 10 requests by the server, which had too many waiting (each costs 1,000 messages)" in text
+    assert f"the other {cell.loss.messages - 10_000:,} of" in text
+
+
+def test_over_lan_the_kernel_at_the_server_does_not_count_what_the_generator_drops() -> None:
+    """The same counters mean more there: what the server's sockets did not drop was dropped by somebody else's."""
+    run = messages_run()
+    lan = analyse(replace(run, experiment=run.experiment.with_each(link="lan"))).scenarios[0]
+    for found, elsewhere in ((analyse(run).scenarios[0], lambda _: 0), (lan, lambda drops: drops.generator)):
+        cell = found.cell(REUSEPORT, "connections=1000")
+        assert cell is not None
+        assert cell.loss is not None
+        assert cell.loss.drops.generator
+        assert cell.loss.drops.elsewhere == elsewhere(cell.loss.drops)
+
+
+def test_a_loss_that_nobody_counted_is_said_to_be_unknown() -> None:
+    run = messages_run()
+
+    def uncounted(trial: Trial) -> Trial:
+        return replace(trial, kernel={})
+
+    (one,) = analyse(replace(run, trials=tuple(map(uncounted, run.trials)))).scenarios
+    (text,) = [text for text in evidence(one) if f"{REUSEPORT}: lost" in text]
+    assert text.endswith("Where they were lost is unknown: nobody counted a drop.")
+
+
+def test_over_streams_nothing_is_said_of_loss(found: Analysis) -> None:
+    for one in found.scenarios:
+        assert not one.may_lose
+        assert not any("% lost" in text for text in (answer(one).sentence, *evidence(one)))
+        assert not any("flatters" in text for text in caveats(one))
+
+
+def test_what_a_server_was_given_where_possible_is_said(lossy: ScenarioFindings) -> None:
+    assert f"Set only where a server can have it: threads 2 ({REUSEPORT})." in caveats(lossy)
+
+
+def test_what_one_core_of_the_server_cannot_show_stands_with_the_answer() -> None:
+    run = made_run()
+    known = tuple(replace(one, threads="any") if one.kind == "server" else one for one in run.about)
+    for one in analyse(replace(run, about=known)).scenarios:
+        told = ground.sentences(one.ground)
+        assert told[0].startswith("The server had one core: lock contention and parallel work cannot show here")
+        assert set(told) <= set(caveats(one))
