@@ -13,7 +13,8 @@ import pytest
 
 from netdyno.contestants.contestants import by_name, discover
 from tests.contract.golden import wire
-from tests.contract.tcp.talk import expect_reply, joined, message
+from tests.contract.talk import message
+from tests.contract.tcp.talk import expect_reply, joined
 from tests.support.client import Client
 from tests.support.server import Server, serving
 

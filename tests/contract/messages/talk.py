@@ -1,37 +1,16 @@
-"""What the clients of each workload say over a transport that carries messages, and how its replies are checked."""
+"""Clients over a transport that carries messages: a conversation that others must not touch, and proof of silence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.contract.golden import wire
 from tests.contract.messages.transport import Client, Transport
+from tests.contract.talk import message, reply
 from tests.support.server import Server
 
-STAMP = 40  # bytes; small messages are the rule here, large ones are a matter of single tests
 PATIENCE_WITH_LOSS_S = 1.0
 """How long one message is waited for where some may be lost, before the next is said."""
-
-
-def message(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
-    """One stamped message; `size` is that of the stamp."""
-    stamp = wire.stamp(client, number, size)
-    match workload:
-        case "echo":
-            return stamp + b"\n"
-        case "rpc":
-            return wire.frame(wire.request(number, stamp))
-        case "chat":
-            return wire.frame(stamp)
-    raise ValueError(f"a workload that messages do not carry: {workload}")
-
-
-def reply(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
-    """What the message is answered with, or in chat what the others hear."""
-    if workload == "rpc":
-        return wire.frame(wire.response(number, wire.stamp(client, number, size)))
-    return message(workload, client, number, size)
 
 
 class Talk:

@@ -8,8 +8,9 @@ import pytest
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import expect_nothing, joined, message, reply, talking
+from tests.contract.messages.talk import expect_nothing, joined, talking
 from tests.contract.messages.transport import FULL, HELO, WELC, control
+from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import eventually
 

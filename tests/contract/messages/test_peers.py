@@ -7,8 +7,9 @@ import time
 import pytest
 
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import Talk, expect_nothing, joined, message, reply, talking
+from tests.contract.messages.talk import Talk, expect_nothing, joined, talking
 from tests.contract.messages.transport import BYE, FULL, HELO, WELC, Client, control
+from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import PATIENCE_S, eventually
 

@@ -6,7 +6,8 @@ import pytest
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import joined, message, talking
+from tests.contract.messages.talk import joined, talking
+from tests.contract.talk import message
 from tests.support import proc
 
 MEMORY_BOUND = 16 << 20

@@ -11,8 +11,9 @@ import pytest
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import joined, message, reply, talking
+from tests.contract.messages.talk import joined, talking
 from tests.contract.messages.transport import BYE, control
+from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import eventually
 from tests.support.server import Server

@@ -13,9 +13,10 @@ import zmq
 
 from tests.contract.golden import wire
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import expect_nothing, joined, message, reply, talking
+from tests.contract.messages.talk import expect_nothing, joined, talking
 from tests.contract.messages.transport import BYE, HELO, WELC, Client, control
 from tests.contract.messages.transports.zmq import CONTEXT, ZmqClient
+from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.server import Server

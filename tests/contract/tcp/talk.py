@@ -1,30 +1,13 @@
-"""What the clients of each workload say, and how its replies are checked. A workload is one function that makes a
-message and one that checks the reply; the rest does not depend on it."""
+"""Clients over a stream: how replies are taken off it and checked, and a conversation that others must not touch."""
 
 from __future__ import annotations
 
 from types import TracebackType
 
 from tests.contract.golden import wire
+from tests.contract.talk import STAMP, message, reply
 from tests.support.client import Client, Received, pull_any
 from tests.support.server import Server
-
-STAMP = 40  # bytes; small messages are the rule here, large ones are a matter of single tests
-
-
-def message(workload: str, client: int, number: int, size: int = STAMP) -> bytes:
-    """One stamped message as bytes on the wire; `size` is that of the stamp."""
-    stamp = wire.stamp(client, number, size)
-    match workload:
-        case "echo" | "lines":
-            return stamp + b"\n"
-        case "rpc":
-            return wire.frame(wire.request(number, stamp))
-        case "chat":
-            return wire.frame(stamp)
-        case "http":
-            return b"GET /" + stamp + b" HTTP/1.1\r\nHost: netdyno\r\n\r\n"
-    raise ValueError(f"a workload that this suite does not know: {workload}")
 
 
 class HttpReply:
@@ -47,18 +30,16 @@ class HttpReply:
 def expect_reply(workload: str, client: Client, number: int, size: int = STAMP, sender: int | None = None) -> None:
     """Take the reply to `message` off the stream and check every byte of it. In chat the `sender` is another."""
     identity = client.identity if sender is None else sender
-    stamp = wire.stamp(identity, number, size)
+    wanted = reply(workload, identity, number, size)
     match workload:
         case "echo" | "lines":
-            assert client.receive(size + 1) == stamp + b"\n"
-        case "rpc":
-            assert client.frame() == wire.response(number, stamp)
-        case "chat":
-            assert client.frame() == stamp
+            assert client.receive(len(wanted)) == wanted
+        case "rpc" | "chat":
+            assert wire.frame(client.frame()) == wanted
         case "http":
-            reply = HttpReply(client)
-            assert (reply.status, reply.body) == (200, b"/" + stamp)
-            assert reply.headers["content-type"].startswith("text/plain")
+            answer = HttpReply(client)
+            assert (answer.status, answer.body) == (200, wanted)
+            assert answer.headers["content-type"].startswith("text/plain")
 
 
 def joined(server: Server, workload: str) -> Client:

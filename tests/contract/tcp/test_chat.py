@@ -11,8 +11,9 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
+from tests.contract.talk import message
 from tests.contract.tcp.conftest import threads_for
-from tests.contract.tcp.talk import joined, message
+from tests.contract.tcp.talk import joined
 from tests.support.client import Client
 from tests.support.patience import PATIENCE_S
 from tests.support.server import Server, serving

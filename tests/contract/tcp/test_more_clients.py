@@ -10,8 +10,9 @@ from contextlib import ExitStack
 import pytest
 
 from netdyno.model.contestant import Contestant
+from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for
-from tests.contract.tcp.talk import expect_reply, message
+from tests.contract.tcp.talk import expect_reply
 from tests.support import proc
 from tests.support.client import Client
 from tests.support.patience import eventually

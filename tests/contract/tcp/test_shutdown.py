@@ -12,8 +12,9 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
+from tests.contract.talk import message
 from tests.contract.tcp.conftest import room_for, threads_for
-from tests.contract.tcp.talk import Talk, expect_reply, joined, message
+from tests.contract.tcp.talk import Talk, expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client, ClosedError
 from tests.support.patience import eventually
