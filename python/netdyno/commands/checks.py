@@ -21,6 +21,7 @@ _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract
 _QUICK = ("tests/unit", "tests/project", "tests/contract")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find
 NOTHING_SELECTED = 5  # pytest's exit code
+GIVEN_WAY = 10  # a niceness, nice(2)
 
 
 class Step(NamedTuple):
@@ -122,12 +123,13 @@ def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, i
 
 
 def run_stage(stage: Stage) -> list[tuple[Step, int]]:
-    """Run its steps at the same time, each with its output in one piece; a single step writes its own as it comes."""
+    """Run its steps at the same time, each with its output in one piece; a single step writes its own as it comes. All
+    give way to the first, whose tests wait for moments."""
     if len(stage) == 1:
         return [(stage[0], run_step(stage[0]))]
     print(f"\n== at the same time: {', '.join(step.name for step in stage)}", flush=True)
     with ThreadPoolExecutor(len(stage)) as pool:
-        running = [(step, pool.submit(_output_of, step)) for step in stage]
+        running = [(step, pool.submit(_output_of, step, gives_way=step is not stage[0])) for step in stage]
         results = []
         for step, pending in running:
             code, output = pending.result()
@@ -136,19 +138,16 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
     return results
 
 
-def _output_of(step: Step) -> tuple[int, str]:
+def _output_of(step: Step, *, gives_way: bool) -> tuple[int, str]:
     if shutil.which(step.command[0]) is None:
         return NOT_INSTALLED, _missing(step)
-    done = subprocess.run(
-        step.command,
-        cwd=ROOT,
-        check=False,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-    )
-    return done.returncode, done.stdout
+    with subprocess.Popen(
+        step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        if gives_way:
+            os.setpriority(os.PRIO_PROCESS, process.pid, GIVEN_WAY)
+        output, _ = process.communicate()
+    return process.returncode, output
 
 
 def report(results: Sequence[tuple[Step, int]]) -> int:

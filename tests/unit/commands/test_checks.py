@@ -13,6 +13,7 @@ import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.commands.checks import (
+    GIVEN_WAY,
     NOT_INSTALLED,
     NOTHING_SELECTED,
     Stage,
@@ -123,6 +124,14 @@ def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd:
     told = capfd.readouterr().out
     words = re.findall("^one$|^two$|^three$|^four$|^== (?:waits|tells)", told, re.MULTILINE)
     assert words == ["== waits", "one", "two", "three", "== tells", "four"]
+
+
+def test_what_runs_beside_the_first_step_gives_way_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    told = Step("told", ("sh", "-c", "while [ $(nice) = $0 ]; do :; done; echo at $(nice)", str(own)))
+    assert run_stage((Step("first", ("nice",)), told))[1] == (told, 0)
+    assert f"\n{own}\n" in (said := capsys.readouterr().out)
+    assert f"\nat {min(own + GIVEN_WAY, 19)}\n" in said
 
 
 def test_a_step_of_pytest_that_is_left_nothing_by_arguments_is_no_failure_unless_all_are() -> None:
