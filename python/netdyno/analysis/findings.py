@@ -448,7 +448,7 @@ EndReason = Literal["precise", "alone", "unfinished", "blocks", "time"]
 
 @dataclass(frozen=True)
 class Ending:
-    """Why the blocks of a scenario that asks for a precision ended (endings.py). `asked` and `widest` are half widths
+    """Why the blocks of a scenario that asks for a precision ended (stopping.py). `asked` and `widest` are half widths
     of the 95% interval of a ratio, relative to its middle. `widest` is that of the comparison `of`; None where
     nothing is compared."""
 
@@ -490,7 +490,7 @@ class CapacityCurve:
     at_least: int
     below: int
     knee_hz: float | None
-    """Where the curve bends (capacity/knee.py)."""
+    """Where the curve bends (statistics/knee.py)."""
 
 
 @dataclass(frozen=True)
