@@ -17,7 +17,7 @@ from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Spot
 from netdyno.base import quantities
 from netdyno.model.claim import CONTESTANT
 from netdyno.model.figure import Figure
-from netdyno.model.metrics import METRICS, Metric
+from netdyno.model.metrics import METRICS, RATE, Metric
 from netdyno.present.prose import figures, loss
 from netdyno.present.report import theme
 from netdyno.present.report.drawing import linear_ticks, log_ticks, short_duration, short_memory, short_number
@@ -72,7 +72,7 @@ def _all_values(chart: Chart, number: int) -> Iterator[float]:
 
 def metric_axis(axis: Axis, metric: Metric, limits: tuple[float, float], *, log: bool) -> None:
     """Ticks in the metric's unit."""
-    write, scales = _TICKS.get(metric.speak, (quantities.three_digits, ()))
+    write, scales = _TICKS.get(metric.unit.speak, (quantities.three_digits, ()))
     if log:
         log_ticks(axis, *limits)
     else:
@@ -81,7 +81,7 @@ def metric_axis(axis: Axis, metric: Metric, limits: tuple[float, float], *, log:
 
 
 def title_of(metric: Metric, *, log: bool = False) -> str:
-    unit = ", messages per second" if metric.speak is quantities.rate else ""
+    unit = ", messages per second" if metric.unit is RATE else ""
     return f"{metric.title}{unit}{' (log scale)' if log else ''}"
 
 

@@ -1,0 +1,33 @@
+"""The axes of a figure: ticks and titles in the unit of its metric."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.model.metrics import METRICS
+from netdyno.present.report.drawing import panel
+from netdyno.present.report.marks import metric_axis, title_of
+
+
+@pytest.mark.parametrize(
+    ("metric", "most", "ticks"),
+    [
+        ("throughput", 25_000, {"10k", "20k"}),
+        ("moved", 25_000, {"10k", "20k"}),
+        ("p99", 2.5e6, {"1 ms", "2 ms"}),
+        ("cpu", 2.5e3, {"1 µs", "2 µs"}),
+        ("lost", 0.25, {"10%", "20%"}),
+        ("switches", 2.5, {"1.00", "2.00"}),
+    ],
+)
+def test_ticks_are_in_the_metrics_unit(metric: str, most: float, ticks: set[str]) -> None:
+    with panel() as axes:
+        axes.set_xlim(0, most)
+        metric_axis(axes.xaxis, METRICS[metric], (0, most), log=False)
+        axes.figure.canvas.draw()
+        assert ticks <= {label.get_text() for label in axes.get_xticklabels()}
+
+
+def test_an_axis_of_a_rate_names_its_unit() -> None:
+    assert title_of(METRICS["throughput"]) == "throughput, messages per second"
+    assert title_of(METRICS["p99"], log=True) == "99th-percentile response time (log scale)"
