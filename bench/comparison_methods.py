@@ -27,7 +27,7 @@ from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import BORROWED, LEVEL, Floats
-from netdyno.store import store
+from netdyno.store.read import load
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")
 CONTESTANTS, AXES = 5, 5
@@ -280,7 +280,7 @@ def distil(paths: Iterable[Path]) -> list[tuple[str, int, str, list[float]]]:
     wanted here. Turns that are whole only."""
     rows = []
     for number, path in enumerate(paths, 1):
-        run = store.load(path)
+        run = load(path)
         for scenario in run.experiment.scenarios:
             turns: Counter[tuple[int, str, str]] = Counter()
             cells: dict[tuple[int, str], list[Floats]] = {}

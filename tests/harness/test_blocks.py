@@ -36,7 +36,7 @@ from netdyno.run import resume, runner
 from netdyno.run.progress import Progress
 from netdyno.run.schedule import Schedule
 from netdyno.statistics import block_counts
-from netdyno.store import store
+from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
@@ -55,7 +55,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> Spread:
 
 
 def load(outcome: runner.Outcome) -> Run:
-    return store.load(outcome.folder / store.FILE_NAME)
+    return read.load(outcome.folder / schema.FILE_NAME)
 
 
 def ending(run: Run, scenario: str = "echo") -> Ending:
@@ -90,7 +90,7 @@ def test_its_blocks_are_those_of_a_fixed_number(tmp_path: Path, fake_build: Path
     spread(echo=0.08)
     outcome = execute(asked("echo"), tmp_path, fake_build)
     number = ending(load(outcome)).blocks
-    cells = store.load_cells(outcome.folder / store.FILE_NAME)
+    cells = read.load_cells(outcome.folder / schema.FILE_NAME)
     assert cells == plan.plan(asked("echo").with_each(blocks=number))
 
 
@@ -156,7 +156,7 @@ def test_a_further_block_is_planned_on_disk_before_it_begins(
     seen = []
 
     def looked_up(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-        planned = store.load_cells(bench.folder / store.FILE_NAME)
+        planned = read.load_cells(bench.folder / schema.FILE_NAME)
         seen.append(cell in planned and sum(one.block == cell.block for one in planned) == 2)
         return measure(cell, scenario, contestant, bench)
 
@@ -245,7 +245,7 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     assert ending(cut).why == "unfinished"
     monkeypatch.setattr(runner, "run_trial", measure)
     display = Silent()
-    again = resume.resume(outcome.folder / store.FILE_NAME, build=fake_build, display=display, anyway=False)
+    again = resume.resume(outcome.folder / schema.FILE_NAME, build=fake_build, display=display, anyway=False)
     assert (again.run_id, again.interrupted) == (outcome.run_id, 0)
     gone_on = load(again)
     assert as_measured(gone_on) == as_measured(whole)
@@ -284,15 +284,15 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     command = [sys.executable, "-c", KILLED, str(tmp_path / "results"), str(fake_build), str(block)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=False)
     assert done.returncode == -signal.SIGKILL
-    (run_id,) = store.run_ids(tmp_path / "results")
-    file = tmp_path / "results" / run_id / store.FILE_NAME
-    left = store.load(file)
+    (run_id,) = read.run_ids(tmp_path / "results")
+    file = tmp_path / "results" / run_id / schema.FILE_NAME
+    left = read.load(file)
     assert (len(left.trials), left.finished_at) == (2 * block - 1, None)
     spread(echo=0.05)
     resume.resume(file, build=fake_build, display=Silent(), anyway=False)
     whole = execute(asked("echo"), tmp_path / "whole", fake_build)
-    assert as_measured(store.load(file)) == as_measured(load(whole))
-    assert store.load_cells(file) == store.load_cells(whole.folder / store.FILE_NAME)
+    assert as_measured(read.load(file)) == as_measured(load(whole))
+    assert read.load_cells(file) == read.load_cells(whole.folder / schema.FILE_NAME)
 
 
 class CountedCell:

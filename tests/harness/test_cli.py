@@ -17,7 +17,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.commands import checks, cli
 from netdyno.contestants.contestants import discover
-from netdyno.store import store
+from netdyno.store import read, schema
 from tests.support.fakes import unhurried
 
 TINY = """
@@ -235,7 +235,7 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
     done = netdyno(*run_tiny(toml, results, *more))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout.splitlines()[-1])
-    stored = store.load(results / said["run_id"] / store.FILE_NAME).experiment
+    stored = read.load(results / said["run_id"] / schema.FILE_NAME).experiment
     assert [(one.precision, one.most_blocks) for one in stored.scenarios] == [(0.05, 2)]
     assert stored.time_budget_s == 600
     assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)

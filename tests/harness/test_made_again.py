@@ -18,7 +18,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose import made_again as made_again_words
 from netdyno.run import runner, schedule
-from netdyno.store import store
+from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
 
@@ -48,7 +48,7 @@ def fixed(*names: str, blocks: int = 2, **fields: object) -> Experiment:
 
 
 def stored(outcome: runner.Outcome) -> Run:
-    return store.load(outcome.folder / store.FILE_NAME)
+    return read.load(outcome.folder / schema.FILE_NAME)
 
 
 def test_what_is_disturbed_is_made_again_in_its_block(
@@ -60,7 +60,7 @@ def test_what_is_disturbed_is_made_again_in_its_block(
     tries = [(one.contestant, one.attempt) for one in run.trials if one.block == 1]
     assert sorted(tries) == sorted([(NAMES[0], 1), (NAMES[1], 1), (NAMES[0], 2), (NAMES[0], 3)])
     assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 0, "failed": 0, "made_again": 2}
-    assert store.summary(outcome.folder / store.FILE_NAME)["trials"] == runner.counts(run.trials)
+    assert read.summary(outcome.folder / schema.FILE_NAME)["trials"] == runner.counts(run.trials)
     found = of_run(outcomes.judged(run))
     assert (found.tries, found.cells, found.given_up) == (2, 4, 0)
     assert found.by_contestant == {NAMES[0]: (2, 2), NAMES[1]: (0, 2)}
@@ -116,7 +116,7 @@ def test_an_interrupted_round_goes_on_where_it_was(
     outcome = execute(fixed("echo", blocks=1), tmp_path, fake_build)
     run = stored(outcome)
     assert [one.attempt for one in run.all_trials if one.contestant == NAMES[0]] == [1, 2, 3]
-    cells = store.load_cells(outcome.folder / store.FILE_NAME)
+    cells = read.load_cells(outcome.folder / schema.FILE_NAME)
     first = [one for one in run.trials if one.attempt == 1]
     partly = replace(run, trials=(*first, *[one for one in run.trials if one.attempt == 2][:1]))
     waiting = schedule.Schedule(partly, cells, Silent().progress)

@@ -19,7 +19,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
-from netdyno.store import store
+from netdyno.store import read, schema, write
 from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
@@ -30,7 +30,7 @@ def cut(tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     """The file of a run whose last block is missing."""
     monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
     outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build)
-    path = outcome.folder / store.FILE_NAME
+    path = outcome.folder / schema.FILE_NAME
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM trial WHERE block = 6")
         connection.execute("UPDATE run SET finished_at = NULL")
@@ -62,16 +62,16 @@ def test_what_decides_on_speed_and_changed_is_refused_with_both_values(
     key: str, value: str, told: str, cut: Path, fake_build: Path
 ) -> None:
     pretend(cut, key, value)
-    before = store.load(cut)
+    before = read.load(cut)
     with pytest.raises(UserError, match="cannot be gone on with as if nothing had changed") as refused:
         go_on(cut, fake_build)
     assert told in str(refused.value)
     assert "--anyway" in str(refused.value)
-    assert store.load(cut) == before
+    assert read.load(cut) == before
 
 
 def test_a_program_that_was_built_anew_is_refused_by_its_name(cut: Path, fake_build: Path) -> None:
-    name = store.load(cut).experiment.scenarios[0].contestants[0]
+    name = read.load(cut).experiment.scenarios[0].contestants[0]
     with (fake_build / "servers" / name).open("a") as program:
         program.write("# another one\n")
     with pytest.raises(UserError, match=rf"programs had {name} \w+ and has {name} \w+ \("):
@@ -81,7 +81,7 @@ def test_a_program_that_was_built_anew_is_refused_by_its_name(cut: Path, fake_bu
 def test_anyway_goes_on_and_the_run_says_so(cut: Path, fake_build: Path) -> None:
     pretend(cut, "kernel", "2.6.32")
     go_on(cut, fake_build, anyway=True)
-    run = store.load(cut)
+    run = read.load(cut)
     assert len(run.trials) == 12
     assert run.finished_at is not None
     assert run.environment["kernel"] == "2.6.32"
@@ -95,7 +95,7 @@ def test_what_differs_every_time_is_no_difference(cut: Path, fake_build: Path) -
     pretend(cut, "load_average_1min", 99.0)
     pretend(cut, "link.wan", ["measured 18 ms"])
     go_on(cut, fake_build)
-    assert store.load(cut).finished_at is not None
+    assert read.load(cut).finished_at is not None
 
 
 def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_run_that_came_to_its_end_is_refused(cut: Path, fake_build: Path) -> N
 
 
 def test_a_run_that_is_still_being_made_is_refused(cut: Path, fake_build: Path) -> None:
-    with store.Store.reopen(cut), pytest.raises(UserError, match="is still being made"):
+    with write.Store.reopen(cut), pytest.raises(UserError, match="is still being made"):
         go_on(cut, fake_build)
     go_on(cut, fake_build)  # and is free again
 
@@ -115,14 +115,14 @@ def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> No
         connection.execute("PRAGMA user_version = 7")
     with pytest.raises(UserError, match=r"made by an older netdyno \(schema 7, this one writes \d+\)"):
         go_on(cut, fake_build)
-    with store._open(cut):
+    with read.opened(cut):
         pass  # and it is still readable, and not locked
 
 
 def test_the_load_that_other_programs_may_be_stays_as_it_began(cut: Path, fake_build: Path) -> None:
-    assert resume._foreign_load(store.load(cut)) == "count"
+    assert resume._foreign_load(read.load(cut)) == "count"
     pretend(cut, "foreign_load", "nonsense")
-    assert resume._foreign_load(store.load(cut)) == "strike-out"
+    assert resume._foreign_load(read.load(cut)) == "strike-out"
 
 
 def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what_changed(
@@ -144,7 +144,7 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     monkeypatch.setattr(schedule, "MOST_TRIES", 1)  # what is made again is another test's
     monkeypatch.setattr(runner, "run_trial", interrupted)
     one_block = asked("echo", factors={"connections": (1, 2, 3, 4, 5)}).with_each(precision=None, blocks=1)
-    path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / store.FILE_NAME
+    path = execute(one_block, tmp_path / "results", fake_build, foreign_load="strike-out").folder / schema.FILE_NAME
     assert statuses(path) == ["struck_out"] * 2 + ["valid"] * 4
 
     speeds.write_text("1")
@@ -158,7 +158,7 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
 
 
 def statuses(path: Path) -> list[str]:
-    return [trial.status for trial in store.load(path).trials]
+    return [trial.status for trial in read.load(path).trials]
 
 
 # --- what is traced beside the trials ----------------------------------------------------------------------------
@@ -171,7 +171,7 @@ def made_trace(task: traced.Task, *_: object) -> Traced:
 
 
 def reasons(path: Path) -> list[tuple[str, str]]:
-    return [(one.contestant, one.reason.partition(" of a run's time")[0]) for one in store.load(path).traced]
+    return [(one.contestant, one.reason.partition(" of a run's time")[0]) for one in read.load(path).traced]
 
 
 def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_nothing_twice(
@@ -185,12 +185,12 @@ def test_what_was_not_traced_before_the_interruption_is_traced_after_it_and_noth
     monkeypatch.setattr(runner, "run_trial", trials_with({"echo": 0.1}))
     monkeypatch.setattr(traced, "_traced", interrupted)
     outcome = execute(asked("echo").with_each(precision=None), tmp_path / "results", fake_build, trace="always")
-    path = outcome.folder / store.FILE_NAME
+    path = outcome.folder / schema.FILE_NAME
     assert (outcome.interrupted, reasons(path)) == (130, [(NAMES[0], "made")])
     monkeypatch.setattr(traced, "_traced", made_trace)
     go_on(path, fake_build)
     assert reasons(path) == [(name, "made") for name in NAMES]
-    assert store.load(path).finished_at is not None
+    assert read.load(path).finished_at is not None
 
 
 TOO_LONG = "tracing may take 10%"

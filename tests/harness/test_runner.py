@@ -24,7 +24,7 @@ from netdyno.model.outcomes import verdict
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import runner, schedule
 from netdyno.run.progress import Progress
-from netdyno.store import store
+from netdyno.store import read, schema
 from netdyno.trial import canary, traced
 
 
@@ -88,8 +88,8 @@ def test_a_run_stores_every_trial_of_its_plan(
     recorder = Recorder()
     absent = msgspec.structs.replace(contestant, name="absent", available=False, why_not="Folly not found")
     outcome = execute(experiment, [contestant, absent], tmp_path, fake_build, recorder)
-    path = outcome.folder / store.FILE_NAME
-    run = store.load(path)
+    path = outcome.folder / schema.FILE_NAME
+    run = read.load(path)
     assert [(t.block, t.position) for t in run.trials] == [(b, p) for b in (1, 2) for p in range(4)]
     assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0, "made_again": 0}
     assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
@@ -119,7 +119,7 @@ def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(
         display=recorder,
         foreign_load="count",
     )
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert {(trial.levels["client"], trial.status, trial.reason) for trial in run.trials} == {
         ("netdyno-load", "valid", ""),
         (client.name, "valid", ""),
@@ -136,7 +136,7 @@ def test_what_the_links_give_is_recorded_and_a_bad_one_is_not_measured_over(
     factors = {"link": ("loopback", "wan")}
     asked = experiment.with_each(factors=factors, link_delay_s=0.005, blocks=1)
     outcome = execute(asked, [contestant], tmp_path, fake_build, Recorder())
-    stored = store.load(outcome.folder / store.FILE_NAME)
+    stored = read.load(outcome.folder / schema.FILE_NAME)
     assert stored.environment["link.wan"] == ["wan with 5ms each way: measured 18 ms"]
     assert json.loads((outcome.folder / "environment.json").read_text())["link.wan"]
     found = {trial.levels["link"]: (trial.status, trial.reason) for trial in stored.trials}
@@ -152,7 +152,7 @@ def test_a_trial_that_fails_does_not_stop_the_run(
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder())
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert runner.counts(run.trials)["failed"] == 4
     assert run.finished_at is not None
 
@@ -173,7 +173,7 @@ def test_a_signal_drops_the_current_trial_and_keeps_the_rest(
 
     handler = signal.getsignal(number)
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Impatient())
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == code
     assert len(run.trials) == 2
     assert run.finished_at is None
@@ -218,25 +218,25 @@ def kill_after(lines: int, experiment: str, folder: Path, build: Path) -> Path:
         for _ in range(lines):
             assert harness.stdout.readline()
         harness.send_signal(signal.SIGKILL)
-    (run_id,) = store.run_ids(results)
-    return results / run_id / store.FILE_NAME
+    (run_id,) = read.run_ids(results)
+    return results / run_id / schema.FILE_NAME
 
 
 @pytest.mark.quiet
 @pytest.mark.parametrize("lines", [1, 3, 4])
 def test_kill_9_in_the_middle_leaves_a_readable_file(lines: int, tmp_path: Path, fake_build: Path) -> None:
     file = kill_after(lines, ENDLESS, tmp_path, fake_build)
-    run = store.load(file)
+    run = read.load(file)
     assert len(run.trials) >= lines - 1
     assert run.finished_at is None
-    assert len(store.load_cells(file)) == 2000
+    assert len(read.load_cells(file)) == 2000
     assert all(trial.load is not None for trial in run.trials)  # valid or not, for a machine may be late
 
 
 @pytest.mark.quiet
 def test_kill_9_leaves_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
     experiment = ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n"
-    trials = store.load(kill_after(8, experiment, tmp_path, fake_build)).trials  # two blocks, and a trial of the third
+    trials = read.load(kill_after(8, experiment, tmp_path, fake_build)).trials  # two blocks, and a trial of the third
     judged = [[has_canary_audit(one) for one in trials if one.block == block] for block in (1, 2, trials[-1].block)]
     assert judged[:2] == [[True] * 3] * 2
     assert len(set(judged[2])) == 1
@@ -271,7 +271,7 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_
     recorder = Recorder()
     asked = experiment.with_each(factors=SIX, blocks=1)
     outcome = execute(asked, [contestant], tmp_path, fake_build, recorder, "strike-out")
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     audits = [next(audit for audit in one.audits if audit.name == "canary") for one in run.trials]
     assert [audit.passed for audit in audits] == [True, True, False, False, True, True]
     struck = run.trials[2]
@@ -297,7 +297,7 @@ def test_where_foreign_load_is_only_counted_so_is_the_canary(
     outcome = execute(
         experiment.with_each(factors=SIX, blocks=1), [contestant], tmp_path, fake_build, Recorder(), "count"
     )
-    trials = store.load(outcome.folder / store.FILE_NAME).trials
+    trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert not any("canary" in one.reason for one in trials)
     (told,) = [one.detail for one in trials[2].audits if one.name == "canary"]
     assert told.startswith("not judged, for it is only counted: after it, the canary read 10.0k/s")
@@ -312,7 +312,7 @@ def test_an_interrupted_block_is_judged_as_far_as_it_came(
                 signal.raise_signal(signal.SIGINT)
 
     outcome = execute(experiment.with_each(factors=SIX), [contestant], tmp_path, fake_build, Impatient())
-    trials = store.load(outcome.folder / store.FILE_NAME).trials
+    trials = read.load(outcome.folder / schema.FILE_NAME).trials
     assert [has_canary_audit(one) for one in trials] == [True] * 3
 
 
@@ -325,7 +325,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
     assert {one.status for one in run.trials} == {"struck_out"}
     why = "canary: how fast the machine was is not known: the canary ended with exit code 1"
@@ -405,7 +405,7 @@ def test_system_calls_are_traced_after_the_trials_and_stored_apart_from_them(
         foreign_load="count",
         trace="always",
     )
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert [(one.contestant, one.levels) for one in run.traced] == [("fake", {"connections": 2})]
     assert len(run.trials) == len(recorder.trials) == 2, "it is no trial"
     assert recorder.notes == ["tracing system calls in 1 short trial of their own, about 1 s"]
@@ -417,7 +417,7 @@ def test_a_short_run_is_not_made_longer_by_tracing(
 ) -> None:
     recorder = Recorder()
     outcome = execute(experiment, [contestant], tmp_path, fake_build, recorder)
-    (one,) = store.load(outcome.folder / store.FILE_NAME).traced
+    (one,) = read.load(outcome.folder / schema.FILE_NAME).traced
     assert "tracing may take 10% of a run's time" in one.reason
     assert recorder.notes == []
 
@@ -431,7 +431,7 @@ def test_a_signal_while_tracing_leaves_every_trial(
 
     monkeypatch.setattr(traced, "trace", interrupted)
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder())
-    run = store.load(outcome.folder / store.FILE_NAME)
+    run = read.load(outcome.folder / schema.FILE_NAME)
     assert outcome.interrupted == 130
     assert len(run.trials) == 4
     assert run.finished_at is None

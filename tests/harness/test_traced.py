@@ -15,7 +15,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced
-from netdyno.store import store
+from netdyno.store import read, schema, write
 from netdyno.trial import traced
 from netdyno.trial.setup import Bench
 
@@ -200,9 +200,9 @@ def test_over_a_link_that_is_not_measured_over_nothing_is_traced(
 def test_it_is_stored_beside_the_trials_and_read_back(experiment: Experiment, tmp_path: Path) -> None:
     run = Run(run_id="x", experiment=experiment, started_at="now", finished_at=None, environment={}, trials=())
     found = [Traced(scenario="echo", contestant=name, levels={"connections": 2}, messages=7) for name in ("b", "a")]
-    with store.Store.create(tmp_path, run, [], ()) as stored:
+    with write.Store.create(tmp_path, run, [], ()) as stored:
         for one in found:
             stored.add_traced(one)
-    read = store.load(tmp_path / store.FILE_NAME)
-    assert read.traced == tuple(found)
-    assert read.trials == ()
+    found_again = read.load(tmp_path / schema.FILE_NAME)
+    assert found_again.traced == tuple(found)
+    assert found_again.trials == ()

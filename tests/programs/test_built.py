@@ -15,7 +15,7 @@ from netdyno.model import transports
 from netdyno.model.run import Run
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
-from netdyno.store import store
+from netdyno.store import read, schema
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
@@ -36,7 +36,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         display=PlainDisplay(io.StringIO()),
         foreign_load="count",  # a trial that is ended early, for somebody took its cores, has no figures to look at
     )
-    return store.load(outcome.folder / store.FILE_NAME)
+    return read.load(outcome.folder / schema.FILE_NAME)
 
 
 def cannot_run_here() -> set[str]:

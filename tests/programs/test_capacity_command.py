@@ -20,7 +20,7 @@ from netdyno.contestants.contestants import discover
 from netdyno.model.run import Run
 from netdyno.present.prose.repeat import commands
 from netdyno.present.prose.verdict import answer
-from netdyno.store import store
+from netdyno.store import read, schema
 from netdyno.trial import canary
 
 SERVER = next(one.name for one in discover() if not one.manifest.apart)
@@ -40,8 +40,8 @@ def search(results: Path, *more: str) -> int:
 
 
 def stored(results: Path) -> Run:
-    (path,) = results.glob(f"*/{store.FILE_NAME}")
-    return store.load(path)
+    (path,) = results.glob(f"*/{schema.FILE_NAME}")
+    return read.load(path)
 
 
 def test_it_prints_every_step_and_ends_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_every_step_is_stored_and_the_report_says_the_same(tmp_path: Path, capsy
     assert scenario.blocks == max(trial.block for trial in trials) == 3
     assert answer(analyse(run).scenarios[0]).sentence == said["sentence"] + "."
     assert Path(said["report"]).is_file()
-    planned = store.load_cells(Path(said["report"]).parent / store.FILE_NAME)
+    planned = read.load_cells(Path(said["report"]).parent / schema.FILE_NAME)
     assert {(cell.block, cell.position) for cell in planned} == {(one.block, one.position) for one in trials}
 
 
@@ -180,7 +180,7 @@ def test_a_mistake_is_one_line_and_exit_2(
     assert err.startswith("netdyno: ")
     assert complaint in err
     assert err.count("\n") == 1
-    assert list(tmp_path.glob(f"*/{store.FILE_NAME}")) == []
+    assert list(tmp_path.glob(f"*/{schema.FILE_NAME}")) == []
 
 
 @pytest.mark.quiet

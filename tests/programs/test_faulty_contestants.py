@@ -19,7 +19,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
-from netdyno.store import store
+from netdyno.store import read, schema
 from tests.support.fakes import faulty
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
@@ -63,7 +63,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
-    return store.load(folder / store.FILE_NAME)
+    return read.load(folder / schema.FILE_NAME)
 
 
 def with_the_fault(run: Run, folder: Path, contestant: str) -> list[Trial]:

@@ -14,7 +14,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
-from netdyno.store import store
+from netdyno.store import read, schema
 from tests.support.fakes import faulty
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
@@ -49,7 +49,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         foreign_load="count",
         trace="never",
     )
-    return store.load(outcome.folder / store.FILE_NAME)
+    return read.load(outcome.folder / schema.FILE_NAME)
 
 
 def failures(run: Run, audit: str) -> Counter[str]:

@@ -99,7 +99,7 @@ def test_what_is_pure_touches_nothing_of_the_world() -> None:
 @pytest.mark.parametrize(
     ("module", "text", "broken"),
     [
-        ("model/run.py", "from netdyno.store import store\n", "1 imports netdyno.store.store"),
+        ("model/run.py", "from netdyno.store import read\n", "1 imports netdyno.store.read"),
         (
             "audits/of_trial.py",
             "def f():\n    import netdyno.machine.process\n",

@@ -17,7 +17,7 @@ from netdyno.base import quantities
 from netdyno.model.options import SCENARIO
 from netdyno.present.prose import ranking
 from netdyno.run import changes
-from netdyno.store import store
+from netdyno.store import read
 
 NOT_PAIRED = (
     "Blocks of different runs are not paired: the machine's own drift between the runs is in these ratios. "
@@ -28,7 +28,7 @@ NOT_PAIRED = (
 
 def run(first: str, second: str, results: Path, as_json: bool) -> int:
     """Exit code 0 when they have a cell in common, else 1. Raises UserError where a run cannot be read."""
-    found = side_by_side(*(store.load(store.find(results, name)) for name in (first, second)))
+    found = side_by_side(*(read.load(read.find(results, name)) for name in (first, second)))
     if as_json:
         told = {"environment": _environment(found), "asked": _asked(found), "note": NOT_PAIRED}
         print(json.dumps(asdict(found) | told, allow_nan=False))

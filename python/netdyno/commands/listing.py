@@ -14,7 +14,7 @@ from netdyno.contestants.contestants import Kind, discover
 from netdyno.experiment import experiment
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import About
-from netdyno.store import store
+from netdyno.store import read, schema
 
 Row = dict[str, object]
 
@@ -126,9 +126,9 @@ def _claim(experiment_name: str, claim: Claim) -> Row:
 def runs(results: Path = ROOT / "results") -> list[Row]:
     """Every stored run, oldest first; one that cannot be read says why."""
     rows: list[Row] = []
-    for run_id in store.run_ids(results):
+    for run_id in read.run_ids(results):
         try:
-            rows.append(dict(store.summary(results / run_id / store.FILE_NAME)))
+            rows.append(dict(read.summary(results / run_id / schema.FILE_NAME)))
         except UserError as error:
             rows.append({"id": run_id, "error": str(error)})
     return rows

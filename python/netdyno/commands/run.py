@@ -25,7 +25,7 @@ from netdyno.model.trial import Trace
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import runner
 from netdyno.run.progress import Display
-from netdyno.store import store
+from netdyno.store import read, schema
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.findings import Analysis
@@ -93,7 +93,7 @@ def go_on(run: str, results: Path, *, anyway: bool, as_json: bool) -> int:
     from netdyno.run.resume import resume
 
     console, display = _screen(as_json)
-    outcome = resume(store.find(results, run), build=build_dir(), display=display, anyway=anyway)
+    outcome = resume(read.find(results, run), build=build_dir(), display=display, anyway=anyway)
     return _end(_tell(outcome, console), as_json)
 
 
@@ -111,7 +111,7 @@ def _end(done: Done, as_json: bool) -> int:
 
 def _tell(outcome: runner.Outcome, console: Console) -> Done:
     """Table and report of what is stored."""
-    stored = store.load(outcome.folder / store.FILE_NAME)
+    stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = runner.counts(stored.all_trials)
     if outcome.interrupted:
         print(
@@ -167,7 +167,7 @@ def findings(run: str, results: Path) -> str:
     """The findings of a stored run as one JSON object. Raises UserError where there is no such run."""
     from netdyno.analysis.analysis import analyse
 
-    return _encoded(analyse(store.load(store.find(results, run))))
+    return _encoded(analyse(read.load(read.find(results, run))))
 
 
 def _encoded(analysis: Analysis) -> str:
@@ -178,9 +178,9 @@ def _encoded(analysis: Analysis) -> str:
 
 def write_report(run: str, results: Path) -> Path:
     """Write the report of a stored run again, beside it, and return its path."""
-    path = store.find(results, run)
+    path = read.find(results, run)
     target = path.parent.resolve() / REPORT_NAME
-    stored = store.load(path)
+    stored = read.load(path)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
     from netdyno.present.report import write

@@ -23,7 +23,7 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
 from netdyno.run.runner import Interrupted, begun, check, create_folder, set_up, signals_raise
-from netdyno.store import store
+from netdyno.store import write
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, unwatched
 from netdyno.trial.trial import run_trial
@@ -65,7 +65,7 @@ def execute(
         experiment, [server], clients=(), build=build, folder=folder, progress=unwatched, foreign_load=foreign_load
     )
     run = begun(run_id, folder, experiment, found, [server])
-    with store.Store.create(folder, run, argv, ()) as stored:
+    with write.Store.create(folder, run, argv, ()) as stored:
         beside = Canary(canary_path(build), bench.pinning, folder)
         answer, why, interrupted = _search(experiment, server, bench, beside, stored, show)
         if answer is not None:
@@ -74,7 +74,7 @@ def execute(
 
 
 def _search(
-    experiment: Experiment, server: Contestant, bench: Bench, canary: Canary, stored: store.Store, show: Show
+    experiment: Experiment, server: Contestant, bench: Bench, canary: Canary, stored: write.Store, show: Show
 ) -> tuple[Answer | None, Reason | None, int]:
     search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     trials: list[Trial] = []

@@ -26,8 +26,8 @@ from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trace
 from netdyno.run import changes, runner
 from netdyno.run.progress import Display
-from netdyno.store import store
-from netdyno.store.store import Store
+from netdyno.store import read
+from netdyno.store.write import Store
 from netdyno.trial import traced
 from netdyno.trial.canary import Canary
 
@@ -39,7 +39,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
     """Go on with the stored run. Raises UserError where there is nothing to go on with, where it is still being made,
     or where something decisive differs and the user did not say `anyway`."""
     with Store.reopen(path) as stored:
-        run = store.load(path)
+        run = read.load(path)
         if run.finished_at is not None:
             raise UserError(f"the run {run.run_id} came to its end at {run.finished_at}; nothing of it is left to do")
         asked = run.experiment
@@ -67,7 +67,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
         run = msgspec.structs.replace(run, environment=_with_line(run, differ))
         stored.record(run.environment)
         runner.write_environment(path.parent, run.environment)
-        cells = store.load_cells(path)
+        cells = read.load_cells(path)
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} that are planned"
         display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
         named = {server.name: server for server in servers}

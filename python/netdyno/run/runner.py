@@ -34,7 +34,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial
 from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
-from netdyno.store import store
+from netdyno.store import read, write
 from netdyno.trial import traced
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench
@@ -89,7 +89,7 @@ def execute(
         foreign_load=foreign_load,
     )
     run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
-    with store.Store.create(folder, run, argv, cells) as stored:
+    with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
         display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
         beside = Canary(canary_path(build), bench.pinning, folder)
@@ -169,7 +169,7 @@ def carry_out(
     servers: plan.Named,
     bench: Bench,
     canary: Canary,
-    stored: store.Store,
+    stored: write.Store,
     display: Display,
     to_trace: Sequence[traced.Task],
 ) -> int:
@@ -195,7 +195,7 @@ def _run_cells(
     servers: plan.Named,
     bench: Bench,
     canary: Canary,
-    stored: store.Store,
+    stored: write.Store,
     display: Display,
     progress: Progress,
     limit_s: float | None,
@@ -240,7 +240,7 @@ def _run_cells(
 
 
 def _trace(
-    some: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: store.Store, display: Display
+    some: Sequence[traced.Task], servers: plan.Named, bench: Bench, stored: write.Store, display: Display
 ) -> int:
     """What is traced beside the trials, once they are all stored. Returns 0, or the exit code of the signal that cut it
     short."""
@@ -368,4 +368,4 @@ def counts(trials: Sequence[Trial]) -> dict[str, int]:
     """How many trials came out how; of what was made again, the last try."""
     last = {(trial.block, trial.position): trial for trial in trials}
     found = Counter(trial.status for trial in last.values())
-    return store.count_trials(found | Counter(made_again=len(trials) - len(last)))
+    return read.count_trials(found | Counter(made_again=len(trials) - len(last)))

@@ -29,7 +29,7 @@ from netdyno.present.terminal.display import PlainDisplay
 from netdyno.present.terminal.table import render
 from netdyno.run import runner
 from netdyno.statistics.false_difference_rate import Rate
-from netdyno.store import store
+from netdyno.store import read, schema
 from tests.support.builders import made_capacity, made_twins
 from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_claims import claims_run
@@ -53,13 +53,13 @@ def test_twins_are_run_stored_and_read_apart(
         display=PlainDisplay(said),
         foreign_load="count",
     )
-    path = outcome.folder / store.FILE_NAME
-    run = store.load(path)
+    path = outcome.folder / schema.FILE_NAME
+    run = read.load(path)
     assert [trial.block for trial in run.trials] == [trial.block for trial in run.twins] == [1, 2, 3, 4, 5, 6]
     assert not any(trial.twin for trial in run.trials)
     assert all(trial.twin for trial in run.twins)
     assert [trial.position for trial in run.all_trials] == [0, 1] * 6
-    assert sum(cell.twin for cell in store.load_cells(path)) == 6
+    assert sum(cell.twin for cell in read.load_cells(path)) == 6
     assert runner.counts(run.all_trials)["valid"] == 12
     assert "6 blocks of 1 trials (1 contestant), 1 of them twice for the A/A control" in said.getvalue()
     assert said.getvalue().count("fake (A/A twin): ") == 6

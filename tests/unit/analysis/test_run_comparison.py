@@ -21,7 +21,7 @@ from netdyno.experiment.plan import Cell
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.store import store
+from netdyno.store import write
 from tests.support.builders.made_run import EPOLL, LOCK, made_run, unsafe_run
 
 
@@ -141,7 +141,7 @@ def stored(tmp_path: Path) -> Path:
             Cell(block=one.block, position=one.position, scenario="echo", contestant=keep, levels=one.levels)
             for one in trials
         ]
-        with store.Store.create(tmp_path / name, replace(run, run_id=name), [], cells) as made:
+        with write.Store.create(tmp_path / name, replace(run, run_id=name), [], cells) as made:
             for trial in trials:
                 made.add(trial)
     return tmp_path

@@ -15,7 +15,7 @@ from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.store import store
+from netdyno.store import read, schema, write
 
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 
@@ -56,16 +56,16 @@ def run(experiment: Experiment) -> Run:
 
 @pytest.fixture
 def path(run: Run, tmp_path: Path) -> Path:
-    with store.Store.create(tmp_path, run, ["netdyno", "run"], cells()) as made:
+    with write.Store.create(tmp_path, run, ["netdyno", "run"], cells()) as made:
         made.add(trial(1))
         made.add(trial(0))
-    return tmp_path / store.FILE_NAME
+    return tmp_path / schema.FILE_NAME
 
 
 def test_a_run_of_schema_1_is_read_and_knows_nothing_about_its_contestants(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.executescript("DROP TABLE about; PRAGMA user_version = 1;")
-    stored = store.load(path)
+    stored = read.load(path)
     assert stored.about == ()
     assert stored.trials == (trial(0), trial(1))
 
@@ -77,19 +77,19 @@ def test_a_run_of_schema_4_said_once_for_all_scenarios_what_each_says_since(path
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
         connection.execute("PRAGMA user_version = 4")
-    stored = store.load(path).experiment
+    stored = read.load(path).experiment
     assert (stored.name, stored.seed, stored.blocks) == ("tiny", 4, 3)
     for name, scenario in zip(("echo", "chat"), stored.scenarios, strict=True):
         assert (scenario.name, scenario.contestants, scenario.link) == (name, ("*",), "lan")
         assert (scenario.blocks, scenario.warmup_s, scenario.duration_s, scenario.timeout_s) == (3, 0.2, 2.0, 5.0)
-    assert store.summary(path)["experiment"] == "tiny"
+    assert read.summary(path)["experiment"] == "tiny"
 
 
 def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.executescript("ALTER TABLE cell DROP COLUMN twin; PRAGMA user_version = 7;")
-    assert list(store.load_cells(path)) == cells()
-    assert store.load(path).twins == ()
+    assert list(read.load_cells(path)) == cells()
+    assert read.load(path).twins == ()
 
 
 def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
@@ -106,73 +106,73 @@ def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE run SET experiment = ?", (json.dumps(old),))
         connection.execute("PRAGMA user_version = 9")
-    (found,) = store.load(path).experiment.scenarios
+    (found,) = read.load(path).experiment.scenarios
     assert (found.round_s, found.look_every_s, found.connect_timeout_s) == (1.5, 0.0, 120.0)
     assert (found.link_delay_s, found.service_time_s) == pytest.approx((0.02, 0.0005))
     assert (found.factors, found.server) == ({"service-time": ("0s", "10us")}, {"service-time": "2ms"})
 
 
 def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
-    stored = store.load(path)
+    stored = read.load(path)
     assert stored.trials == (trial(0), trial(1))
     assert (stored.run_id, stored.experiment, stored.environment) == (run.run_id, run.experiment, run.environment)
     assert stored.about == run.about
     assert stored.finished_at is None
-    assert list(store.load_cells(path)) == cells()
+    assert list(read.load_cells(path)) == cells()
 
 
 def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
-    with store.Store.create(tmp_path, run, [], cells()) as made:
+    with write.Store.create(tmp_path, run, [], cells()) as made:
         for count in (1, 2):
             made.add(trial(count - 1))
-            assert len(store.load(tmp_path / store.FILE_NAME).trials) == count  # another connection sees it
+            assert len(read.load(tmp_path / schema.FILE_NAME).trials) == count  # another connection sees it
         made.finish("2026-01-01T00:01:00+00:00")
-    assert store.load(tmp_path / store.FILE_NAME).finished_at == "2026-01-01T00:01:00+00:00"
+    assert read.load(tmp_path / schema.FILE_NAME).finished_at == "2026-01-01T00:01:00+00:00"
 
 
 def test_a_plan_is_extended_whole_or_not_at_all(run: Run, tmp_path: Path) -> None:
     more = [replace(cell, block=2) for cell in cells()]
-    with store.Store.create(tmp_path, run, [], cells()) as made:
+    with write.Store.create(tmp_path, run, [], cells()) as made:
         made.extend(more)
-        assert list(store.load_cells(tmp_path / store.FILE_NAME)) == [*cells(), *more]
+        assert list(read.load_cells(tmp_path / schema.FILE_NAME)) == [*cells(), *more]
         with pytest.raises(sqlite3.IntegrityError):
             made.extend([replace(more[0], block=3), more[1]])
-        assert list(store.load_cells(tmp_path / store.FILE_NAME)) == [*cells(), *more]
+        assert list(read.load_cells(tmp_path / schema.FILE_NAME)) == [*cells(), *more]
         made.add(replace(trial(0), block=2))
-    assert len(store.load(tmp_path / store.FILE_NAME).trials) == 1
+    assert len(read.load(tmp_path / schema.FILE_NAME).trials) == 1
 
 
 def test_a_run_is_gone_on_with_in_the_same_file(path: Path) -> None:
-    with store.Store.reopen(path) as made:
+    with write.Store.reopen(path) as made:
         made.add(trial(2))
         made.record({"kernel": "6.2"})
         made.finish("2026-01-01T00:01:00+00:00")
-    stored = store.load(path)
+    stored = read.load(path)
     assert stored.trials == (trial(0), trial(1), trial(2))
     assert (stored.environment, stored.finished_at) == ({"kernel": "6.2"}, "2026-01-01T00:01:00+00:00")
 
 
 def test_only_one_writes_a_run(path: Path) -> None:
-    with store.Store.reopen(path), pytest.raises(UserError, match=f"the run in {path.parent} is still being made"):
-        store.Store.reopen(path)
-    store.Store.reopen(path).close()
+    with write.Store.reopen(path), pytest.raises(UserError, match=f"the run in {path.parent} is still being made"):
+        write.Store.reopen(path)
+    write.Store.reopen(path).close()
 
 
 def test_a_trial_outside_the_plan_is_refused(run: Run, tmp_path: Path) -> None:
-    with store.Store.create(tmp_path, run, [], cells()) as made, pytest.raises(sqlite3.IntegrityError):
+    with write.Store.create(tmp_path, run, [], cells()) as made, pytest.raises(sqlite3.IntegrityError):
         made.add(trial(7))
 
 
 def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: Path) -> None:
-    with store.Store.create(tmp_path, run, [], cells()) as made:
+    with write.Store.create(tmp_path, run, [], cells()) as made:
         made.add(trial(0))
         made.add(trial(1))
         judged = replace(trial(0), status="struck_out", reason="canary: another machine")
         made.revise([judged])
-        assert store.load(tmp_path / store.FILE_NAME).trials == (judged, trial(1))  # another connection sees it
+        assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1))  # another connection sees it
         made.add(trial(2))
-    assert store.load(tmp_path / store.FILE_NAME).trials == (judged, trial(1), trial(2))
-    assert store.summary(tmp_path / store.FILE_NAME)["trials"] == {
+    assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1), trial(2))
+    assert read.summary(tmp_path / schema.FILE_NAME)["trials"] == {
         "valid": 0,
         "struck_out": 1,
         "skipped": 0,
@@ -183,28 +183,28 @@ def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: 
 
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
     """The second of them was never stored; the first stays as it was, and the file goes on."""
-    with store.Store.create(tmp_path, run, [], cells()) as made:
+    with write.Store.create(tmp_path, run, [], cells()) as made:
         made.add(trial(0))
         with pytest.raises(KeyError, match="no trial 1 of block 1 is stored"):
             made.revise([replace(trial(0), reason="judged"), trial(1)])
         made.add(trial(2))
-    assert store.load(tmp_path / store.FILE_NAME).trials == (trial(0), trial(2))
+    assert read.load(tmp_path / schema.FILE_NAME).trials == (trial(0), trial(2))
 
 
 def test_a_missing_run_is_one_clear_line(path: Path) -> None:
     (path.parent / "sub").mkdir()
     with pytest.raises(UserError, match="no such run"):
-        store.load(path.parent / "sub" / store.FILE_NAME)
+        read.load(path.parent / "sub" / schema.FILE_NAME)
     results = path.parent.parent
     with pytest.raises(UserError, match=rf"no such run '{path.parent.name}x'.*did you mean '{path.parent.name}'"):
-        store.find(results, path.parent.name + "x")
+        read.find(results, path.parent.name + "x")
 
 
 def test_a_run_is_found_by_id_folder_or_file(path: Path) -> None:
     results, name = path.parent.parent, path.parent.name
-    assert store.find(results, name) == path
-    assert store.find(Path("/nowhere"), str(path.parent)) == path
-    assert store.find(Path("/nowhere"), str(path)) == path
+    assert read.find(results, name) == path
+    assert read.find(Path("/nowhere"), str(path.parent)) == path
+    assert read.find(Path("/nowhere"), str(path)) == path
 
 
 def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
@@ -213,25 +213,25 @@ def test_what_is_not_ours_says_so(tmp_path: Path) -> None:
     sqlite3.connect(other).execute("CREATE TABLE x (y)").connection.close()
     for path in (text, other):
         with pytest.raises(UserError, match=f"{path.name}: not a netdyno run"):
-            store.load(path)
+            read.load(path)
 
 
 def test_a_newer_schema_says_so(path: Path) -> None:
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {store.SCHEMA_VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {schema.SCHEMA_VERSION + 1}")
     with pytest.raises(UserError, match="made by a newer netdyno"):
-        store.load(path)
+        read.load(path)
 
 
 def test_a_damaged_trial_says_so(path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE trial SET trial = '{'")
     with pytest.raises(UserError, match="is damaged"):
-        store.load(path)
+        read.load(path)
 
 
 def test_a_summary_counts_without_decoding(path: Path) -> None:
-    found = store.summary(path)
+    found = read.summary(path)
     assert found["id"] == "r1"
     assert (found["planned"], found["trials"]) == (
         3,
@@ -241,4 +241,4 @@ def test_a_summary_counts_without_decoding(path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
     with pytest.raises(UserError, match=r"/proc/run.sqlite: cannot be written"):
-        store.Store.create(Path("/proc"), run, [], [])
+        write.Store.create(Path("/proc"), run, [], [])

@@ -1,0 +1,157 @@
+"""Reading a run back, of any schema, whole or as far as it came."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.units import parse_duration
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import About
+from netdyno.model.experiment import Experiment
+from netdyno.model.run import Environment, Run
+from netdyno.model.trial import Traced, Trial
+from netdyno.store.schema import APPLICATION_ID, FILE_NAME, SCHEMA_VERSION
+
+_ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
+"""What an experiment said for all its scenarios until schema 5, and each scenario says since."""
+_TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
+"""Durations that a scenario had as texts such as "20ms" until schema 9."""
+
+
+def load(path: Path) -> Run:
+    """Read a run back, whole or as far as it came. Raises UserError: missing, not one of ours, or from the future."""
+    with opened(path) as connection:
+        try:
+            row = connection.execute(
+                "SELECT run_id, experiment, started_at, finished_at, environment FROM run"
+            ).fetchone()
+            rows = connection.execute(
+                "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
+            ).fetchall()
+            trials = [msgspec.json.decode(text, type=Trial) for (text,) in rows]
+            if row is None:
+                raise UserError(f"{path}: holds no run")
+            return Run(
+                run_id=row[0],
+                experiment=_experiment(row[1]),
+                started_at=row[2],
+                finished_at=row[3],
+                environment=msgspec.json.decode(row[4], type=Environment),
+                about=_load_about(connection),
+                trials=tuple(trial for trial in trials if not trial.twin),
+                twins=tuple(trial for trial in trials if trial.twin),
+                traced=_load_traced(connection),
+            )
+        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
+            raise UserError(f"{path}: is damaged: {error}") from error
+
+
+def _experiment(text: str) -> Experiment:
+    """Of any schema."""
+    raw = msgspec.json.decode(text)
+    shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
+    scenarios = [{**shared, **_in_seconds(scenario)} for scenario in raw["scenarios"]]
+    return msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+
+
+def _in_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
+    return {
+        **{key: value for key, value in scenario.items() if key not in _TEXTS},
+        **{f"{key}_s": parse_duration(str(scenario[key])) for key in _TEXTS if key in scenario},
+    }
+
+
+def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
+    """Who took part; nobody says so in a run of schema 1."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
+        return ()
+    rows = connection.execute("SELECT about FROM about ORDER BY number").fetchall()
+    return tuple(msgspec.json.decode(text, type=About) for (text,) in rows)
+
+
+def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
+    """What was traced; nothing was before schema 8."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
+        return ()
+    rows = connection.execute("SELECT traced FROM traced ORDER BY number").fetchall()
+    return tuple(msgspec.json.decode(text, type=Traced) for (text,) in rows)
+
+
+def load_cells(path: Path) -> tuple[Cell, ...]:
+    """The plan of a stored run, in its order."""
+    with opened(path) as connection:
+        twin = "twin" if connection.execute("PRAGMA user_version").fetchone()[0] >= 8 else "0"
+        rows = connection.execute(
+            f"SELECT block, position, scenario, contestant, levels, {twin} FROM cell ORDER BY 1, 2"
+        )
+        return tuple(
+            Cell(block=b, position=p, scenario=s, contestant=c, levels=msgspec.json.decode(text), twin=bool(t))
+            for b, p, s, c, text, t in rows
+        )
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that has been found to be a run of this version; it is not written to."""
+    if not path.is_file():
+        raise UserError(f"no such run: {path} does not exist")
+    # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
+    uri = f"{path.resolve().as_uri()}?mode=rw"
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+        try:
+            application = connection.execute("PRAGMA application_id").fetchone()[0]
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise UserError(f"{path}: not a netdyno run ({error})") from error
+        if application != APPLICATION_ID:
+            raise UserError(f"{path}: not a netdyno run")
+        if version > SCHEMA_VERSION:
+            raise UserError(
+                f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
+            )
+        yield connection
+
+
+def run_ids(results: Path) -> list[str]:
+    """Every stored run in a results folder, oldest first (a run id begins with its time)."""
+    return sorted(path.parent.name for path in results.glob(f"*/{FILE_NAME}"))
+
+
+def find(results: Path, run: str) -> Path:
+    """The file of a run given by id, or by the path of its folder or file. Raises UserError with the nearest id."""
+    for candidate in (results / run / FILE_NAME, Path(run) / FILE_NAME, Path(run)):
+        if candidate.is_file():
+            return candidate
+    raise UserError(f"no such run {run!r} in {results}{did_you_mean(run, run_ids(results))}")
+
+
+def summary(path: Path) -> Mapping[str, object]:
+    """One line about a stored run, without decoding its trials."""
+    with opened(path) as connection:
+        run_id, experiment, started_at, finished_at = connection.execute(
+            "SELECT run_id, experiment, started_at, finished_at FROM run"
+        ).fetchone()
+        # SQLite gives a bare column the value of the row that has the maximum: of each place, the last try.
+        last = "SELECT status, max(rowid) FROM trial GROUP BY block, position"
+        counts = dict(connection.execute(f"SELECT status, count(*) FROM ({last}) GROUP BY status").fetchall())
+        counts["made_again"] = connection.execute("SELECT count(*) FROM trial").fetchone()[0] - sum(counts.values())
+        planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
+    return {
+        "id": run_id,
+        "experiment": _experiment(experiment).name,
+        "started_at": started_at,
+        "finished_at": finished_at,
+        "planned": planned,
+        "trials": count_trials(counts),
+    }
+
+
+def count_trials(counts: Mapping[str, int]) -> dict[str, int]:
+    """All outcomes, those that did not occur as 0, and how many trials were made again."""
+    return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed", "made_again")}

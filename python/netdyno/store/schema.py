@@ -1,0 +1,53 @@
+"""results/<run-id>/run.sqlite: the run, its plan, and every trial, each on disk before the next one starts.
+
+The file is readable whenever the harness dies: a transaction is either whole or absent (https://sqlite.org/atomiccommit.html)."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 10
+# 2: the table about; 3: transports that carry messages; 4: claims; 5: scenarios have it all; 6: relays; 7: figures;
+# 8: twins, the canary, blocks until a precision is reached, searches for a capacity, the table traced; 9: trials that
+# are made again, blocks until a time is used; 10: every duration of a scenario in seconds
+APPLICATION_ID = 0x6E64796E  # "ndyn", so that file(1) and we tell a run from any other database
+FILE_NAME = "run.sqlite"
+
+TABLES = f"""
+PRAGMA application_id = {APPLICATION_ID};
+PRAGMA user_version = {SCHEMA_VERSION};
+CREATE TABLE run (
+    run_id TEXT PRIMARY KEY,
+    experiment TEXT NOT NULL,   -- JSON, model.Experiment
+    environment TEXT NOT NULL,  -- JSON object
+    argv TEXT NOT NULL,         -- JSON array
+    seed INTEGER NOT NULL,
+    started_at TEXT NOT NULL,
+    finished_at TEXT            -- NULL: the run did not come to its end
+);
+CREATE TABLE cell (
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    scenario TEXT NOT NULL,
+    contestant TEXT NOT NULL,
+    levels TEXT NOT NULL,       -- JSON object
+    twin INTEGER NOT NULL,      -- 1: the second of its kind in the block, for the A/A control
+    PRIMARY KEY (block, position)
+);
+CREATE TABLE about (
+    number INTEGER PRIMARY KEY,
+    about TEXT NOT NULL         -- JSON, model.About
+);
+CREATE TABLE traced (
+    number INTEGER PRIMARY KEY,
+    traced TEXT NOT NULL        -- JSON, model.Traced
+);
+CREATE TABLE trial (
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,   -- counts from 1; above it: made again, for the machine was disturbed
+    status TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    trial TEXT NOT NULL,        -- JSON, model.Trial
+    PRIMARY KEY (block, position, attempt),
+    FOREIGN KEY (block, position) REFERENCES cell (block, position)
+);
+"""

@@ -1,0 +1,148 @@
+"""Writing a run: the plan first, then each trial before the next one starts."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from netdyno.base.errors import UserError
+from netdyno.experiment.plan import Cell
+from netdyno.model.experiment import Experiment
+from netdyno.model.run import Run
+from netdyno.model.trial import Traced, Trial
+from netdyno.store.read import opened
+from netdyno.store.schema import FILE_NAME, SCHEMA_VERSION, TABLES
+
+_REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
+
+
+class Store:
+    """The open file of a run that is being made. Use as a context manager."""
+
+    def __init__(self, connection: sqlite3.Connection, claim: int) -> None:
+        self._connection = connection
+        self._claim = claim
+
+    @classmethod
+    def create(cls, folder: Path, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> Store:
+        """Begin a run in an existing folder. Raises UserError when the file cannot be written."""
+        path = folder / FILE_NAME
+        try:
+            connection = _connect(path)
+            connection.executescript(f"BEGIN; {TABLES}")
+            _insert_run(connection, run, argv, cells)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise UserError(f"{path}: cannot be written: {error}") from error
+        return cls(connection, _claim(folder))
+
+    @classmethod
+    def reopen(cls, path: Path) -> Store:
+        """Go on with the run of a file. Raises UserError where it is none, cannot be written, was made by an older
+        netdyno, or is being written by another one."""
+        with opened(path) as readable:
+            version = readable.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            raise UserError(f"{path}: made by an older netdyno (schema {version}, this one writes {SCHEMA_VERSION})")
+        claim = _claim(path.parent)
+        try:
+            return cls(_connect(path), claim)
+        except sqlite3.Error as error:
+            os.close(claim)
+            raise UserError(f"{path}: cannot be written: {error}") from error
+
+    def add(self, trial: Trial) -> None:
+        """Store one trial; it is on the disk when this returns."""
+        row = (trial.block, trial.position, trial.attempt, trial.status, trial.reason, _json(trial))
+        self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
+
+    def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
+        """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or
+        nothing. It is on the disk when this returns."""
+        with self._connection:  # commits, or rolls back where it is interrupted
+            self._connection.execute("BEGIN")
+            if experiment:
+                self._connection.execute("UPDATE run SET experiment = ?", (_json(experiment),))
+            _insert_cells(self._connection, cells)
+
+    def record(self, environment: Mapping[str, object]) -> None:
+        """Put this environment in the place of what was recorded."""
+        self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
+
+    def add_traced(self, traced: Traced) -> None:
+        """Store what was traced beside the trials; it is on the disk when this returns."""
+        self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
+
+    def revise(self, trials: Sequence[Trial]) -> None:
+        """Put stored trials in the place of themselves, as they are judged later: all of them, or none where it is
+        interrupted. They are on the disk when this returns. Raises KeyError for a trial that was never stored."""
+        rows = [(one.status, one.reason, _json(one), one.block, one.position, one.attempt) for one in trials]
+        with self._connection:  # commits, or rolls back what an exception has cut short
+            self._connection.execute("BEGIN IMMEDIATE")
+            for row in rows:
+                changed = self._connection.execute(_REVISE, row)
+                if changed.rowcount != 1:
+                    raise KeyError(f"no trial {row[-2]} of block {row[-3]} is stored")
+
+    def finish(self, finished_at: str) -> None:
+        """Note that the run came to its end."""
+        self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
+
+    def close(self) -> None:
+        self._connection.close()
+        os.close(self._claim)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection to write by: a single file at every moment, and on the disk before commit returns (power loss
+    included)."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = DELETE")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    return connection
+
+
+def _claim(folder: Path) -> int:
+    """Lock a run against a second writer, as long as the descriptor is open (flock(2)): it goes with its process,
+    however that ends. The folder is locked and not the file, for SQLite has locks of its own there."""
+    claim = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(claim)
+        why = "is still being made" if isinstance(error, BlockingIOError) else f"cannot be locked: {error.strerror}"
+        raise UserError(f"the run in {folder} {why}") from error
+    return claim
+
+
+def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> None:
+    seed = run.experiment.seed
+    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
+    connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+    connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
+    _insert_cells(connection, cells)
+
+
+def _insert_cells(connection: sqlite3.Connection, cells: Iterable[Cell]) -> None:
+    rows = ((c.block, c.position, c.scenario, c.contestant, _json(c.levels), c.twin) for c in cells)
+    connection.executemany("INSERT INTO cell VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
