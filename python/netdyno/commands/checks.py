@@ -145,7 +145,7 @@ def _output_of(step: Step, *, gives_way: bool) -> tuple[int, str]:
         step.command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
         if gives_way:
-            os.setpriority(os.PRIO_PROCESS, process.pid, GIVEN_WAY)
+            os.setpriority(os.PRIO_PROCESS, process.pid, min(os.getpriority(os.PRIO_PROCESS, 0) + GIVEN_WAY, 19))
         output, _ = process.communicate()
     return process.returncode, output
 

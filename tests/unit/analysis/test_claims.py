@@ -221,7 +221,7 @@ def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None
     assert one.verdict == "confirmed"
     assert one.checks[0].figures == pytest.approx((100, 100))
     one = judged(replace(run, about=(*about, replace(shared, code=None, why_no_code="no source files"))))
-    assert (one.verdict, one.lacking) == ("not_testable", NotCounted("common/epoll", "no source files"))
+    assert (one.verdict, one.lacking) == ("not_testable", NotCounted("servers/_shared/epoll", "no source files"))
 
 
 # --- what is compared --------------------------------------------------------------------------------------------

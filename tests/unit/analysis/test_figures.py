@@ -121,7 +121,7 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
     assert figures.missing(lost) == "struck out (connections)"
     counted = spot(panel(connected, SNAPSHOT), connections=400, backlog=10)
     assert counted.value is not None
-    assert counted.value.value == pytest.approx(0.15 + 0.85 * 60 / 400)
+    assert counted.value.value == pytest.approx(0.16 + 0.84 * 60 / 400)
     assert (counted.missing, counted.set_aside, counted.trials) == (None, 6, 6)
     assert figures.gaps(speed) == tuple(
         f"{name}: 10 of 100 cells struck out (connections)" for name in (ASIO, SNAPSHOT)
@@ -132,7 +132,7 @@ def test_a_surface_hatches_what_was_struck_out_but_has_its_share_of_connects() -
 def test_a_surface_is_one_scale_over_its_panels_and_rings_the_nearest_cell() -> None:
     chart, _ = charts(filled(ROOM + SURFACES))
     scale = heat.Scale(chart)
-    assert scale.legend()[::2] == ("7.50k/s", "60.0k/s")
+    assert scale.legend()[::2] == ("8.00k/s", "64.0k/s")
     left, right = (heat.surface(chart, of, scale) for of in chart.panels)
     assert [row.label for row in left.rows] == ["300", "266", "234", "202", "170", "138", "106", "74", "42", "10"]
     assert (left.rows[0].cells[0].step, left.rows[0].cells[-1].step) == (0, theme.HEAT_STEPS - 1)

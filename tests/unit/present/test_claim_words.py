@@ -63,7 +63,7 @@ def at_connections(figure: float) -> Truth:
         (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
         (NotPlanned(None), "this run planned no such trial of any contestant"),
         (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
-        (NotCounted("common/epoll", "no source files"), "the code of common/epoll was not counted: no source files"),
+        (NotCounted("lib/net", "no source files"), "the code of lib/net was not counted: no source files"),
         (NotCounted(LOCK, None), f"the code of {LOCK} was not counted"),
     ],
 )
