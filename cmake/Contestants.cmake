@@ -1,7 +1,8 @@
 # A contestant is a folder with a manifest; nothing else names it. Each folder of kind "cmake" becomes one program of the
 # folder's name, built from its main.cpp (and what else *.cpp it holds), linked with the needs its manifest states.
 # A need that is missing makes a stated skip: the reason goes to <build>/skipped/<root>/<name>.txt, where `netdyno list`
-# reads it. A server and a client may have the same name; the target of a client is client-<name>.
+# reads it, and its target makes nothing. A server and a client may have the same name; the target of a client is
+# client-<name>.
 
 # A need is a function: it sets <result> to the libraries to link, or <why> to what is missing and how to get it.
 function(netdyno_need_boost result why)
@@ -157,18 +158,19 @@ function(netdyno_add_contestants root)
         endif()
       endforeach()
     endif()
-    if(missing)
-      file(WRITE ${CMAKE_BINARY_DIR}/skipped/${root}/${name}.txt "${missing}")
-      string(STRIP "${missing}" missing)
-      message(STATUS "${role} ${name} skipped: ${missing}")
-      continue()
-    endif()
-
-    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
     set(target ${name})
     if(NOT role STREQUAL "server")
       set(target ${role}-${name})
     endif()
+    if(missing)
+      file(WRITE ${CMAKE_BINARY_DIR}/skipped/${root}/${name}.txt "${missing}")
+      string(STRIP "${missing}" missing)
+      message(STATUS "${role} ${name} skipped: ${missing}")
+      add_custom_target(${target})
+      continue()
+    endif()
+
+    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
     add_executable(${target} ${sources} ${suppressions})
     add_dependencies(netdyno_programs ${target})
     target_link_libraries(${target} PRIVATE ${ARGN} netdyno_warnings ${libraries})
