@@ -49,13 +49,15 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then
         "$@" 9>&-
     else
-        sudo --preserve-env=DEBIAN_FRONTEND,NEEDRESTART_MODE,http_proxy,https_proxy,no_proxy "$@" 9>&-
+        sudo --preserve-env=DEBIAN_FRONTEND,LC_ALL,NEEDRESTART_MODE,http_proxy,https_proxy,no_proxy "$@" 9>&-
     fi
 }
 
-apt_get() {
+# In English, because how_far reads what it says.
+apt_get() (
+    export LC_ALL=C
     as_root apt-get -q -y -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 "$@"
-}
+)
 
 # An apt that was killed leaves dpkg's journal behind, and apt-get refuses to work until it is replayed.
 apt_install() {
@@ -97,14 +99,14 @@ install_packages() { # scope
     export DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
     if [ -n "$packages" ] || [ "$(id -u)" = 0 ]; then
         say "set-up 1/3: asking apt for its lists, because packages of packages/debian.txt are missing"
-        logged "$state/logs/apt-update.log" apt_get update ||
+        logged 'asking apt' "$state/logs/apt-update.log" apt_get update ||
             say "apt-get update failed (log: $state/logs/apt-update.log); going on with the lists that are there"
         packages=$(printf '%s\n' "$lines" | chosen)
     fi
     if [ -n "$packages" ]; then
         say "set-up 1/3: installing Debian packages: $packages"
         # shellcheck disable=SC2086 # one word a package
-        logged "$state/logs/apt-install.log" apt_install $packages ||
+        logged 'installing Debian packages' "$state/logs/apt-install.log" apt_install $packages ||
             fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" \
                 "It cannot fetch them without a network, or behind a proxy that it does not know." \
                 "$(by_hand "$packages")"
@@ -121,7 +123,7 @@ make_venv() {
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         fail "$python is missing or older than Python 3.11" \
             "Name a newer one:  NETDYNO_PYTHON=/path/to/python3 ./netdyno ..."
-    logged "$state/logs/venv.log" "$python" -m venv --clear "$venv" ||
+    logged "making $venv" "$state/logs/venv.log" "$python" -m venv --clear "$venv" ||
         fail_with_log "$state/logs/venv.log" "could not make a Python environment in $venv" \
             "On Debian and Ubuntu this needs the package python3-venv:  apt-get install -y python3-venv"
 }
@@ -152,10 +154,10 @@ set_up_python() {
     say "set-up 2/3: installing the Python packages of requirements.lock into $venv"
     if ! [ -f "$mark" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then make_venv; fi
     rm -f "$mark"
-    logged "$state/logs/uv.log" install_uv ||
+    logged 'installing uv' "$state/logs/uv.log" install_uv ||
         fail_with_log "$state/logs/uv.log" "pip could not install uv" "$(python_hint)" \
             "By hand:  $venv/bin/python -m pip install --no-deps --require-hashes -r $state/uv.lock"
-    logged "$state/logs/python.log" install_locked ||
+    logged 'installing Python packages' "$state/logs/python.log" install_locked ||
         fail_with_log "$state/logs/python.log" "uv could not install what requirements.lock lists" "$(python_hint)" \
             "By hand:  $venv/bin/uv pip sync --python $venv/bin/python --require-hashes $root/requirements.lock"
     link_source

@@ -4,6 +4,8 @@ import os
 
 import pytest
 
+from netdyno.base.paths import build_dir
+
 pytest_plugins = ("tests.support.fixtures",)
 
 MARKS = (
@@ -15,11 +17,13 @@ MARKS = (
 
 def pytest_configure(config: pytest.Config) -> None:
     """Tests ask whether things work, and the machine may do something else beside them: then a run only counts that.
-    What it does where nobody asks is tested with this variable taken away.
+    What it does where nobody asks is tested with this variable taken away. The programs are taken as they are: whoever
+    starts the tests has built them.
 
     Tests that need the programs fail, and are not skipped, where the build is missing: a check that did not run is no
     check."""
     os.environ.setdefault("NETDYNO_FOREIGN_LOAD", "count")
+    os.environ.setdefault("NETDYNO_BUILD", str(build_dir()))
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
 

@@ -15,6 +15,7 @@ import pytest
 
 from netdyno.analysis.analysis import analyse
 from netdyno.audits import of_trial
+from netdyno.base.paths import build_dir
 from netdyno.commands import cli
 from netdyno.contestants.contestants import discover
 from netdyno.model.run import Run
@@ -23,6 +24,7 @@ from netdyno.present.prose.verdict import answer
 from netdyno.store import read, schema
 from netdyno.trial import canary
 
+REAL_BUILD = build_dir()
 SERVER = next(one.name for one in discover() if not one.manifest.apart)
 UNSAFE = next(one.name for one in discover() if one.manifest.unsafe)
 # The answers of the fake all take the same time, so that the axis of a figure has no length.
@@ -188,7 +190,7 @@ def test_a_mistake_is_one_line_and_exit_2(
 def test_a_real_server_is_not_found_to_do_more_than_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each request burns 2 ms on the only thread, so that 500 a second are the most; a busy machine finds less, or
     nothing."""
-    monkeypatch.delenv("NETDYNO_BUILD")
+    monkeypatch.setenv("NETDYNO_BUILD", str(REAL_BUILD))
     words = ["epoll-reactor", "--workload", "rpc", "--service-time", "2ms", "--service-kind", "cpu", "-c", "10"]
     load = ["--slo", "mean<20ms", "--arrivals", "constant", "--start", "100", "--most", "5000", "--duration", "400ms"]
     code = cli.main(["capacity", *words, *load, "--resolution", "0.1", "--results", str(tmp_path), *OPTIONS[-2:]])

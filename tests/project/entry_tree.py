@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FAKES = Path(__file__).with_name("entry_fakes")
 # What every Debian has (essential packages), and all that the script may use of it.
 REAL_TOOLS = """
-awk cat cp cut dirname env flock grep kill mkdir mv printf readlink rm sed sh sha256sum sleep tail touch tr
+awk cat cp cut dirname env flock grep kill mkdir mv printf readlink rm sed sh sha256sum tail touch tr
 """
 
 PACKAGES = """
@@ -92,15 +95,34 @@ class Tree:
         path = self.root / name
         path.write_text(path.read_text() + text)
 
-    def make_pipes(self) -> tuple[Path, Path]:
-        """Makes the fake uv wait: it writes to the first when it is reached, and goes on when the second is written."""
+    def hold(self, step: str) -> tuple[Path, Path]:
+        """Makes a step wait: it writes to the first pipe when it is reached, and goes on when the second is written."""
+        self._write("hold", (step,))
         pipes = (self.fakes / "reached", self.fakes / "go")
         for pipe in pipes:
             os.mkfifo(pipe)
         return pipes
 
+    def hold_no_more(self) -> None:
+        for name in ("hold", "reached", "go"):
+            (self.fakes / name).unlink()
+
+    @contextmanager
+    def seconds(self) -> Iterator[Callable[[int], None]]:
+        """Time stands still; what it gives lets so many seconds go by."""
+        os.mkfifo(self.fakes / "seconds")
+        pipe = os.open(self.fakes / "seconds", os.O_RDWR)  # open at both ends, so that nobody waits for the other one
+        try:
+            yield partial(_let_go_by, pipe)
+        finally:
+            os.close(pipe)
+
     def _write(self, name: str, lines: tuple[str, ...]) -> None:
         (self.fakes / name).write_text("".join(f"{line}\n" for line in lines))
+
+
+def _let_go_by(pipe: int, seconds: int) -> None:
+    os.write(pipe, b"\n" * seconds)
 
 
 def make_tree(folder: Path) -> Tree:
@@ -113,10 +135,10 @@ def make_tree(folder: Path) -> Tree:
     (tree.root / "packages" / "debian.txt").write_text(PACKAGES)
     (tree.root / "requirements.lock").write_text(LOCK)
     (tree.root / "CMakePresets.json").write_text("{}\n")
-    for name in REAL_TOOLS.split():
+    for called, name in {**{name: name for name in REAL_TOOLS.split()}, "real-sleep": "sleep"}.items():
         real = shutil.which(name)
         assert real is not None, f"this system has no {name}"
-        (tree.bin / name).symlink_to(real)
+        (tree.bin / called).symlink_to(real)
     for fake in FAKES.iterdir():
         if os.access(fake, os.X_OK):
             shutil.copy(fake, tree.bin)

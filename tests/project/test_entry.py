@@ -16,7 +16,6 @@ pytestmark = pytest.mark.timeout(60)  # a wait for an event that never comes
 CLI_STATUS = 3
 SET_UP = ["dpkg-query", "python venv", "python pip", "python pip_settings"]
 CONFIGURE = "cmake --preset release --fresh"
-BUILD = "cmake --build --preset release"
 
 
 @pytest.fixture
@@ -24,40 +23,27 @@ def tree(tmp_path: Path) -> Tree:
     return make_tree(tmp_path)
 
 
-def test_the_first_call_sets_up_builds_and_hands_over(tree: Tree) -> None:
+def test_the_first_call_sets_up_configures_and_hands_over(tree: Tree) -> None:
     done = tree.run("run", "quick", "--json")
     assert done.returncode == CLI_STATUS
-    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run quick --json"]
-    assert done.stdout == f"the command's output; preset release, build {tree.root}/build/release\n"
+    assert tree.calls() == [*SET_UP, CONFIGURE, "cli run quick --json"]
+    assert done.stdout == "the command's output; preset release\n"
 
 
-def test_the_second_call_only_asks_ninja(tree: Tree) -> None:
+def test_the_second_call_only_hands_over(tree: Tree) -> None:
     tree.run("run")
     tree.calls()
     done = tree.run("run")
-    assert tree.calls() == [BUILD, "cli run"]
+    assert tree.calls() == ["cli run"]
     assert done.stderr == ""
 
 
-def test_a_build_of_what_has_changed_is_said_while_it_takes_its_time(tree: Tree) -> None:
-    tree.run("run")
-    (tree.root / "build" / "release" / "program").unlink()
-    slow = tree.fakes / "slow"
-    slow.touch()
-    process = tree.start("run")
-    assert process.stderr is not None
-    try:
-        assert process.stderr.readline() == "netdyno: building what has changed of the release programs\n"
-    finally:
-        slow.unlink()
-    assert "built the release programs" in process.communicate()[1]
-
-
 @pytest.mark.parametrize(
-    "arguments", [["list", "servers"], ["doctor"], ["report", "x"], ["chat", "x"], ["--help"], ["run", "--help"], []]
+    "arguments", [["doctor"], ["report", "x"], ["chat", "x"], ["compare", "x", "y"], ["--help"], ["run", "--help"], []]
 )
-def test_a_command_that_starts_no_program_builds_nothing(tree: Tree, arguments: list[str]) -> None:
+def test_a_command_that_starts_no_program_configures_nothing(tree: Tree, arguments: list[str]) -> None:
     tree.run("run")
+    (tree.root / "build/release/build.ninja").unlink()
     tree.calls()
     tree.run(*arguments)
     assert tree.calls() == [" ".join(["cli", *arguments])]
@@ -78,7 +64,7 @@ def test_the_help_of_a_program_needs_the_program(tree: Tree, command: str) -> No
     tree.calls()
     tree.run(command, "--help")
     tree.run(command, "--help")
-    assert tree.calls() == [CONFIGURE, BUILD, f"cli {command} --help", f"cli {command} --help"]
+    assert tree.calls() == [CONFIGURE, f"cli {command} --help", f"cli {command} --help"]
 
 
 def test_help_is_there_also_when_something_has_changed_since(tree: Tree) -> None:
@@ -94,9 +80,14 @@ def test_the_doctor_on_a_fresh_clone_waits_for_no_build(tree: Tree) -> None:
     assert tree.calls() == [*SET_UP, "cli doctor"]
 
 
-def test_list_on_a_fresh_clone_builds_once_so_that_it_can_say_what_there_is(tree: Tree) -> None:
+def test_list_on_a_fresh_clone_configures_so_that_it_can_say_what_can_be_built(tree: Tree) -> None:
     tree.run("list")
-    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli list"]
+    assert tree.calls() == [*SET_UP, CONFIGURE, "cli list"]
+
+
+def test_whoever_names_a_build_has_one(tree: Tree) -> None:
+    tree.run("run", NETDYNO_BUILD="/elsewhere")
+    assert tree.calls() == [*SET_UP, "cli run"]
 
 
 def test_it_can_be_called_from_elsewhere_and_by_a_link(tree: Tree, tmp_path: Path) -> None:
@@ -111,7 +102,7 @@ def test_it_can_be_called_from_elsewhere_and_by_a_link(tree: Tree, tmp_path: Pat
         timeout=60,
     )
     assert done.returncode == CLI_STATUS
-    assert f"build {tree.root}/build/release" in done.stdout
+    assert (tree.root / "build/release/build.ninja").exists()
 
 
 # --- packages -----------------------------------------------------------------------------------------------------
@@ -215,7 +206,77 @@ def test_tests_need_more_packages_and_what_may_be_missing_is_said(tree: Tree) ->
     assert "goes on without: browser" in done.stderr
     tree.calls()
     assert tree.run("test").stderr == ""
-    assert tree.calls() == [BUILD, "cli test"]
+    assert tree.calls() == ["cli test"]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_what_was_configured_without_the_libraries_of_the_tests_is_configured_with_them(
+    tree: Tree, by_hand: bool
+) -> None:
+    tree.run("run")
+    if by_hand:
+        tree.have("cmake", "g++", "libboost1.81-dev", "browser", "linter")
+    tree.calls()
+    tree.run("test")
+    assert tree.calls()[-2:] == [CONFIGURE, "cli test"]
+    tree.run("run")
+    assert tree.calls() == ["cli run"]
+
+
+# --- how far it is ------------------------------------------------------------------------------------------------
+
+
+def apt_log(fetched: int = 0, unpacked: int = 0, ready: int = 0) -> str:
+    """As apt-get writes it for four packages, one of them newer than the one that was there."""
+    lines = ["Need to get 40 MB of archives.", "1 upgraded, 3 newly installed, 0 to remove and 9 not upgraded."]
+    lines += [f"Get:{number} mirror/main amd64 p{number} [1 MB]" for number in range(fetched)]
+    lines += [f"Unpacking p{number} (1.0) ..." for number in range(unpacked)]
+    lines += [f"Setting up p{number} (1.0) ..." for number in range(ready)]
+    return "\n".join(lines) + "\n"
+
+
+def test_a_long_installation_says_how_far_it_is_also_on_a_pipe(tree: Tree) -> None:
+    tree.have("cmake")
+    reached, go = tree.hold("apt-get")
+    log = tree.root / ".netdyno/logs/apt-install.log"
+    with tree.seconds() as pass_by:
+        process = tree.start("run")
+        assert process.stderr is not None
+        assert reached.read_text() == "half\n"
+        assert "asking apt" in process.stderr.readline()
+        assert "installing Debian packages: g++" in process.stderr.readline()
+        log.write_text(apt_log(fetched=2))
+        pass_by(10)
+        says = "netdyno: installing Debian packages, "
+        assert process.stderr.readline() == f"{says}0:10 so far: 16%, downloading 2 of 4 packages\n"
+        log.write_text(apt_log(fetched=4, unpacked=2))
+        pass_by(1)
+        assert process.stderr.readline() == f"{says}0:11 so far: 50%, unpacking 2 of 4 packages\n"
+        pass_by(30)
+        assert process.stderr.readline() == f"{says}0:41 so far: 50%, unpacking 2 of 4 packages\n"
+        log.write_text(apt_log(fetched=4, unpacked=4, ready=3))
+        pass_by(1)
+        assert process.stderr.readline() == f"{says}0:42 so far: 91%, setting up 3 of 4 packages\n"
+        go.write_text("go\n")
+    assert process.wait(timeout=60) == CLI_STATUS
+    assert "so far" not in process.communicate()[1]
+
+
+@pytest.mark.parametrize(("step", "says"), [("uv", "installing Python packages"), ("cmake", "configuring")])
+def test_a_long_step_without_figures_says_what_it_said_last(tree: Tree, step: str, says: str) -> None:
+    reached, go = tree.hold(step)
+    with tree.seconds() as pass_by:
+        process = tree.start("run")
+        assert process.stderr is not None
+        assert reached.read_text() == "half\n"
+        name = {"uv": "python", "cmake": "configure-release"}[step]
+        (tree.root / f".netdyno/logs/{name}.log").write_text("first\nsecond\n\n")
+        pass_by(40)
+        lines = iter(process.stderr.readline, "")
+        told = [next(line for line in lines if "so far" in line) for _ in range(2)]
+        assert told == [f"netdyno: {says}, {time} so far: second\n" for time in ("0:10", "0:40")]
+        go.write_text("go\n")
+    process.communicate(timeout=60)
 
 
 def test_a_user_without_rights_goes_on_without_what_may_be_missing(tree: Tree) -> None:
@@ -260,7 +321,7 @@ def test_a_changed_file_brings_back_its_own_step(tree: Tree, changed: str, calls
     tree.calls()
     tree.edit(changed, "# changed\n")
     tree.run("run")
-    assert tree.calls() == [*calls, BUILD, "cli run"]
+    assert tree.calls() == [*calls, "cli run"]
 
 
 def test_a_deleted_environment_or_build_is_made_again(tree: Tree) -> None:
@@ -269,7 +330,7 @@ def test_a_deleted_environment_or_build_is_made_again(tree: Tree) -> None:
     (tree.root / "build/release/build.ninja").unlink()
     (tree.root / ".venv/bin/python").unlink()
     tree.run("run")
-    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run"]
+    assert tree.calls() == [*SET_UP, CONFIGURE, "cli run"]
 
 
 def test_uv_itself_is_installed_from_the_lock(tree: Tree) -> None:
@@ -288,7 +349,6 @@ def test_uv_itself_is_installed_from_the_lock(tree: Tree) -> None:
         ("pip", "pip could not install uv"),
         ("pip_settings", "requirements.lock"),
         ("cmake--preset", "CMake could not configure"),
-        ("cmake--build", "the release build failed"),
         ("old-python", "older than Python 3.11"),
     ],
 )
@@ -302,21 +362,27 @@ def test_a_failed_step_says_what_to_do_and_is_done_again(tree: Tree, broken: str
     assert tree.run("run").returncode == CLI_STATUS
 
 
-def test_a_set_up_killed_in_the_middle_is_made_good_by_the_next_call(tree: Tree) -> None:
-    reached, go = tree.make_pipes()
+@pytest.mark.parametrize("step", ["apt-get", "uv", "cmake"])
+def test_a_set_up_killed_in_the_middle_is_made_good_by_the_next_call(tree: Tree, step: str) -> None:
+    tree.have("cmake", "libboost1.81-dev")
+    reached, _ = tree.hold(step)
     process = tree.start("run")
     assert reached.read_text() == "half\n"
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
-    reached.unlink()
-    go.unlink()
+    tree.hold_no_more()
     tree.calls()
     assert tree.run("run").returncode == CLI_STATUS
-    assert tree.calls() == [*SET_UP, CONFIGURE, BUILD, "cli run"]
+    done = tree.calls()
+    assert done[-2:] == [CONFIGURE, "cli run"]
+    assert ("apt-get install g++" in done) == (step == "apt-get")
+    assert ("python pip_settings" in done) == (step != "cmake")
+    tree.run("run")
+    assert tree.calls() == ["cli run"]
 
 
 def test_of_two_first_calls_one_sets_up_and_the_other_waits(tree: Tree) -> None:
-    reached, go = tree.make_pipes()
+    reached, go = tree.hold("uv")
     first = tree.start("run", "first")
     assert reached.read_text() == "half\n"
     second = tree.start("run", "second")
@@ -328,7 +394,7 @@ def test_of_two_first_calls_one_sets_up_and_the_other_waits(tree: Tree) -> None:
     first.communicate()
     second.communicate()
     calls = tree.calls()
-    assert [calls.count(call) for call in (*SET_UP, CONFIGURE, BUILD)] == [1, 1, 1, 1, 1, 2]
+    assert [calls.count(call) for call in (*SET_UP, CONFIGURE)] == [1, 1, 1, 1, 1]
 
 
 def test_a_tree_that_cannot_be_written_is_a_clear_error(tree: Tree) -> None:
@@ -343,8 +409,8 @@ def test_a_tree_that_cannot_be_written_is_a_clear_error(tree: Tree) -> None:
 
 def test_another_preset_is_built_beside_the_measured_one(tree: Tree) -> None:
     done = tree.run("serve", "x", NETDYNO_PRESET="asan")
-    assert tree.calls()[-3:] == ["cmake --preset asan --fresh", "cmake --build --preset asan", "cli serve x"]
-    assert done.stdout == f"the command's output; preset asan, build {tree.root}/build/asan\n"
+    assert tree.calls()[-2:] == ["cmake --preset asan --fresh", "cli serve x"]
+    assert done.stdout == "the command's output; preset asan\n"
 
 
 @pytest.mark.parametrize("command", ["run", "resume"])

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir, generator_path
-from netdyno.contestants import contestants
+from netdyno.contestants import building, contestants
 from netdyno.instruments.calibrate import card, others
 from netdyno.instruments.calibrate.cases import CASES
 from netdyno.instruments.calibrate.running import ABOVE_OTHER_RUNS, Programs, attempt, run_all
@@ -36,8 +36,10 @@ def run(other: Sequence[str], as_json: bool) -> int:
 
 def _programs() -> Programs:
     build = build_dir()
+    names = sorted({case.program for case in CASES})
+    building.make((building.GENERATOR, *names), build)
     known = contestants.discover(build=build)
-    servers = {name: contestants.by_name(known, name) for name in sorted({case.program for case in CASES})}
+    servers = {name: contestants.by_name(known, name) for name in names}
     for name, server in servers.items():
         if not server.available:
             raise UserError(f"{name} cannot be started: {server.why_not}")

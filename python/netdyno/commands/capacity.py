@@ -30,7 +30,7 @@ from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
-from netdyno.run import capacity_search
+from netdyno.run import capacity_search, needed
 
 DEFAULT_START_HZ = 1000.0
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
@@ -54,9 +54,9 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     if server.manifest.apart:
         what = "unsafe" if server.manifest.unsafe else "not ranked"
         raise UserError(f"{server.name} is {what}, and is asked for no capacity")
-    server = contestants.prepare(server, build=build)
     asked = experiment_of(wishes.asked, server)
     objective = slo.parse(wishes.asked["slo"], "--slo")
+    (server,) = needed.make(asked, [server], [], build).servers
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     console.print(asked.question, markup=False)
     console.print(load_words(asked.scenarios[0]), markup=False)

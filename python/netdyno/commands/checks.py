@@ -6,19 +6,22 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
+from netdyno.contestants import building
+from netdyno.contestants.contestants import Kind, discover
 from netdyno.model.contestant import Contestant
 
 _CPP_FOLDERS = ("canary", "bench", "clients", "lib", "link", "loadgen", "servers", "tests/cpp")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
 _QUICK = ("tests/unit", "tests/project", "tests/contract")
+_OTHER_ENDS = (building.GENERATOR, "threads-global-lock")
+"""What the suites load a server with, and what they let a client load."""
 NOT_INSTALLED = 127  # what a shell says of a command it does not find
 NOTHING_SELECTED = 5  # pytest's exit code
 GIVEN_WAY = 10  # a niceness, nice(2)
@@ -156,6 +159,14 @@ def report(results: Sequence[tuple[Step, int]]) -> int:
     for step, code in results:
         print(f"{'passed' if code == 0 else 'FAILED'}  {step.name}{'' if code == 0 else f' (exit code {code})'}")
     return 1 if any(code != 0 for _, code in results) else 0
+
+
+def programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]) -> tuple[str, ...]:
+    """The targets of the build that the suites need for the named contestants, or for all. Pure."""
+    if not names:
+        return (building.PROGRAMS,)
+    chosen = ((kind, one) for kind, some in everyone.items() for one in some if one.name in names)
+    return (*_OTHER_ENDS, *(target for kind, one in chosen for target in building.target(one, kind)))
 
 
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, NoReturn, get_args
 
 import typer
 
@@ -151,13 +152,14 @@ def client(ctx: typer.Context) -> int:
 
 def _start(kind: Kind, usage: str, words: Sequence[str]) -> int:
     """Become the contestant that the first word names, with the other words as its options."""
-    from netdyno.contestants import contestants
+    from netdyno.contestants import building, contestants
     from netdyno.model import transports
 
     if not words or words[0] in ("--help", "-h"):
         print(f"usage: netdyno {usage}   (netdyno list {kind}s; netdyno {usage.split()[0]} NAME --help)")
         return 0 if words else 2
     named = contestants.by_name(contestants.discover(kind=kind), words[0], kind)
+    building.make(building.target(named, kind), build_dir())
     chosen = contestants.prepare(named, kind=kind)
     if not chosen.available:
         raise UserError(f"{chosen.name} cannot be started: {chosen.why_not}")
@@ -191,6 +193,9 @@ def load(
     ] = None,
 ) -> int:
     """[--namespace PID] URL [options]: the load generator alone (netdyno load --help)."""
+    from netdyno.contestants import building
+
+    building.make((building.GENERATOR,), build_dir())
     generator = generator_path(build_dir())
     if not generator.is_file():
         raise UserError(f"the load generator is not built: {generator} is missing (run ./netdyno, which builds it)")
@@ -318,13 +323,14 @@ def check(
 ) -> int:
     """Run the conformance suites over servers and clients (from the first option on, the rest goes to pytest)."""
     from netdyno.commands import checks
-    from netdyno.contestants import contestants
+    from netdyno.contestants import building, contestants
 
     words = [*(names or ()), *ctx.args]
     first_option = next((index for index, word in enumerate(words) if word.startswith("-")), len(words))
-    everyone = (*contestants.discover(), *contestants.discover(kind="client"))
+    everyone = {kind: contestants.discover(kind=kind) for kind in get_args(Kind)}
     for name in words[:first_option]:
-        contestants.by_name(everyone, name)
+        contestants.by_name(itertools.chain(*everyone.values()), name)
+    building.make(checks.programs(words[:first_option], everyone), build_dir())
     return checks.run_conformance(words[:first_option], words[first_option:])
 
 
@@ -337,7 +343,9 @@ def run_tests(
 ) -> int:
     """Run every test and check of the project (further arguments go to pytest)."""
     from netdyno.commands import checks
+    from netdyno.contestants import building
 
+    building.make((building.EVERYTHING,), build_dir())
     return checks.run_tests(build_dir(), ctx.args, quick=quick)
 
 

@@ -14,7 +14,9 @@ from types import FrameType
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
+from netdyno.base.paths import build_dir
 from netdyno.commands.flags import Asked
+from netdyno.contestants import building
 from netdyno.machine.links import lan, link_check, wan
 from netdyno.machine.links.lan import Lan
 from netdyno.machine.links.namespace import NotAllowedError
@@ -33,6 +35,8 @@ PORT = 7000
 def run(asked: Asked) -> int:
     """Make it, measure it, say how to get to its ends, and keep it until it is interrupted. Raises UserError."""
     wanted = _wanted(asked)
+    if wanted.link == "wan":
+        building.make((building.RELAY,), build_dir())
     with tempfile.TemporaryDirectory() as folder:
         try:
             with _joined(wanted, TrialLog(Path(folder) / "link.log")) as made:

@@ -23,7 +23,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
-from netdyno.run import runner
+from netdyno.run import needed, runner
 from netdyno.run.progress import Display
 from netdyno.store import read, schema
 
@@ -73,11 +73,12 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
+    ready = needed.make(asked, chosen, clients, build)
     console, display = _screen(wishes.as_json)
     outcome = runner.execute(
         asked,
-        [contestants.prepare(server, build=build) for server in chosen],
-        clients=[contestants.prepare(client, build=build, kind="client") for client in clients],
+        ready.servers,
+        clients=ready.clients,
         results=wishes.results,
         build=build,
         argv=argv,

@@ -15,6 +15,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants.building import is_made_on_demand
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.transports import TRANSPORTS
 
@@ -89,7 +90,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
         command = expand(manifest.run, folder, build)
-    why_not = _why_not(skip_file(build, folder.name, kind), manifest, command)
+    why_not = _why_not(skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build))
     return Contestant(name=folder.name, manifest=manifest, command=command, available=not why_not, why_not=why_not)
 
 
@@ -108,11 +109,11 @@ def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
     return build / "skipped" / f"{kind}s" / f"{name}.txt"
 
 
-def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...]) -> str:
-    """The build's own reason where it skipped the contestant, else whether the program is there at all."""
+def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
+    """The build's own reason where it skipped the contestant, else whether the program is there, or `is_to_come`."""
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
-    if manifest.kind == "cmake" and not Path(command[0]).is_file():
+    if manifest.kind == "cmake" and not is_to_come and not Path(command[0]).is_file():
         return f"not built: {command[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
     if manifest.kind == "command" and shutil.which(command[0]) is None:
         return f"{command[0]} not found"
@@ -150,12 +151,18 @@ def _matches(contestant: Contestant, pattern: str) -> bool:
 
 
 def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
-    """Run the build step of a contestant that CMake does not build. A step that fails makes it unavailable, with the
-    last line it said as the reason."""
-    if not contestant.available or not contestant.manifest.build:
+    """A contestant as it can be started, once CMake has made what it makes (building.make): the others' build steps are
+    run here. One that fails makes it unavailable, with the last line it said as the reason."""
+    if not contestant.available:
+        return contestant
+    where = build if build is not None else build_dir()
+    skipped = skip_file(where, contestant.name, kind)
+    if why_not := _why_not(skipped, contestant.manifest, contestant.command, is_to_come=False):
+        return _unavailable(contestant, why_not)
+    if not contestant.manifest.build:
         return contestant
     folder = root / f"{kind}s" / contestant.name
-    command = expand(contestant.manifest.build, folder, build if build is not None else build_dir())
+    command = expand(contestant.manifest.build, folder, where)
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
     except OSError as error:

@@ -19,12 +19,11 @@ from netdyno.base.paths import canary_path
 from netdyno.base.utc_now import utc_now
 from netdyno.contestants import contestants
 from netdyno.experiment import experiment
-from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trace
-from netdyno.run import changes, runner
+from netdyno.run import changes, needed, runner
 from netdyno.run.progress import Display
 from netdyno.store import read
 from netdyno.store.write import Store
@@ -47,7 +46,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             raise UserError(
                 f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
             )
-        servers, clients = _servers(asked, build), _clients(asked, build)
+        servers, clients = _ready(asked, build)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
             asked,
@@ -84,18 +83,16 @@ def _with_line(run: Run, differ: Sequence[str]) -> Environment:
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _servers(asked: Experiment, build: Path) -> list[Contestant]:
-    everyone = contestants.discover(build=build)
+def _ready(asked: Experiment, build: Path) -> needed.Ready:
+    servers = contestants.discover(build=build)
+    clients = contestants.discover(build=build, kind="client")
     names = sorted({name for scenario in asked.scenarios for name in scenario.contestants})
-    return [contestants.prepare(contestants.by_name(everyone, name), build=build) for name in names]
-
-
-def _clients(asked: Experiment, build: Path) -> list[Contestant]:
-    everyone = contestants.discover(build=build, kind="client")
-    return [
-        contestants.prepare(contestants.by_name(everyone, name, "client"), build=build, kind="client")
-        for name in experiment.clients(asked)
-    ]
+    return needed.make(
+        asked,
+        [contestants.by_name(servers, name) for name in names],
+        [contestants.by_name(clients, name, "client") for name in experiment.clients(asked)],
+        build,
+    )
 
 
 def _foreign_load(run: Run) -> ForeignLoad:

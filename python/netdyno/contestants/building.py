@@ -1,0 +1,228 @@
+"""Makes the programs that a command is about to start, and no others, in the build that ./netdyno has configured.
+
+Only who has read an experiment knows its programs, so they are built here and not by the entry script. Its lock is
+taken here as well: there is one set-up or build at a time in a tree."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.base.units import format_clock
+from netdyno.model.contestant import Contestant
+
+GENERATOR, CANARY, RELAY = "netdyno-load", "netdyno-canary", "netdyno-link"
+PROGRAMS = "netdyno_programs"
+"""All that can be measured or measures."""
+EVERYTHING = "all"
+
+_STEP = re.compile(r"\[(\d+)/(\d+)\] (?!Re-)")
+"""Ninja's steps, but for those in which CMake looks for new files and is run again."""
+_NAMED = 8
+"""More programs than this are only counted."""
+_TAIL = 15
+_FROM_FAILURE = 40
+
+
+def is_made_on_demand(build: Path) -> bool:
+    """Whether what is missing in this build, or older than its sources, is made before it is started. Programs that
+    $NETDYNO_BUILD names are taken as they are."""
+    return not os.environ.get("NETDYNO_BUILD") and (build / "build.ninja").is_file()
+
+
+def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
+    """What CMake makes for a contestant (cmake/Contestants.cmake); nothing where its program is not CMake's."""
+    if contestant.manifest.kind != "cmake":
+        return ()
+    return (contestant.name if kind == "server" else f"{kind}-{contestant.name}",)
+
+
+def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
+    """Bring these up to date; with nothing to do, that is one call of Ninja, and nothing is said. Raises UserError
+    where the build fails."""
+    wanted = sorted(set(targets))
+    if not wanted or not is_made_on_demand(build):
+        return
+    log = root / ".netdyno" / "logs" / f"build-{build.name}.log"
+    with _alone(root / ".netdyno") as lock, log.open("wb") as written:
+        screen = Screen(sys.stderr, wanted, log)
+        command = ["cmake", "--build", str(build), "--target", *wanted]
+        try:
+            status = _run(command, root, lock, written, screen)
+        except OSError as error:
+            raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
+        if status:
+            screen.failed()
+            again = f"again, with all output: cd {root} && {shlex.join(command)}"
+            raise UserError(f"the {build.name} build failed ({again}; the whole log: {log})")
+        screen.done()
+
+
+@contextmanager
+def _alone(state: Path) -> Iterator[int]:
+    """The lock of ./netdyno, as a descriptor. Compilers inherit it, so that it holds until the last of an interrupted
+    call's has ended."""
+    try:
+        (state / "logs").mkdir(parents=True, exist_ok=True)
+        lock = os.open(state / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise UserError(f"cannot write to {state}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"another netdyno is setting up or building here; waiting for it (which: fuser -v {state / 'lock'})")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield lock
+    finally:
+        os.close(lock)
+
+
+def _run(command: Sequence[str], root: Path, lock: int, log: IO[bytes], screen: Screen) -> int:
+    """Its exit code; what it says goes to the log and, line by line, to the screen, which is asked once a second."""
+    with subprocess.Popen(
+        command, cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(lock,)
+    ) as process:
+        assert process.stdout is not None
+        said, rest = process.stdout.fileno(), b""
+        while True:
+            if not select.select([said], [], [], 1.0)[0]:
+                screen.tick()
+                continue
+            piece = os.read(said, 1 << 16)
+            if not piece:
+                return process.wait()
+            log.write(piece)
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                screen.line(line.decode(errors="replace"))
+
+
+# --- what is shown ----------------------------------------------------------------------------------------------------
+
+
+class Pace:
+    """When a step that takes its time says how far it is, where nothing can be drawn in place: not before ten seconds,
+    then with every tenth, and at least twice a minute. Pure; set-up.sh keeps the same one."""
+
+    FIRST_S = 10.0
+    EVERY_S = 30.0
+    STEP = 0.1
+
+    def __init__(self) -> None:
+        self._said_s: float | None = None
+        self._said_share = 0.0
+
+    def is_due(self, passed_s: float, share: float) -> bool:
+        """Whether to say it now; who says so counts as having said it."""
+        if passed_s < self.FIRST_S:
+            return False
+        if (
+            self._said_s is not None
+            and passed_s - self._said_s < self.EVERY_S
+            and share - self._said_share < self.STEP - 1e-9
+        ):
+            return False
+        self._said_s, self._said_share = passed_s, share
+        return True
+
+
+class _Step(NamedTuple):
+    number: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        return self.number / self.total
+
+
+class Screen:
+    """What a person sees of a build: on a terminal its last line, drawn in place, else a line now and then."""
+
+    def __init__(
+        self, stream: IO[str], targets: Sequence[str], log: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._stream = stream
+        self._targets = targets
+        self._log = log
+        self._clock, self._began = clock, clock()
+        self._pace = Pace()
+        self._step: _Step | None = None
+        self._lines: list[str] = []
+
+    def line(self, text: str) -> None:
+        """Ninja's next line."""
+        self._lines.append(text)
+        found = _STEP.match(text)
+        if found is None:
+            return
+        begins = self._step is None
+        self._step = _Step(int(found[1]), int(found[2]))
+        if begins:
+            self._say(
+                f"building {named(self._targets)} with CMake and Ninja, {quantities.plural(self._step.total, 'step')}"
+            )
+        self._show(text)
+
+    def tick(self) -> None:
+        """Ninja has said nothing for a second."""
+        if self._step is not None:
+            self._show(self._lines[-1])
+
+    def _show(self, text: str) -> None:
+        if self._stream.isatty():
+            print(f"\r\033[K  {text[:100]}", end="", file=self._stream, flush=True)
+        elif self._step is not None and self._pace.is_due(self._passed_s, self._step.share):
+            number, total = self._step
+            self._say(f"building [{number}/{total}], {self._step.share:.0%} in {format_clock(self._passed_s)}")
+
+    def done(self) -> None:
+        if self._step is not None:
+            self._clear()
+            self._say(f"built in {format_clock(self._passed_s)} (log: {self._log})")
+
+    def failed(self) -> None:
+        """What the compiler said first, for that is what the rest comes from."""
+        self._clear()
+        at = next((number for number, text in enumerate(self._lines) if text.startswith("FAILED:")), None)
+        shown = self._lines[-_TAIL:] if at is None else self._lines[at : at + _FROM_FAILURE]
+        print(f"--- from {self._log}", *shown, "---", sep="\n", file=self._stream, flush=True)
+
+    @property
+    def _passed_s(self) -> float:
+        return self._clock() - self._began
+
+    def _clear(self) -> None:
+        if self._stream.isatty():
+            print("\r\033[K", end="", file=self._stream, flush=True)
+
+    def _say(self, text: str) -> None:
+        self._clear()
+        _say(text, self._stream)
+
+
+def named(targets: Sequence[str]) -> str:
+    """What is built, in words. Pure."""
+    if EVERYTHING in targets:
+        return "everything"
+    if PROGRAMS in targets:
+        return "all programs"
+    return quantities.listed(targets) if len(targets) <= _NAMED else f"{len(targets)} programs"
+
+
+def _say(text: str, stream: IO[str] | None = None) -> None:
+    """As the entry script says it: on stderr, for stdout belongs to the command."""
+    print(f"netdyno: {text}", file=stream or sys.stderr, flush=True)
