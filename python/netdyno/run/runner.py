@@ -8,7 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -91,7 +91,8 @@ def execute(
     run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
-        display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace)))
+        begins = datetime.now().astimezone()
+        display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace), begins=begins))
         beside = Canary(canary_path(build), bench.pinning, folder)
         interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace)
     return Outcome(run_id, folder, interrupted)
@@ -256,9 +257,15 @@ def _trace(
 
 
 def announcement(
-    experiment: Experiment, servers: plan.Named, clients: plan.Named = MappingProxyType({}), beside_s: float = 0.0
+    experiment: Experiment,
+    servers: plan.Named,
+    clients: plan.Named = MappingProxyType({}),
+    beside_s: float = 0.0,
+    *,
+    begins: datetime,
 ) -> str:
-    """What is about to happen and how long it will take, with what is done beside the trials."""
+    """What is about to be answered, by how many trials, how long that takes with what is done beside the trials, and
+    what the clock will say then."""
     cells = sum(len(scenario.contestants) for scenario in experiment.scenarios for _ in levels.combinations(scenario))
     budget_s = experiment.time_budget_s
     least = blocks.at_least(experiment) if budget_s is None else experiment
@@ -270,19 +277,47 @@ def announcement(
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
-    if budget_s is not None and all(scenario.precision is None for scenario in experiment.scenarios):
+    ends = f"at about {_clock(begins, seconds)}"
+    precise = any(scenario.precision is not None for scenario in experiment.scenarios)
+    if budget_s is not None and most.blocks > experiment.blocks and not precise:
         number = f"{quantities.plural(experiment.blocks, 'block')} and more"
         takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
+        ends = f"at about {_clock(begins, max(seconds, budget_s + beside_s))}"
         if experiment.time_limit_s is not None:
             takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
+            ends += f", at the latest at {_clock(begins, experiment.time_limit_s + beside_s)}"
     elif most.blocks > least.blocks:
         number = f"{least.blocks} to {quantities.plural(most.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
+        ends = f"between {_clock(begins, seconds)} and {_clock(begins, most_seconds)}"
     return (
-        f"{experiment.name}{size}: {experiment.question} {number} of {cells} trials "
-        f"({quantities.plural(len(servers), 'contestant')}){twice} over {quantities.listed(levels.links(experiment))}, "
-        f"{takes} (minutes:seconds)"
+        f"{experiment.name}{size}: {experiment.question}\n"
+        f"It answers {what_it_answers(experiment)}.\n"
+        f"It makes {number} of {cells} trials ({quantities.plural(len(servers), 'contestant')}){twice} over "
+        f"{quantities.listed(levels.links(experiment))}.\n"
+        f"It takes {takes} (minutes:seconds), and ends {ends}."
     )
+
+
+MOST_SCENARIOS_NAMED = 8
+
+
+def what_it_answers(experiment: Experiment) -> str:
+    """Its scenarios with what each is ranked by, and how many published claims are judged."""
+    asked = [f"{scenario.name} (by {scenario.metric})" for scenario in experiment.scenarios]
+    if len(asked) > MOST_SCENARIOS_NAMED:
+        asked = [f"{len(asked)} scenarios, from {asked[0]} to {asked[-1]}"]
+    several = any(len(scenario.contestants) > 1 for scenario in experiment.scenarios)
+    what = "which server is best, by how much and at what cost" if several else "what the server does and what it costs"
+    claims = len(experiment.claims)
+    held = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
+    return f"{what}: {quantities.listed(asked)}{held if claims else ''}"
+
+
+def _clock(begins: datetime, seconds: float) -> str:
+    """What the clock says so long after the beginning; with the day where that is another one."""
+    then = begins + timedelta(seconds=seconds)
+    return f"{then:%H:%M}" if then.date() == begins.date() else f"{then:%A %H:%M}"
 
 
 def late_words(progress: Progress, limit_s: float | None) -> str:

@@ -47,6 +47,18 @@ def test_a_pipe_gets_one_clean_line_per_trial() -> None:
     )
 
 
+def test_a_pipe_is_not_left_without_a_line_for_longer_than_half_a_minute() -> None:
+    stream, now = io.StringIO(), [0.0]
+    display, progress = PlainDisplay(stream, lambda: now[0]), Progress(CELLS, 90.0)
+    display.begin("two trials\nof 90 s")
+    display.trial_started(CELLS[0], progress)
+    for second in range(1, 91):
+        now[0] = second
+        display.throughput(1000 * second, float(second))
+    line = "block 1/2 trial 1/2 (3:00 left) echo connections=10 a: 1,000/s so far\n"
+    assert stream.getvalue() == "two trials\nof 90 s\n" + 3 * line
+
+
 def test_loss_stands_beside_the_latency_of_a_trial_over_messages() -> None:
     told = {one.contestant: describe_result(one) for one in messages_run(1).trials if one.levels["connections"] == 1000}
     assert told[REUSEPORT].endswith(" us, 12% lost")

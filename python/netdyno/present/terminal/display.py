@@ -6,6 +6,7 @@ machine stays quiet (DESIGN, rule 9)."""
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from netdyno.base import quantities
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _REDRAW_S = 0.45
+SILENT_S = 30.0
+"""A pipe is not left without a line for longer, however long a trial is."""
 LONGEST_LINE = 120
 """Of a trial on the terminal; the report has all of it."""
 
@@ -42,24 +45,33 @@ def describe_result(trial: Trial) -> str:
 
 
 class PlainDisplay:
-    """For pipes and logs: one line per trial, no control codes."""
+    """For pipes and logs: one line per trial, and within a long one a line now and then; no control codes."""
 
-    def __init__(self, stream: IO[str]) -> None:
+    def __init__(self, stream: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
+        self._clock = clock
+        self._said_at = clock()
+        self._running = ""
 
     def begin(self, text: str) -> None:
-        self._line(text)
+        for line in text.splitlines():
+            self._line(line)
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
-        """Nothing: the line comes with the result."""
+        """No line yet: that comes with the result."""
+        self._running = self._about(cell, progress, progress.done + 1)
 
     def throughput(self, completed: int, seconds: float) -> None:
-        """Nothing: a pipe gets whole lines only."""
+        if self._clock() - self._said_at >= SILENT_S and seconds > 0:
+            self._line(quantities.shortened(f"{self._running}: {completed / seconds:,.0f}/s so far", LONGEST_LINE))
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
-        where = f"block {trial.block}/{progress.blocks} trial {progress.done}/{progress.total}"
-        text = f"{where} ({progress.left_words()}) {describe_cell(trial)}: {describe_result(trial)}"
+        text = f"{self._about(trial, progress, progress.done)}: {describe_result(trial)}"
         self._line(quantities.shortened(text, LONGEST_LINE))
+
+    def _about(self, cell: Cell | Trial, progress: Progress, number: int) -> str:
+        where = f"block {cell.block}/{progress.blocks} trial {number}/{progress.total}"
+        return f"{where} ({progress.left_words()}) {describe_cell(cell)}"
 
     def note(self, text: str) -> None:
         self._line(text)
@@ -68,6 +80,7 @@ class PlainDisplay:
         self._stream.flush()
 
     def _line(self, text: str) -> None:
+        self._said_at = self._clock()
         print(" ".join(text.split()), file=self._stream, flush=True)
 
 

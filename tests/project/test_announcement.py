@@ -1,0 +1,60 @@
+"""What a run says before its first trial: what it will answer, and by when."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+import pytest
+
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import experiment
+from netdyno.experiment.experiment import experiments_dir
+from netdyno.model.experiment import Budget, Experiment
+from netdyno.run.runner import announcement, what_it_answers, with_overrides
+
+MORNING = datetime(2026, 11, 22, 9, 30)  # a clock on the wall has no time zone
+NIGHT = datetime(2026, 11, 22, 23, 58)
+
+
+def repository(name: str, budget: Budget = "normal") -> Experiment:
+    return experiment.load(experiments_dir() / f"{name}.toml", budget)
+
+
+def said(asked: Experiment, begins: datetime) -> list[str]:
+    servers = {one.name: one for one in discover() if any(one.name in each.contestants for each in asked.scenarios)}
+    return announcement(asked, servers, begins=begins).splitlines()
+
+
+def test_the_first_lines_of_quick() -> None:
+    question, answers, trials, time = said(repository("quick"), MORNING)
+    assert question == "quick: Which concurrency model should a small TCP server use?"
+    assert answers == (
+        "It answers which server is best, by how much and at what cost: compute (by throughput), wait (by p99), chat "
+        "(by p99) and echo (by p50)."
+    )
+    assert trials.startswith("It makes 6 blocks and more of 25 trials (5 contestants)")
+    assert time == (
+        "It takes about 4:40, and up to 9:00 on a machine that is disturbed (minutes:seconds), and ends at about "
+        "09:34, at the latest at 09:39."
+    )
+
+
+def test_a_fixed_number_of_blocks_has_one_end() -> None:
+    trials, time = said(with_overrides(repository("quick"), 2, 0.2, None), MORNING)[-2:]
+    assert trials.startswith("It makes 2 blocks of 25 trials")
+    assert re.fullmatch(r"It takes about 0:2\d \(minutes:seconds\), and ends at about 09:30.", time)
+
+
+def test_with_a_precision_it_ends_between_two_times_and_another_day_is_named() -> None:
+    time = said(with_overrides(repository("quick"), None, None, None, 0.05), NIGHT)[-1]
+    assert time.startswith("It takes between ")
+    assert time.endswith(", and ends between 23:59 and Monday 00:02.")
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("sources", "scenarios, from"), ("sources", "published claims hold here"), ("quick", "and echo (by p50)")],
+)
+def test_many_scenarios_are_counted_and_claims_are_named(name: str, part: str) -> None:
+    assert part in what_it_answers(repository(name))
