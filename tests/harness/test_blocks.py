@@ -196,7 +196,7 @@ def test_a_run_of_a_fixed_number_is_announced_as_before(tmp_path: Path, fake_bui
     display = Silent()
     execute(asked("echo").with_each(precision=None), tmp_path, fake_build, display)
     assert "6 blocks of 2 trials" in display.begun[0]
-    assert ", about 0:1" in display.begun[0]
+    assert "takes about 0:1" in display.begun[0]
     assert display.left[0].endswith(" left")
     assert not any("at most" in text for text in display.left)
 

@@ -48,9 +48,10 @@ def stored(results: Path) -> Run:
 
 def test_it_prints_every_step_and_ends_with_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert search(tmp_path) == 0
-    question, load, *lines, sentence, report = capsys.readouterr().out.splitlines()
+    question, load, time, *lines, sentence, report = capsys.readouterr().out.splitlines()
     assert question == f"Up to which rate does {SERVER} meet p99 < 5 ms?"
     assert re.fullmatch(r"\w+ over 40 connections, 64-byte .*, 0s of warm-up and 100ms measured", load)
+    assert re.fullmatch(r"a search usually takes 16 to 46 steps of 0\.3 s, and so ends .*\d\d:\d\d", time)
     assert re.fullmatch(r"  1 +1,000/s  held +p50 +1\.00 µs  p99 +1\.00 µs  p99\.9 +1\.00 µs", lines[0])
     assert re.fullmatch(r"  2 +1,980/s  failed .* overload: 1\.20k/s answered of 1\.98k/s offered", lines[1])
     assert [int(line.split()[0]) for line in lines] == list(range(1, len(lines) + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
 
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ns|us|ms|s|m)")
@@ -64,3 +65,9 @@ def format_clock(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, secs = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
+
+
+def clock_after(begins: datetime, seconds: float) -> str:
+    """What the clock on the wall says so long after the beginning: 14:05, with the day where that is another one."""
+    then = begins + timedelta(seconds=seconds)
+    return f"{then:%H:%M}" if then.date() == begins.date() else f"{then:%A %H:%M}"

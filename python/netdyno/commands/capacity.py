@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,11 +18,11 @@ from netdyno.analysis.capacity.search import Ending
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
-from netdyno.base.units import duration_words, format_duration
+from netdyno.base.units import clock_after, duration_words, format_duration
 from netdyno.commands import run as run_command
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants
-from netdyno.experiment import scenarios
+from netdyno.experiment import plan, scenarios
 from netdyno.experiment.capacity import CAPACITY, RATE, SEARCH
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
@@ -33,6 +34,8 @@ from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
 from netdyno.run import capacity_search, needed
 
 DEFAULT_START_HZ = 1000.0
+USUAL_STEPS = (16, 46)
+"""From no noise to the most that was tried (docs/adr/capacity.md)."""
 ANSWERS: tuple[Ending, ...] = ("capacity", "at_most", "none", "generator")
 """Endings that say something, and so end with exit code 0."""
 
@@ -60,6 +63,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
     console = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     console.print(asked.question, markup=False)
     console.print(load_words(asked.scenarios[0]), markup=False)
+    console.print(time_words(asked.scenarios[0], datetime.now().astimezone()), markup=False)
     steps: list[dict[str, object]] = []
 
     def show(trial: Trial, verdict: Verdict) -> None:
@@ -158,6 +162,15 @@ def load_words(scenario: Scenario) -> str:
         f"{scenario.arrivals} arrivals{options}; each step is a fresh server, "
         f"{format_duration(scenario.warmup_s)} of warm-up and {format_duration(scenario.duration_s)} measured"
     )
+
+
+def time_words(scenario: Scenario, begins: datetime) -> str:
+    """By when it will have its answer."""
+    step_s = scenario.warmup_s + scenario.duration_s + plan.TRIAL_OVERHEAD_S + plan.CANARY_S
+    first, last = (clock_after(begins, steps * step_s) for steps in USUAL_STEPS)
+    few, many = USUAL_STEPS
+    ends = f"between {first} and {last}" if first != last else f"at about {first}"
+    return f"a search usually takes {few} to {many} steps of {step_s:.1f} s, and so ends {ends}"
 
 
 def line(number: int, trial: Trial, verdict: Verdict) -> str:

@@ -8,7 +8,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import FrameType, MappingProxyType
@@ -20,7 +20,7 @@ from netdyno.audits import canary as canary_audit
 from netdyno.base import quantities
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.paths import canary_path, generator_path
-from netdyno.base.units import format_clock
+from netdyno.base.units import clock_after, format_clock
 from netdyno.base.utc_now import utc_now
 from netdyno.contestants import codesize
 from netdyno.experiment import blocks, plan
@@ -277,19 +277,19 @@ def announcement(
     twice = f", {twins} of them twice for the A/A control" if twins else ""
     size = f" at size {experiment.budget}" if experiment.budget != "normal" else ""
     number, takes = quantities.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
-    ends = f"at about {_clock(begins, seconds)}"
+    ends = f"at about {clock_after(begins, seconds)}"
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
     if budget_s is not None and most.blocks > experiment.blocks and not precise:
         number = f"{quantities.plural(experiment.blocks, 'block')} and more"
         takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
-        ends = f"at about {_clock(begins, max(seconds, budget_s + beside_s))}"
+        ends = f"at about {clock_after(begins, max(seconds, budget_s + beside_s))}"
         if experiment.time_limit_s is not None:
             takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
-            ends += f", at the latest at {_clock(begins, experiment.time_limit_s + beside_s)}"
+            ends += f", at the latest at {clock_after(begins, experiment.time_limit_s + beside_s)}"
     elif most.blocks > least.blocks:
         number = f"{least.blocks} to {quantities.plural(most.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
-        ends = f"between {_clock(begins, seconds)} and {_clock(begins, most_seconds)}"
+        ends = f"between {clock_after(begins, seconds)} and {clock_after(begins, most_seconds)}"
     return (
         f"{experiment.name}{size}: {experiment.question}\n"
         f"It answers {what_it_answers(experiment)}.\n"
@@ -312,12 +312,6 @@ def what_it_answers(experiment: Experiment) -> str:
     claims = len(experiment.claims)
     held = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
     return f"{what}: {quantities.listed(asked)}{held if claims else ''}"
-
-
-def _clock(begins: datetime, seconds: float) -> str:
-    """What the clock says so long after the beginning; with the day where that is another one."""
-    then = begins + timedelta(seconds=seconds)
-    return f"{then:%H:%M}" if then.date() == begins.date() else f"{then:%A %H:%M}"
 
 
 def late_words(progress: Progress, limit_s: float | None) -> str:
