@@ -223,6 +223,13 @@ def test_what_was_configured_without_the_libraries_of_the_tests_is_configured_wi
     assert tree.calls() == ["cli run"]
 
 
+def test_whoever_can_test_can_run(tree: Tree) -> None:
+    tree.run("test")
+    tree.calls()
+    tree.run("run")
+    assert tree.calls() == ["cli run"]
+
+
 # --- how far it is ------------------------------------------------------------------------------------------------
 
 
