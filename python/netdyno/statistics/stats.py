@@ -127,9 +127,10 @@ def student(freedom: float, level: float = LEVEL) -> float:
 
 
 def p_of(mean: float, error: float, freedom: float) -> float:
-    """How likely a mean is as far from 0 by chance. Without any error it is certain: 0, and 1 for a mean of 0."""
+    """How likely a mean is as far from 0 by chance. Without any error it is certain: 0, and 1 for a mean that is 0 but
+    for rounding."""
     if error == 0:
-        return 0.0 if mean else 1.0
+        return 0.0 if abs(mean) > ROUNDING else 1.0
     return 2 * float(_special().stdtr(freedom, -abs(mean) / error))
 
 
@@ -261,6 +262,8 @@ def comparison(a: str, b: str, pairs: Pairs, *, ratios: bool = True, axis: str =
     the `ratio` and its interval."""
     means = block_means(pairs)
     effect = float(means.mean()) if len(means) else math.nan
+    if abs(effect) <= ROUNDING:  # the last bits of equal figures differ from processor to processor
+        effect = 0.0
     blank = Comparison(
         a=a,
         b=b,

@@ -97,6 +97,14 @@ def test_rounding_is_no_spread() -> None:
     assert stats.spread(values) == 0.0
 
 
+def test_rounding_is_no_difference() -> None:
+    """Equal figures whose last bit differs, in every block alike."""
+    (one,) = family(
+        {"a": {(block, "x"): 0.1 + 0.2 for block in range(5)}, "b": {(block, "x"): 0.3 for block in range(5)}}
+    )
+    assert (one.ratio, one.p_corrected, one.different) == (1.0, 1.0, False)
+
+
 # --- a family ----------------------------------------------------------------------------------------------------
 
 LOGS = st.lists(st.lists(st.floats(-2, 2), min_size=3, max_size=3), min_size=5, max_size=9)
