@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -20,7 +19,7 @@ from netdyno.analysis.differences import Change
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes
 from netdyno.model.base import Name, type_level
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import RankedBy, Scenario
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
@@ -28,7 +27,6 @@ from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval
 
-Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]
 NOT_ASKED = ("name", "contestants", "blocks", "precision", "most_blocks", "factors")
 """Of a scenario: what may differ without a cell being another one. A level has its own place in a cell."""
 
@@ -41,7 +39,7 @@ class Both:
     scenario: Name
     contestant: Name
     level: Name
-    metric: Metric
+    metric: RankedBy
     first: float
     """Geometric mean over its valid trials, in messages a second or nanoseconds."""
     second: float
@@ -96,7 +94,7 @@ class _Key:
     scenario: Name
     contestant: Name
     level: Name
-    metric: Metric
+    metric: RankedBy
 
 
 @dataclass(frozen=True)

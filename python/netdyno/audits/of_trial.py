@@ -199,7 +199,7 @@ def is_lost(machine: MachineObservation, window_s: float, wanted: ForeignLoad, *
 
 def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
     """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, and others used no more
-    than 5%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
+    than 3%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
     With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
     that is no process's and looks foreign."""
     if machine is None:

@@ -1,7 +1,7 @@
 """How many blocks a run has: as many as its experiment says, or as many as the precision that it asks for takes.
 
 The blocks that every scenario has are planned before the first trial. A scenario with a `precision` goes on after them,
-block by block (schedule.py), until its intervals are narrow enough (precision.py) or its budget ends.
+block by block (run/schedule.py), until its intervals are narrow enough (statistics/precision.py) or its budget ends.
 docs/adr/adaptive-precision.md says why, with simulations."""
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ Link = Literal["loopback", "lan", "wan"]
 """What lies between load and server (network.py)."""
 
 Arrivals = Literal["closed", "constant", "poisson"]
-Metric = Literal["throughput", "p50", "p99", "mean", "capacity"]
+RankedBy = Literal["throughput", "p50", "p99", "mean", "capacity"]
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]
@@ -132,7 +132,7 @@ class Scenario(Conditions, kw_only=True):
     ] = 0.0
     loss_bound: Annotated[float, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
-    metric: Annotated[Metric, Option(word(*get_args(Metric)), "What is ranked.", "own")] = "throughput"
+    metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
 
     @property
@@ -163,7 +163,7 @@ class Experiment(Frozen):
     time_budget_s: Annotated[
         float | None, Option(TIME, "With --precision: no block that ends later, such as 20m.", "experiment")
     ] = None
-    """No block beyond the planned ones begins that would end later (schedule.py)."""
+    """No block beyond the planned ones begins that would end later (run/schedule.py)."""
     time_limit_s: Annotated[
         float | None, Option(TIME, "On a machine that disturbs trials: no planned block that ends later.", "experiment")
     ] = None

@@ -39,9 +39,9 @@ class ServerObservation(Frozen):
 class MachineObservation(Frozen):
     """The cores that the harness may use, over the measured window, in CPU seconds of all of them together. `steal_s`:
     what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
-    `foreign_s`: everything else, the kernel's own work included (machine.py). `switches`: context switches, on all
-    cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a softirq,
-    whoever ran there (a run stored before it was recorded has none)."""
+    `foreign_s`: everything else, the kernel's own work included (machine/cpu_share.py). `switches`: context switches,
+    on all cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a
+    softirq, whoever ran there (a run stored before it was recorded has none)."""
 
     cores: int
     window_s: float

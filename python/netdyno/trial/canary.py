@@ -1,5 +1,5 @@
 """The canary beside every trial: a short workload that is always the same, right before its programs start and right
-after they have ended (canary/README.md; docs/adr/canary.md says why not within). What judges it is canary_audit.py."""
+after they have ended (canary/README.md; docs/adr/canary.md says why not within). What judges it is audits/canary.py."""
 
 from __future__ import annotations
 
