@@ -137,7 +137,7 @@ install_uv() {
 # uv does not read pip's configuration; pip_settings hands the index, certificates and proxy over (see there).
 install_locked() {
     PYTHONPATH=$root/packages "$venv/bin/python" -m pip_settings \
-        "$venv/bin/uv" pip sync --python "$venv/bin/python" --require-hashes --compile-bytecode \
+        "$venv/bin/uv" pip sync --python "$venv/bin/python" --require-hashes \
         "$root/requirements.lock"
 }
 
