@@ -57,6 +57,11 @@ def test_the_latency_tells_where_between_two_rates_its_limit_was_crossed() -> No
     assert capacity(two, 0.99e8).rate_hz == pytest.approx(400, rel=0.01)
 
 
+def test_a_latency_at_its_limit_has_crossed_it() -> None:
+    assert capacity([Measured(100, True, 1e6), Measured(400, False, 1e7)], 1e7).rate_hz == pytest.approx(400)
+    assert capacity([Measured(100, True, 1e7), Measured(400, False, 1e8)], 1e7).rate_hz == 100
+
+
 def test_where_the_latency_did_not_cross_the_limit_the_lower_rate_stands() -> None:
     assert capacity([Measured(100, True, 1e6), Measured(400, False, 2e6)], 1e7).rate_hz == 100
 

@@ -158,6 +158,7 @@ def test_datagrams_bear_their_own_headers() -> None:
     assert over(31, 400_000).passed
     assert not over(31, 400_000, "udp://10.77.0.1:7000").passed
     assert over(31, 600_000, "udp://10.77.0.1:7000").passed
+    assert "to the server over the link: 584000, at most" in over(31, 400_000, "udp://10.77.0.1:7000").detail
 
 
 def test_a_broadcast_counts_for_each_that_got_it() -> None:
@@ -188,6 +189,13 @@ def test_in_rounds_a_message_is_answered_once_a_round() -> None:
     in_rounds = changed(load((10, 0, 0, 0, 0) * 2), "plan.round_s", 0.5)
     assert judged(in_rounds).passed
     assert not judged(changed(load((50, 0, 0, 0, 0) * 2), "plan.round_s", 0.5)).passed
+
+
+def test_the_window_may_hold_a_part_of_a_round_at_either_end() -> None:
+    """Two rounds are within it, so each of the ten connections is answered four times at the most."""
+    most, more = (changed(load((each, 0, 0, 0, 0) * 2), "plan.round_s", 0.5) for each in (20, 21))
+    assert judged(most).passed
+    assert "each after the one before: 42, at most 40" in judged(more).detail
 
 
 def test_timers_that_end_a_little_early_are_forgiven() -> None:

@@ -84,6 +84,11 @@ def test_loss_is_a_share_of_the_messages_that_should_have_come() -> None:
     assert share == pytest.approx(0.011)
 
 
+def test_what_is_at_its_limit_is_not_below_it() -> None:
+    objective = slo.parse("lost<1%", "")
+    assert objective.broken(losing(0.01)) == ((objective.terms[0], 0.01),)
+
+
 def test_a_trial_without_an_answer_meets_nothing() -> None:
     one = load()
     empty = msgspec.structs.replace(one.latency.response_ns, count=0, mean=0.0, p99=0)

@@ -146,6 +146,13 @@ def test_one_saturated_trial_of_many_counts_and_a_cell_of_them_is_a_bound_for_al
     assert any("the generator was at its limit" in text for text in caveats(one))
 
 
+def test_a_cell_of_which_half_saturates_the_generator_is_no_bound() -> None:
+    half = [busy(trial(*["generator"] * (block < 4), block=block), 0.9) for block in range(1, 7)]
+    assert not outcomes.saturated(run_of(half))
+    more = [busy(trial(*["generator"] * (block < 5), block=block), 0.9) for block in range(1, 7)]
+    assert [one.contestant for one in outcomes.saturated(run_of(more))] == [EPOLL]
+
+
 def test_a_lag_alone_saturates_nothing() -> None:
     run = run_of([busy(trial("generator", block=block), 0.2) for block in range(1, 7)])
     assert statuses(run) == ["valid"] * 6
