@@ -79,6 +79,15 @@ def test_it_is_given_up_after_a_stated_number_of_tries(
     assert "1 cell stayed empty" in made_again_words.sentence(found)
 
 
+def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight cells have room for 48 more tries; the one that is always disturbed has 40 in all."""
+    disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1)
+    run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
+    assert max(one.attempt for one in run.trials) == schedule.MOST_TRIES == 40
+
+
 def test_where_foreign_load_is_counted_nothing_is_made_again(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

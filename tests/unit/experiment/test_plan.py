@@ -206,7 +206,9 @@ def test_a_link_that_is_made_for_each_trial_costs_time(experiment: Experiment) -
     servers = {"a": contestant("a")}
     lan_s = estimate_seconds(one.with_each(link="lan"), servers)
     assert lan_s > estimate_seconds(one, servers)
-    assert estimate_seconds(one.with_each(link="wan", link_delay_s=0.1), servers) > lan_s + 0.1
+    wan_s = estimate_seconds(one.with_each(link="wan", link_delay_s=0.1), servers)
+    trials, trips = one.blocks * 2, 4 * 2  # connecting, the last answers, the closes, the closing check: there and back
+    assert math.isclose(wan_s - lan_s, trials * trips * 0.1)
 
 
 def test_descriptors_are_those_of_the_cell_that_takes_most(experiment: Experiment) -> None:

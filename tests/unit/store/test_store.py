@@ -181,6 +181,16 @@ def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: 
     }
 
 
+def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, tmp_path: Path) -> None:
+    tries = tuple(replace(trial(0), attempt=attempt) for attempt in (1, 2, 3))
+    with write.Store.create(tmp_path, run, [], cells()) as made:
+        for one in (*tries[:2], trial(1), tries[2]):
+            made.add(one)
+    assert read.load(tmp_path / schema.FILE_NAME).trials == (*tries, trial(1))
+    counts = read.summary(tmp_path / schema.FILE_NAME)["trials"]
+    assert counts == {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2, "made_again": 2}
+
+
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
     """The second of them was never stored; the first stays as it was, and the file goes on."""
     with write.Store.create(tmp_path, run, [], cells()) as made:
