@@ -6,9 +6,11 @@ import io
 import threading
 
 import pytest
+from msgspec.structs import replace
 from rich.console import Console
 
 from netdyno.experiment.plan import Cell
+from netdyno.model.load_result import Audit
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, describe_result, render
 from netdyno.run.progress import Progress
@@ -64,6 +66,13 @@ def test_loss_stands_beside_the_latency_of_a_trial_over_messages() -> None:
     assert told[REUSEPORT].endswith(" us, 12% lost")
     assert told[ZMQ].endswith(" us, 0% lost")
     assert told[EPOLL].endswith(" us")
+
+
+def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_which_try() -> None:
+    audits = tuple(Audit(name=name, passed=False, detail="") for name in ("steal", "window"))
+    first = replace(trial("struck_out"), audits=audits)
+    assert describe_result(first) == "the machine disturbed it (steal and window)"
+    assert describe_result(replace(first, attempt=2)) == "the machine disturbed it (steal and window), try 2"
 
 
 def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from netdyno.model.metrics import METRICS
 from netdyno.present.report.drawing import panel
-from netdyno.present.report.marks import metric_axis, title_of
+from netdyno.present.report.marks import SHADES, metric_axis, shade, title_of
 
 
 @pytest.mark.parametrize(
@@ -31,3 +31,8 @@ def test_ticks_are_in_the_metrics_unit(metric: str, most: float, ticks: set[str]
 def test_an_axis_of_a_rate_names_its_unit() -> None:
     assert title_of(METRICS["throughput"]) == "throughput, messages per second"
     assert title_of(METRICS["p99"], log=True) == "99th-percentile response time (log scale)"
+
+
+def test_shades_fall_evenly_from_the_first_to_the_last() -> None:
+    assert [shade(number, 2) for number in range(2)] == list(SHADES[:2])
+    assert [shade(number, 5) for number in range(5)] == pytest.approx([0.92, 0.725, 0.53, 0.335, 0.14])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -81,6 +83,14 @@ def test_a_contestant_that_was_given_threads_is_named_with_those_it_ran(found: A
     assert note[0].startswith(LOCK)
     assert "ran 11, 101 and 1001 threads in all" in note[0]
     assert not any("no more clients" in text for one in found.scenarios for text in caveats(one))
+
+
+@pytest.mark.parametrize(("ratio", "gap"), [(1.99, "99% above"), (2.0, "2.00 times that of")])
+def test_from_double_upwards_a_gap_is_a_multiple(found: Analysis, ratio: float, gap: str) -> None:
+    """In these comparisons the leader is `b`."""
+    echo = scenario(found, "echo")
+    family = tuple(dataclasses.replace(one, ratio=1 / ratio) for one in echo.comparisons)
+    assert f", {gap} asio-coroutines, the next" in answer(dataclasses.replace(echo, comparisons=family)).sentence
 
 
 def test_no_answer_names_a_contestant_of_such_a_transport_without_its_loss(lossy: ScenarioFindings) -> None:
