@@ -31,6 +31,7 @@ def test_every_option_is_taken() -> None:
     assert (plan.nodelay, plan.split, plan.seed) == (False, True, 9)
     assert (plan.json_file, plan.events_fd) == ("-", 1)
     assert parse_client_plan("client", [URL, "--connections", "3"]).connections == 3
+    assert parse_client_plan("client", [URL, "--service-time", "10s"]).service_us == 10_000_000  # the longest
 
 
 @pytest.mark.parametrize(

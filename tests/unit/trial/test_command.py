@@ -183,6 +183,9 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert "--round" not in command
     in_rounds = settings(Scenario(name="s", workload="echo", round_s=0.05), {})
     assert value(load_command(GENERATOR, URL, in_rounds, 3), "--round") == "50ms"
+    assert "--look-every" not in load_command(GENERATOR, URL, in_rounds, 3)
+    looking = load_command(GENERATOR, URL, settings(Scenario(name="s", workload="echo", look_every_s=0.001), {}), 3)
+    assert (value(looking, "--look-every"), "--round" in looking) == ("1ms", False)
 
 
 def test_the_closing_check_is_as_small_as_the_workload_allows() -> None:
