@@ -93,6 +93,7 @@ RC_GTEST_PROP(Recorder, IntegralIsTheSumOfTheTimesInTheWindow, ()) {
 TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   Fixture fixture{{1000 * ms, 1012 * ms}};
   auto& recorder = fixture.recorder;
+  recorder.error(1000 * ms, 2);
   for (const Nanos at : {1001, 1004, 1011}) {
     recorder.sent(at * ms, at * ms, false);
     recorder.answered((at - 5) * ms, at * ms, at * ms);
@@ -104,8 +105,10 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_EQ(fixture.timeline.interval(), 5 * ms);
   ASSERT_EQ(slots.size(), 3U) << "the last is shorter";
   EXPECT_EQ(slots[0].completed, 2U);
+  EXPECT_EQ(slots[0].errors, 2U);
   EXPECT_EQ(slots[1].completed, 0U);
   EXPECT_EQ(slots[1].p50_ns, 0);
+  EXPECT_EQ(slots[1].errors, 0U);
   EXPECT_EQ(slots[2].completed, 1U);
   EXPECT_EQ(slots[2].errors, 1U);
   EXPECT_NEAR(static_cast<double>(slots[2].p99_ns), 5.0 * ms, 0.005 * ms);
