@@ -221,6 +221,12 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
     ),
     (
         "cpu quota",
+        Made(files={"/sys/fs/cgroup/cpu.max": "200000 100000"}),
+        "could be better",
+        "2 cores' time for 2 cores",
+    ),
+    (
+        "cpu quota",
         Made(
             files={
                 "/proc/self/cgroup": "3:memory:/box\n2:cpu,cpuacct:/box\n0::/",
