@@ -1,0 +1,20 @@
+"""How few blocks a scenario that asks for a precision may have."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.experiment.blocks import least
+from netdyno.model.experiment import Scenario
+from netdyno.statistics.block_counts import EARLIEST_END
+
+
+@pytest.mark.parametrize(("blocks", "most_blocks", "fewest"), [(6, 10, 10), (6, 60, EARLIEST_END), (20, 30, 20)])
+def test_the_first_possible_end_is_waited_for_as_far_as_there_may_be_blocks(
+    blocks: int, most_blocks: int, fewest: int
+) -> None:
+    scenario = Scenario(
+        name="s", workload="echo", contestants=("a", "b"), precision=0.05, blocks=blocks, most_blocks=most_blocks
+    )
+    assert least(scenario) == fewest
+    assert least(Scenario(name="s", workload="echo", contestants=("a",), precision=0.05, blocks=blocks)) == blocks
