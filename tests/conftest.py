@@ -1,6 +1,7 @@
 """Options of the whole test tree; they stand here because pytest reads only this file before its command line."""
 
 import os
+import signal
 
 import pytest
 
@@ -23,6 +24,9 @@ def pytest_configure(config: pytest.Config) -> None:
     Tests that need the programs fail, and are not skipped, where the build is missing: a check that did not run is no
     check."""
     os.environ.setdefault("NETDYNO_FOREIGN_LOAD", "count")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell starts its background jobs so, and all that they start would ignore it as well.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("NETDYNO_BUILD", str(build_dir()))
     for mark in MARKS:
         config.addinivalue_line("markers", mark)

@@ -188,20 +188,20 @@ def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monk
     assert json.loads(done.stdout.splitlines()[-1])["trials"]["failed"] == 2
 
 
-def interrupt(command: Sequence[str], lines: int, **environment: str) -> tuple[int, str, str]:
-    """Ctrl-C after so many lines: exit code, what it printed from then on, and all its errors."""
+def interrupt(command: Sequence[str], trials: int, **environment: str) -> tuple[int, str, str]:
+    """Ctrl-C after so many trials: exit code, what it printed from then on, and all its errors."""
     more, pipe = {"PYTHONPATH": str(ROOT / "python")} | environment, subprocess.PIPE
     with subprocess.Popen([*NETDYNO, *command], stdout=pipe, stderr=pipe, env=os.environ | more, text=True) as run:
         assert run.stdout is not None
-        for _ in range(lines):
-            run.stdout.readline()
+        while trials and (line := run.stdout.readline()):
+            trials -= line.startswith("block ")
         run.send_signal(signal.SIGINT)
         out, err = run.communicate()
     return run.returncode, out, err
 
 
 def test_ctrl_c_keeps_what_is_there_writes_the_report_and_ends_with_130(toml: str, tmp_path: Path) -> None:
-    code, out, err = interrupt(run_tiny(toml, tmp_path / "results", "--blocks", "5000"), 4)
+    code, out, err = interrupt(run_tiny(toml, tmp_path / "results", "--blocks", "5000"), 3)
     assert code == 130, err
     assert "interrupted: " in err
     assert "Traceback" not in err
@@ -213,7 +213,7 @@ def test_an_interrupted_run_is_resumed_to_its_end(toml: str, tmp_path: Path, mon
     windows.write_text("2")  # in the third trial it is waited for
     asked = run_tiny(toml, results, "--blocks", "3")
     monkeypatch.setenv("FAKE_LOAD", f"hangs_after:{windows}")
-    code, _, err = interrupt(asked, 3)
+    code, _, err = interrupt(asked, 2)
     assert code == 130, err
     (run_id,) = (path.name for path in results.iterdir())
     assert f"(to go on: ./netdyno resume {run_id})" in err

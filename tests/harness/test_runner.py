@@ -95,7 +95,8 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
     assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
-    assert "2 blocks of 4 trials (2 contestants) over loopback, about 0:0" in recorder.begun[0]
+    assert "It makes 2 blocks of 4 trials (2 contestants) over loopback." in recorder.begun[0]
+    assert "It takes about 0:0" in recorder.begun[0]
     assert recorder.closed == 1
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
     assert (run.environment["foreign_load"], run.environment["trace"]) == ("count", "auto")
