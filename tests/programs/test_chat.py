@@ -109,6 +109,8 @@ def broken_server(answer: bytes, last_words: bytes | None = None, closes: bool =
 def test_two_people_talk(room: Room) -> None:
     with room.person("ada") as ada, room.person("bob") as bob:
         ada.wait_for_line("bob: here")
+        # While a line is printed above the prompt, the terminal itself echoes what is typed.
+        ada.wait_for(lambda screen: screen.before_cursor() == "> " and not ada.is_cooked(), "the prompt again")
         ada.type("grüß dich, Bob\r")
         bob.wait_for_line("ada: grüß dich, Bob")
         bob.type("hello, Ada\r")
