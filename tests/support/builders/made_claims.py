@@ -105,6 +105,16 @@ b.contestant = "{LOCK}"
 """
 
 
+def lossy_coroutines(trial: Trial) -> Trial:
+    """A change for `made`: COROUTINES speaks UDP and lost 12% of its messages."""
+    assert trial.load is not None
+    if trial.contestant != COROUTINES:
+        return trial
+    messages = replace(trial.load.messages, expected=1000, lost=120)
+    plan = replace(trial.load.plan, url="udp://127.0.0.1:7000")
+    return replace(trial, load=replace(trial.load, messages=messages, plan=plan))
+
+
 @lru_cache
 def claims_run() -> Run:
     """One claim of each verdict: coroutines answer three times as many requests as the lock."""

@@ -16,10 +16,9 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
-from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged, Lacking, NotCounted, NotPlanned, OnlyOne, Skipped, TooFewCores
 from netdyno.statistics import stats
-from tests.support.builders.made_claims import Levels, Truth, judged, made
+from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 
 Table = dict[str, float]
@@ -435,19 +434,11 @@ def test_a_counter_that_was_not_read_is_not_zero() -> None:
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
-    def lossy(trial: Trial) -> Trial:
-        assert trial.load is not None
-        if trial.contestant != COROUTINES:
-            return trial
-        messages = replace(trial.load.messages, expected=1000, lost=120)
-        plan = replace(trial.load.plan, url="udp://127.0.0.1:7000")
-        return replace(trial, load=replace(trial.load, messages=messages, plan=plan))
-
-    one = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy))
+    one = judged(made(ORDER, "p99", by_name(coroutines=1e6, lock=2e6, snapshot=2e6), change=lossy_coroutines))
     assert one.verdict == "confirmed"
     assert one.losses == {COROUTINES: 0.12}
     assert (one.checks[0].losses, one.checks[0].step.needed) == ((None, 0.12), True)
-    faster = judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy))
+    faster = judged(made(FASTER, "throughput", FASTER_IS_TRUE, change=lossy_coroutines))
     assert (faster.losses, faster.checks[0].losses) == ({}, (None, None)), "only a latency leaves them out"
 
 

@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.model.claim import Cells
-from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
     Lacking,
     NotCounted,
@@ -19,7 +18,7 @@ from netdyno.model.verdicts import (
 )
 from netdyno.present.prose import claims
 from netdyno.present.prose.verdicts import here
-from tests.support.builders.made_claims import RATIO, Truth, judged, made
+from tests.support.builders.made_claims import RATIO, Truth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 
 FASTER = f"[claim.test]{RATIO}above = 2\n"
@@ -145,15 +144,7 @@ def test_a_counter_that_was_not_read_is_not_zero() -> None:
 
 
 def test_a_latency_beside_which_messages_were_lost_says_so() -> None:
-    def lossy(trial: Trial) -> Trial:
-        assert trial.load is not None
-        if trial.contestant != COROUTINES:
-            return trial
-        messages = replace(trial.load.messages, expected=1000, lost=120)
-        plan = replace(trial.load.plan, url="udp://127.0.0.1:7000")
-        return replace(trial, load=replace(trial.load, messages=messages, plan=plan))
-
-    one = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy))
+    one = judged(made(SLOWER, "p99", lambda name, _: 1e6 if name == COROUTINES else 2e6, change=lossy_coroutines))
     assert one.verdict == "confirmed"
     assert claims.losses(one) == (
         f"{COROUTINES} lost up to 12% of its messages in a trial, and latencies leave those out",
