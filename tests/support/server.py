@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import select
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
@@ -32,6 +33,7 @@ class Server:
     endpoint: str = ""
     address: tuple[str, int] = ("", 0)
     lines: list[str] = field(default_factory=list)
+    first_sockets: frozenset[int] = frozenset()
     _buffer: bytes = b""
 
     def wait_ready(self) -> None:
@@ -43,6 +45,7 @@ class Server:
         host, _, port = self.endpoint.partition("://")[2].partition("?")[0].rpartition(":")
         self.address = (host.strip("[]"), int(port))
         self.pid = ready["pid"]
+        self.first_sockets = frozenset(proc.sockets(self.pid).values())
 
     @property
     def transport(self) -> str:
@@ -93,13 +96,18 @@ class Server:
 
     def wait_read(self, *clients: tuple[str, int]) -> None:
         """Wait until the server has read all that these clients (by local address) have sent so far."""
-        own = set(clients)
-        eventually(lambda: not self._unread(own), lambda: f"never read by the server: {self._unread(own)}")
+        assert not ipaddress.ip_address(self.address[0]).is_unspecified  # a connection is looked up by both addresses
+        eventually(lambda: not self._unread(clients), lambda: f"never read by the server: {self._unread(clients)}")
 
-    def _unread(self, clients: set[tuple[str, int]]) -> list[proc.TcpRow]:
-        table = proc.tcp_table(self.address[1])
-        underway = [row for row in table if row.local in clients and row.unacknowledged]
-        return underway + [row for row in table if row.remote in clients and row.unread]
+    def has_connections(self) -> bool:
+        """Whether a connection is open at its end. Its table is read only where it has more sockets than at first."""
+        if self.first_sockets.issuperset(proc.sockets(self.pid).values()):
+            return False
+        return any(row.state != proc.LISTEN for row in proc.tcp_sockets(self.pid, self.address[1]).values())
+
+    def _unread(self, clients: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+        """The clients of whom something is on its way or in the server's own buffer."""
+        return [one for one in clients if proc.queued(one, self.address)[1] or proc.queued(self.address, one)[0]]
 
     def _next_line(self) -> str:
         """The next line of stdout; empty at its end."""

@@ -248,7 +248,7 @@ def test_a_port_where_nobody_listens(client: Contestant) -> None:
     assert done.result.messages.lost == 0
 
 
-def in_state(state: int, runs: RunningClient, port: int) -> int:
+def in_state(state: str, runs: RunningClient, port: int) -> int:
     """How many of its sockets are in that state of TCP."""
     return sum(row.state == state for row in proc.tcp_sockets(runs.pid, port).values())
 

@@ -129,9 +129,5 @@ def talk(served: Served) -> Iterator[Talk]:
 
 def _settled_descriptors(server: Server) -> int:
     """Descriptors once no connection is open on the server's side."""
-    port = server.address[1]
-    eventually(
-        lambda: all(row.state == proc.LISTEN for row in proc.tcp_sockets(server.pid, port).values()),
-        "a connection of an earlier test stays open in the server",
-    )
+    eventually(lambda: not server.has_connections(), "a connection of an earlier test stays open in the server")
     return proc.descriptors(server.pid)
