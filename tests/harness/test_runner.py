@@ -280,9 +280,9 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_
     struck = run.trials[2]
     assert struck.status == "struck_out"
     assert "canary: after it, the canary read 10.0k/s (round trips), a factor of 2.00 off" in struck.reason
-    assert struck.load is not None
     # who watches sees the trial as it ended, and again where only the canary has struck it out
     by_canary = [one for one in run.trials if [audit.name for audit in one.audits if not audit.passed] == ["canary"]]
+    assert all(one.load is not None for one in by_canary)  # whose window another program took was cut short
     assert tuple(recorder.trials) == (*map(as_it_ended, run.trials), *by_canary)
     assert recorder.valid_at_end == runner.counts(run.trials)["valid"]
 
