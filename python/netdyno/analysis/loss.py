@@ -11,7 +11,8 @@ from netdyno.analysis import cells
 from netdyno.analysis.findings import Drops, Loss, LossOfTrial
 from netdyno.machine import server_proc
 from netdyno.model import transports
-from netdyno.model.experiment import Link, Scenario
+from netdyno.model.experiment import Scenario
+from netdyno.model.links import LINKS, Link
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
@@ -70,7 +71,7 @@ def drops(trial: Trial, load: LoadResult, link: Link) -> Drops:
     server = _whole_life(trial.kernel, server_proc.SERVER_DROPS)
     generator = None if server is None else load.generator.socket_drops  # there are sockets of datagrams on both sides
     no_room = _whole_life(trial.kernel, "UdpRcvbufErrors")
-    told = (server or 0) + ((generator or 0) if link == "loopback" else 0)
+    told = (server or 0) + (0 if LINKS[link].apart else generator or 0)
     return Drops(
         server=server,
         generator=generator,

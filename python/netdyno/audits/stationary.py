@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from netdyno.base import quantities
-from netdyno.model.experiment import Link
+from netdyno.model.links import LINKS, Link
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.statistics import stationarity
 from netdyno.statistics.stationarity import Movement
@@ -70,7 +70,7 @@ def stalled(load: LoadResult, link: Link) -> Audit:
     )
     missed = STALL_S / interval_s * sum(answered) / len(answered) if answered else 0.0
     told = f"the longest time without an answer: {quantities.duration(longest * interval_s * 1e9)} of whole intervals"
-    if link == "wan" or missed < MISSED:
+    if LINKS[link].impaired or missed < MISSED:
         return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
     passed = longest * interval_s < least_s
     return Audit(name="stalled", passed=passed, detail=f"{told} (limit {quantities.duration(least_s * 1e9)})")

@@ -23,7 +23,8 @@ from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.machine.links.network import rate_hz, terms
 from netdyno.machine.links.wan import UNPINNED, Wan
 from netdyno.machine.trial_log import TrialLog
-from netdyno.model.experiment import Link, Scenario
+from netdyno.model.experiment import Scenario
+from netdyno.model.links import Link
 from netdyno.model.observation import RelayTotals
 from netdyno.model.options import LINK, Settings, settings
 from netdyno.model.transports import LOAD_ADDRESS, SERVER_ADDRESS
@@ -35,7 +36,7 @@ PORT = 7000
 def run(asked: Asked) -> int:
     """Make it, measure it, say how to get to its ends, and keep it until it is interrupted. Raises UserError."""
     wanted = _wanted(asked)
-    if wanted.link == "wan":
+    if wanted.is_impaired:
         building.make((building.RELAY,), build_dir())
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -60,7 +61,7 @@ def _wanted(asked: Asked) -> Settings:
 
 @contextmanager
 def _joined(wanted: Settings, log: TrialLog) -> Iterator[Wan]:
-    if wanted.link == "lan":
+    if not wanted.is_impaired:
         with lan.joined(rate_hz(wanted)) as ends:
             yield Wan(*ends, relay=None)
     else:
@@ -71,7 +72,7 @@ def _joined(wanted: Settings, log: TrialLog) -> Iterator[Wan]:
 def _measured(wanted: Settings, made: Wan) -> str:
     """What it gives, and what is wrong with that."""
     of = terms(wanted)
-    if wanted.link == "lan":
+    if not wanted.is_impaired:
         return f"{wanted.link_words}: {link_check.in_words(link_check.measure(made, of))}"
     line, fault = link_check.judge(wanted.link_words, of, partial(link_check.measure, made, of))
     if fault:

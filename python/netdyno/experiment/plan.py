@@ -162,8 +162,8 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
 
 def trial_seconds(wanted: Settings) -> float:
     """The expected length of one trial, in seconds."""
-    link_s = 0.0 if wanted.link == "loopback" else LAN_OVERHEAD_S
-    delay_s = WAN_TRIPS * wanted.link_delay_s if wanted.link == "wan" else 0.0
+    link_s = LAN_OVERHEAD_S if wanted.is_apart else 0.0
+    delay_s = WAN_TRIPS * wanted.link_delay_s if wanted.is_impaired else 0.0
     connect_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
     return connect_s + wanted.warmup_s + wanted.duration_s + TRIAL_OVERHEAD_S + CANARY_S + link_s + delay_s
 

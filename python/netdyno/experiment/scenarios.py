@@ -16,6 +16,7 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
+from netdyno.model.links import LINKS
 from netdyno.model.options import (
     LINK,
     LOAD,
@@ -193,14 +194,14 @@ def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
         "link-delay": wanted.link_delay_s > 0,
         "link-loss": wanted.link_loss > 0,
     }
-    chosen = scenario.factors.get("link", (wanted.link,))
+    chosen = [LINKS[str(one)] for one in scenario.factors.get("link", (wanted.link,))]
     for key in ("link-delay", "link-loss"):
-        varies = key in scenario.factors and wanted.link != "wan"
-        if varies or (asked[key] and "wan" not in chosen):
+        varies = key in scenario.factors and not wanted.is_impaired
+        if varies or (asked[key] and not any(one.impaired for one in chosen)):
             raise UserError(f'{where}: key {key!r}: {_the_link(wanted)} has none; write link = "wan" beside it')
-    if asked["link-rate"] and chosen == ("loopback",):
+    if asked["link-rate"] and not any(one.apart for one in chosen):
         raise UserError(f"{where}: key 'link-rate': the loopback has no rate; write link = \"lan\" beside it")
-    if wanted.link == "wan" and not any(asked.values()):
+    if wanted.is_impaired and not any(asked.values()):
         raise UserError(
             f"{where}: key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate' is none; write them beside "
             'it, or link = "lan"'
@@ -208,7 +209,7 @@ def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
 
 
 def _the_link(wanted: Settings) -> str:
-    return "the loopback" if wanted.link == "loopback" else f"a {wanted.link}"
+    return f"{'a' if wanted.is_apart else 'the'} {wanted.link}"
 
 
 def convert(where: str, values: Mapping[str, object], kind: type[T]) -> T:

@@ -10,6 +10,7 @@ from netdyno.model.base import Frozen, type_level
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
+from netdyno.model.links import LINKS, Link
 from netdyno.model.values import (
     BIT_RATE,
     DURATION,
@@ -29,9 +30,6 @@ from netdyno.model.values import (
     whole,
     word,
 )
-
-Link = Literal["loopback", "lan", "wan"]
-"""What lies between load and server (network.py)."""
 
 Arrivals = Literal["closed", "constant", "poisson"]
 RankedBy = Literal["throughput", "p50", "p99", "mean", "capacity"]
@@ -75,7 +73,7 @@ class Conditions(Frozen, kw_only=True):
     warmup_s: Annotated[float, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
     duration_s: Annotated[float, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
     timeout_s: Annotated[float, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
-    link: Annotated[Link, Option(word(*get_args(Link)), "What lies between load and server.", "link")] = "loopback"
+    link: Annotated[Link, Option(word(*LINKS), "What lies between load and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
         float, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
@@ -109,6 +107,16 @@ class Conditions(Frozen, kw_only=True):
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its link joins two network namespaces."""
+        return LINKS[self.link].apart
+
+    @property
+    def is_impaired(self) -> bool:
+        """Whether its link delays or loses packets."""
+        return LINKS[self.link].impaired
 
 
 class Scenario(Conditions, kw_only=True):

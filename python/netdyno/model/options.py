@@ -116,13 +116,13 @@ class Settings(Conditions):
     @property
     def link_words(self) -> str:
         """The link as reports name it: "loopback", "lan at 1gbit", "wan with 20ms each way, 1% lost"."""
-        rate = f" at {self.link_rate}" if self.link_rate and self.link != "loopback" else ""
-        if self.link != "wan":
+        rate = f" at {self.link_rate}" if self.link_rate and self.is_apart else ""
+        if not self.is_impaired:
             return f"{self.link}{rate}"
         delay = [f"{duration_words(self.link_delay_s)} each way"] if self.link_delay_s > 0 else []
         loss = [f"{self.link_loss * 100:.6g}% lost"] if self.link_loss > 0 else []
         terms = ", ".join([*delay, *loss])
-        return f"wan{rate}{f' with {terms}' if terms else ''}"
+        return f"{self.link}{rate}{f' with {terms}' if terms else ''}"
 
     @property
     def service_time_in_all_s(self) -> float:

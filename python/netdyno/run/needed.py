@@ -36,16 +36,14 @@ def programs(experiment: Experiment, servers: Sequence[Contestant], clients: Seq
         for contestant in some
         for target in building.target(contestant, kind)
     ]
-    relay = (building.RELAY,) if _has_wan(experiment) else ()
+    relay = (building.RELAY,) if _needs_relay(experiment) else ()
     return (building.GENERATOR, building.CANARY, *relay, *of_contestants)
 
 
-def _has_wan(experiment: Experiment) -> bool:
+def _needs_relay(experiment: Experiment) -> bool:
     """Whether a cell has a link that only the relay can be where the kernel has no netem."""
     return any(
-        settings(scenario, levels).link == "wan"
-        for scenario in experiment.scenarios
-        for levels in combinations(scenario)
+        settings(scenario, levels).is_impaired for scenario in experiment.scenarios for levels in combinations(scenario)
     )
 
 

@@ -20,8 +20,8 @@ def limits(wanted: Settings, pinning: Pinning) -> Limits:
         generator_cores=len(pinning.generator) or all_cores,
         all_cores=all_cores,
         copies_hz=memory_speed.bytes_hz(),
-        rate_hz=None if wanted.link == "loopback" else rate_hz(wanted),
-        delay_s=wanted.link_delay_s if wanted.link == "wan" else 0.0,
+        rate_hz=rate_hz(wanted) if wanted.is_apart else None,
+        delay_s=wanted.link_delay_s if wanted.is_impaired else 0.0,
         service_s=service_s(wanted),
     )
 

@@ -183,7 +183,7 @@ def _seed(cell: Cell, bench: Bench) -> int:
 
 def _closing_s(wanted: Settings) -> float:
     """CLOSING_S over a link: a goodbye that is lost comes again after a second, and each comes after the delay."""
-    if wanted.link != "wan":
+    if not wanted.is_impaired:
         return CLOSING_S
     asked = terms(wanted)
     return CLOSING_S + 2 * asked.delay_s + (1.0 if asked.loss else 0.0)

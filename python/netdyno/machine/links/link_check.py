@@ -85,7 +85,7 @@ def check(experiment: Experiment, pinning: Pinning, folder: Path) -> Checked:
         wanted.link_words: terms(wanted, experiment.seed)
         for scenario in experiment.scenarios
         for wanted in (settings(scenario, levels) for levels in levels.combinations(scenario))
-        if wanted.link == "wan"
+        if wanted.is_impaired
     }
     lines: list[str] = []
     bad: dict[str, str] = {}

@@ -48,7 +48,7 @@ class Place(NamedTuple):
 @contextmanager
 def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if wanted.link != "loopback":
+    if wanted.is_apart:
         if transport.private:
             raise NoNetworkError(
                 f"the link {wanted.link} does not carry {transport.name}; measure it over the loopback"
@@ -76,7 +76,7 @@ def _alone(transport: Transport) -> Iterator[Network]:
 @contextmanager
 def _joined(wanted: Settings, place: Place) -> Iterator[Network]:
     try:
-        if wanted.link == "lan":
+        if not wanted.is_impaired:
             with lan.joined(rate_hz(wanted)) as ends:
                 yield _between(ends.server, ends.load)._replace(paced=rate_hz(wanted) is not None)
         else:

@@ -42,7 +42,7 @@ def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Comman
 
 def _endpoint(url: str, wanted: Settings) -> tuple[str, str]:
     """Where a server that is started by hand listens, and how that differs from the trial: its link is gone with it."""
-    if wanted.link == "loopback":
+    if not wanted.is_apart:
         return url, ""
     scheme, _, place = url.partition("://")
     return f"{scheme}://{LOOPBACK_ADDRESS}:{place.rpartition(':')[2]}", ", over the loopback"
