@@ -5,15 +5,11 @@
 #include <vector>
 
 #include "lib/protocol/framing.hpp"
+#include "tests/cpp/lib/framed.hpp"
 #include "tests/cpp/lib/slices.hpp"
 
 namespace netdyno {
 namespace {
-
-std::string frame(const std::string& body) {
-  const auto header = encode_frame_header(body.size());
-  return std::string(header.data(), header.size()) + body;
-}
 
 TEST(FrameHeader, IsInNetworkByteOrder) {
   const auto header = encode_frame_header(0x01020304);

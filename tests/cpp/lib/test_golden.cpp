@@ -90,16 +90,16 @@ json joined(const json& effects) {
   return list;
 }
 
-struct Outcome {
+struct Served {
   json effects = json::array();
   Totals totals;
 };
 
-Outcome serve(const json& vector, const std::vector<std::string_view>& slices) {
+Served serve(const json& vector, const std::vector<std::string_view>& slices) {
   const ServerOptions options = options_of(vector);
   Counters counters;
   const auto session = make_session(options, counters);
-  Outcome outcome;
+  Served outcome;
   const auto take = [&](Effects& effects) {
     for (const json& effect : in_words(effects, options.write_mode)) outcome.effects.push_back(effect);
     effects.clear();
@@ -120,7 +120,7 @@ Outcome serve(const json& vector, const std::vector<std::string_view>& slices) {
 }
 
 void expect_golden(const json& vector, const std::vector<std::string_view>& slices) {
-  const Outcome outcome = serve(vector, slices);
+  const Served outcome = serve(vector, slices);
   const bool echo = vector.at("workload") == "echo";
   ASSERT_EQ(outcome.effects, echo ? joined(vector.at("effects")) : vector.at("effects"));
   ASSERT_EQ(outcome.totals.protocol_errors, vector.at("protocol_errors"));

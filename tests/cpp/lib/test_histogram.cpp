@@ -12,7 +12,7 @@ namespace {
 using Values = std::vector<std::int64_t>;
 
 /// Values of every magnitude: an exponent first, so that small ones are as likely as large ones.
-rc::Gen<std::int64_t> nanoseconds() {
+rc::Gen<std::int64_t> any_nanoseconds() {
   return rc::gen::mapcat(rc::gen::inRange(0, 42), [](int bits) {
     return rc::gen::map(rc::gen::inRange<std::int64_t>(0, std::int64_t{1} << bits),
                         [](std::int64_t value) { return std::min(value, Histogram::highest); });
@@ -50,7 +50,7 @@ TEST(Histogram, MoreThanAnHourCountsAsAnHour) {
 TEST(HistogramDeathTest, NegativeDurationEndsTheProgram) { EXPECT_DEATH(recorded({-1}), "negative duration -1 ns"); }
 
 RC_GTEST_PROP(Histogram, PercentilesAreWithinATenthOfAPercentOfTheSortedValues, ()) {
-  const auto values = *rc::gen::nonEmpty(rc::gen::container<Values>(nanoseconds()));
+  const auto values = *rc::gen::nonEmpty(rc::gen::container<Values>(any_nanoseconds()));
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
   const Histogram histogram = recorded(values);

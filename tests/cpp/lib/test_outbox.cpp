@@ -17,7 +17,7 @@ struct Part {
 };
 using TestOutbox = Outbox<Part>;
 
-SharedFrame frame(const std::string& header, const std::string& body) {
+SharedFrame shared_frame(const std::string& header, const std::string& body) {
   return std::make_shared<const Frame>(Frame{header + body, header.size()});
 }
 
@@ -35,24 +35,24 @@ std::vector<std::string> send_all(TestOutbox& outbox) {
 
 TEST(Outbox, GathersWhatWaits) {
   TestOutbox outbox{WriteMode::gathered, 1000};
-  EXPECT_TRUE(outbox.push(frame("1", "one")));
-  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
+  EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1one2two"}));
   EXPECT_TRUE(outbox.empty());
 }
 
 TEST(Outbox, SplitSendsEachPartByItself) {
   TestOutbox outbox{WriteMode::split, 1000};
-  EXPECT_TRUE(outbox.push(frame("1", "one")));
-  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
+  EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1", "one", "2", "two"}));
 }
 
 TEST(Outbox, WhatComesWhileSendingIsSentNext) {
   TestOutbox outbox{WriteMode::gathered, 1000};
-  EXPECT_TRUE(outbox.push(frame("1", "one")));
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   const auto sending = outbox.next();
-  EXPECT_TRUE(outbox.push(frame("2", "two")));
+  EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   ASSERT_EQ(sending.size(), 1U);
   EXPECT_EQ(std::string(sending[0].data, sending[0].size), "1one");
   outbox.sent(4);
@@ -62,24 +62,24 @@ TEST(Outbox, WhatComesWhileSendingIsSentNext) {
 
 TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
   TestOutbox outbox{WriteMode::gathered, 8};
-  EXPECT_TRUE(outbox.push(frame("1", "one")));
-  EXPECT_TRUE(outbox.push(frame("2", "two")));
-  EXPECT_FALSE(outbox.push(frame("", "3")));
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
+  EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
+  EXPECT_FALSE(outbox.push(shared_frame("", "3")));
   outbox.next();
-  EXPECT_FALSE(outbox.push(frame("", "3")));
+  EXPECT_FALSE(outbox.push(shared_frame("", "3")));
   outbox.sent(8);
-  EXPECT_TRUE(outbox.push(frame("", "3")));
+  EXPECT_TRUE(outbox.push(shared_frame("", "3")));
 }
 
 TEST(Outbox, AnIdleReaderTakesOneFrameOfAnySize) {
   TestOutbox outbox{WriteMode::gathered, 1};
-  EXPECT_TRUE(outbox.push(frame("1", "one")));
-  EXPECT_FALSE(outbox.push(frame("", "2")));
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
+  EXPECT_FALSE(outbox.push(shared_frame("", "2")));
 }
 
 TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
   TestOutbox outbox{WriteMode::gathered, 1000};
-  const auto sent = frame("1", "one");
+  const auto sent = shared_frame("1", "one");
   EXPECT_TRUE(outbox.push(sent));
   send_all(outbox);
   EXPECT_EQ(sent.use_count(), 1);
@@ -94,7 +94,7 @@ RC_GTEST_PROP(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit, ()) {
     if (push) {
       const auto body =
           *rc::gen::container<std::string>(*rc::gen::inRange<std::size_t>(1, 40), rc::gen::arbitrary<char>());
-      if (outbox.push(frame("head", body))) accepted += "head" + body;
+      if (outbox.push(shared_frame("head", body))) accepted += "head" + body;
       RC_ASSERT(accepted.size() - sent.size() <= std::max<std::size_t>(limit, 4 + 39));  // one frame is always taken
     } else {
       const auto parts = outbox.next();

@@ -10,6 +10,7 @@
 #include "lib/protocol/framing.hpp"
 #include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
+#include "tests/cpp/lib/framed.hpp"
 #include "tests/cpp/lib/slices.hpp"
 #include "work.pb.h"
 
@@ -17,11 +18,6 @@ namespace netdyno {
 namespace {
 
 constexpr std::size_t limit = 64;  // low, so that random streams come near it
-
-std::string frame(const std::string& body) {
-  const auto header = encode_frame_header(body.size());
-  return std::string(header.data(), header.size()) + body;
-}
 
 std::string request(std::uint32_t job, std::int32_t workload, const std::string& stamp) {
   wire::WorkMessage message;

@@ -5,13 +5,12 @@
 #include <string>
 
 #include "loadgen/transport/greeting.hpp"
+#include "tests/cpp/loadgen/load_run.hpp"
 
 namespace netdyno::load {
 namespace {
 
 using Answer = Greetings::Answer;
-
-constexpr Nanos ms = 1'000'000;
 
 std::string_view text(const ControlBytes& bytes) { return {bytes.data(), bytes.size()}; }
 

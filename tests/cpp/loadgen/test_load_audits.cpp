@@ -4,11 +4,11 @@
 #include <functional>
 
 #include "loadgen/audits.hpp"
+#include "tests/cpp/loadgen/load_run.hpp"
 
 namespace netdyno::load {
 namespace {
 
-constexpr Nanos ms = 1'000'000;
 constexpr std::int64_t service = 100'000;  // ns
 
 /// 1000 messages a second on 10 connections for 10 s, each answered after 100 us: nothing to complain about.

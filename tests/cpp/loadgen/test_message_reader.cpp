@@ -10,7 +10,7 @@
 namespace netdyno::load {
 namespace {
 
-struct Seen : ReplySink {
+struct SeenReplies : ReplySink {
   void reply(const Stamp& stamp, std::size_t size) override { replies.push_back(stamp.sequence), bytes += size; }
   void corrupt() override { ++corrupted; }
   std::vector<std::uint64_t> replies;
@@ -49,7 +49,7 @@ class MessageReaders : public testing::TestWithParam<Workload> {
  protected:
   Wire wire{GetParam()};
   MessageReader reader{*wire.codec};
-  Seen seen;
+  SeenReplies seen;
 };
 
 TEST_P(MessageReaders, TakeAMessageForOneReply) {
@@ -92,7 +92,7 @@ TEST_P(MessageReaders, TakeAControlMessageThatGotHereForACorruptOne) {
 /// Each message is judged once, and a good one is found behind whatever came before.
 TEST_P(MessageReaders, JudgeAnyMessageOnceAndForget) {
   EXPECT_TRUE(rc::check("any bytes", [this](const std::vector<std::string>& others) {
-    Seen judged;
+    SeenReplies judged;
     for (const auto& bytes : others) reader.receive(bytes, judged);
     RC_ASSERT(judged.corrupted == static_cast<int>(others.size()));
     reader.receive(wire.reply(9), judged);

@@ -12,7 +12,7 @@ namespace {
 
 using Server = FakeDatagramServer;
 
-struct Seen : TransportEvents {
+struct SeenMessages : TransportEvents {
   void on_connected(std::uint32_t) override { ++connected; }
   void on_connect_failed(std::uint32_t, ConnectFailure failure, int) override { failures.push_back(failure); }
   void on_received(std::uint32_t, std::string_view, KernelStamp) override { FAIL() << "messages come as messages"; }
@@ -48,7 +48,7 @@ struct Client {
 
   LoadPlan plan;
   std::unique_ptr<Transport> transport;
-  Seen seen;
+  SeenMessages seen;
 };
 
 std::string numbered(int number) { return std::to_string(1000 + number) + std::string(27, 'x'); }

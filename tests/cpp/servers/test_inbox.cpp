@@ -21,7 +21,7 @@ using testing::SizeIs;
 
 using Frames = std::vector<SharedFrame>;
 
-SharedFrame frame(const std::string& text) { return std::make_shared<const Frame>(Frame{text, 0}); }
+SharedFrame shared_frame(const std::string& text) { return std::make_shared<const Frame>(Frame{text, 0}); }
 
 std::vector<std::string> texts(const Mail& mail) {
   std::vector<std::string> found;
@@ -36,8 +36,8 @@ int edges(int epoll) {
 
 TEST(Inbox, GivesEachThingOnceAndInOrder) {
   Inbox inbox{100}, sender{100};
-  inbox.add(Frames{frame("a"), frame("b")}, sender);
-  inbox.add(Frames{frame("c")}, sender);
+  inbox.add(Frames{shared_frame("a"), shared_frame("b")}, sender);
+  inbox.add(Frames{shared_frame("c")}, sender);
   inbox.add(UniqueFd{dup(0)});
   inbox.tell_to_end();
   Mail mail;
@@ -54,7 +54,7 @@ TEST(Inbox, GivesEachThingOnceAndInOrder) {
 
 TEST(Inbox, SharesTheFrame) {
   Inbox inbox{100}, sender{100};
-  const auto said = frame("a");
+  const auto said = shared_frame("a");
   inbox.add(Frames{said}, sender);
   Mail mail;
   inbox.take(mail);
@@ -71,9 +71,9 @@ TEST(Inbox, AnEdgeFollowsWhenSomethingComesIntoAnEmptyOne) {
   EXPECT_EQ(edges(epoll.get()), 0);
   Mail mail;
   for (int round = 0; round < 3; ++round) {
-    inbox.add(Frames{frame("a")}, sender);
+    inbox.add(Frames{shared_frame("a")}, sender);
     EXPECT_EQ(edges(epoll.get()), 1);
-    inbox.add(Frames{frame("b")}, sender);
+    inbox.add(Frames{shared_frame("b")}, sender);
     EXPECT_EQ(edges(epoll.get()), 0);  // it is awake already
     inbox.take(mail);
     EXPECT_THAT(mail.frames, SizeIs(2));
@@ -83,10 +83,10 @@ TEST(Inbox, AnEdgeFollowsWhenSomethingComesIntoAnEmptyOne) {
 TEST(Inbox, TellsWhoFilledItWhenThereIsRoomAgainAndOnlyOnce) {
   Inbox inbox{2}, sender{100}, other{100};
   Mail mail;
-  EXPECT_FALSE(inbox.add(Frames{frame("ab")}, sender));
-  EXPECT_TRUE(inbox.add(Frames{frame("c")}, sender));
-  EXPECT_FALSE(inbox.add(Frames{frame("d")}, sender));  // will be told already
-  EXPECT_TRUE(inbox.add(Frames{frame("e")}, other));
+  EXPECT_FALSE(inbox.add(Frames{shared_frame("ab")}, sender));
+  EXPECT_TRUE(inbox.add(Frames{shared_frame("c")}, sender));
+  EXPECT_FALSE(inbox.add(Frames{shared_frame("d")}, sender));  // will be told already
+  EXPECT_TRUE(inbox.add(Frames{shared_frame("e")}, other));
   sender.take(mail);
   EXPECT_EQ(mail.room, 0);
   inbox.take(mail);
@@ -98,17 +98,17 @@ TEST(Inbox, TellsWhoFilledItWhenThereIsRoomAgainAndOnlyOnce) {
   inbox.take(mail);
   sender.take(mail);
   EXPECT_EQ(mail.room, 0);
-  EXPECT_FALSE(inbox.add(Frames{frame("f")}, sender));
+  EXPECT_FALSE(inbox.add(Frames{shared_frame("f")}, sender));
 }
 
 TEST(Inbox, AClosedOneKeepsNothingAndNobodyWaiting) {
   Inbox inbox{1}, sender{100};
   Mail mail;
-  EXPECT_TRUE(inbox.add(Frames{frame("long")}, sender));
+  EXPECT_TRUE(inbox.add(Frames{shared_frame("long")}, sender));
   inbox.close();
   sender.take(mail);
   EXPECT_EQ(mail.room, 1);
-  EXPECT_FALSE(inbox.add(Frames{frame("long")}, sender));
+  EXPECT_FALSE(inbox.add(Frames{shared_frame("long")}, sender));
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   const UniqueFd kept{ends[0]};
@@ -126,7 +126,7 @@ class Talker {
   void run(int messages) {
     for (int i = 0; i < messages; ++i) {
       for (const auto& inbox : inboxes_)
-        if (inbox.get() != &own() && inbox->add(Frames{frame(std::to_string(mine_) + "x")}, own())) ++full_;
+        if (inbox.get() != &own() && inbox->add(Frames{shared_frame(std::to_string(mine_) + "x")}, own())) ++full_;
       while (full_ > 0) wait_and_take();
     }
     for (const std::size_t expected = (inboxes_.size() - 1) * static_cast<std::size_t>(messages); heard_ < expected;)

@@ -11,6 +11,7 @@
 
 #include "lib/protocol/framing.hpp"
 #include "servers/_shared/datagram/peer_table.hpp"
+#include "tests/cpp/lib/framed.hpp"
 
 namespace netdyno {
 namespace {
@@ -28,11 +29,6 @@ using Kind = Table::Ruling::Kind;
 std::string control(ControlKind kind, std::uint64_t token) {
   const ControlBytes bytes = encode_control({kind, token});
   return {bytes.data(), bytes.size()};
-}
-
-std::string frame(const std::string& body) {
-  const auto header = encode_frame_header(body.size());
-  return std::string(header.data(), header.size()) + body;
 }
 
 /// A table for two, of the workload chat, and a clock that moves when it is told to.
