@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import functools
 import struct
 import zlib
 from collections.abc import Sequence
@@ -39,8 +40,10 @@ class Histogram:
         return int(self.counts.sum())
 
 
+@functools.lru_cache(maxsize=4096)
 def decode(text: str) -> Histogram:
-    """The non-empty buckets of an encoded histogram, in rising order. Raises HistogramError."""
+    """The non-empty buckets of an encoded histogram, in rising order. Raises HistogramError. A report asks for the same
+    ones again and again, so they are kept: some 5 KB each, which nobody may change."""
     try:
         outer = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">Ii", outer)
@@ -53,7 +56,10 @@ def decode(text: str) -> Histogram:
     if inner & COOKIE_BASE_MASK != PLAIN_COOKIE & COOKIE_BASE_MASK or offset != 0 or not 1 <= digits <= 5:
         raise HistogramError(f"unsupported HDR header: cookie {inner:#x}, offset {offset}, {digits} digits")
     index, counts = _counts(plain[HEADER.size : HEADER.size + payload])
-    return Histogram(_highest_equivalent(index, digits, max(lowest, 1)), counts)
+    highest = _highest_equivalent(index, digits, max(lowest, 1))
+    for array in (highest, counts):
+        array.flags.writeable = False
+    return Histogram(highest, counts)
 
 
 def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
