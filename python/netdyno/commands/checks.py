@@ -95,9 +95,10 @@ def _pytest(name: str, *arguments: str) -> Step:
 
 
 def _beside() -> tuple[str, ...]:
-    """A process for each core, at least two. What belongs together (tests/conftest.py) stays in one of them, and is
-    begun in the order of the tree: contestants, which take long, before units, which do not."""
-    return "--numprocesses", str(max(2, _cores())), "--dist", "loadgroup", "--no-loadscope-reorder"
+    """Three processes for each core: two of three wait for a window or a server. What belongs together
+    (tests/conftest.py) stays in one of them, and is begun in the order of the tree: contestants, which take long,
+    before units, which do not."""
+    return "--numprocesses", str(3 * _cores()), "--dist", "loadgroup", "--no-loadscope-reorder"
 
 
 def _cores() -> int:
