@@ -22,6 +22,8 @@ from netdyno.base import quantities
 from netdyno.present.report import theme
 
 PANEL_INCHES = (4.5, 3.0)
+SVG_DPI = 72
+"""In which matplotlib writes SVG, and so must lay out."""
 DEEPEST_GROUPS = 3
 """Groups within groups that matplotlib writes around a single line."""
 LABEL_SHARE = 0.09
@@ -83,7 +85,13 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
     out = io.StringIO()
     figure = axes.get_figure()
     assert isinstance(figure, Figure)
-    figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    layout, canvas = figure.get_layout_engine(), figure.canvas
+    assert layout is not None
+    assert isinstance(canvas, FigureCanvasSVG)
+    figure.dpi = SVG_DPI
+    layout.execute(figure)  # savefig would draw it whole for that, and then again
+    figure.set_layout_engine("none")
+    canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return Panel(title, inline(out.getvalue(), alt, name), alt)
 
 
