@@ -45,7 +45,12 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
         (_cpp_tests(build), *_lint(root)),
         (
             _pytest(
-                "Python, conformance and browser tests", "tests", "--machine", "shared", *_beside(), *pytest_arguments
+                "Python, conformance and browser tests",
+                "tests",
+                "--machine",
+                "shared",
+                *_beside(3 * _cores()),
+                *pytest_arguments,
             ),
         ),
         (_pytest("tests of a quiet machine", "tests", "--machine", "quiet", *pytest_arguments),),
@@ -60,7 +65,7 @@ def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT
     chosen = [argument for name in named for argument in ("--contestant", name)]
     return [
         (_cpp_tests(build), *_lint(root)),
-        (_pytest("quick tests", *_QUICK, "-m", "quick", *chosen, *_beside(), *pytest_arguments),),
+        (_pytest("quick tests", *_QUICK, "-m", "quick", *chosen, *_beside(_cores() + 1), *pytest_arguments),),
     ]
 
 
@@ -75,8 +80,8 @@ def one_of_each_family(contestants: Iterable[Contestant]) -> list[Contestant]:
 
 
 def _cpp_tests(build: Path) -> Step:
-    """Twice as many at a time as there are cores: most of the time is that of windows which have to pass."""
-    options = ("--output-on-failure", "--no-tests=error", "--parallel", str(2 * _cores()))
+    """Four times as many at a time as there are cores: most of the time is that of windows which have to pass."""
+    options = ("--output-on-failure", "--no-tests=error", "--parallel", str(4 * _cores()))
     return Step("C++ tests", ("ctest", "--test-dir", str(build), *options))
 
 
@@ -94,11 +99,11 @@ def _pytest(name: str, *arguments: str) -> Step:
     return Step(name, (sys.executable, "-m", "pytest", *arguments))
 
 
-def _beside() -> tuple[str, ...]:
-    """Three processes for each core: two of three wait for a window or a server. What belongs together
-    (tests/conftest.py) stays in one of them, and is begun in the order of the tree: contestants, which take long,
-    before units, which do not."""
-    return "--numprocesses", str(3 * _cores()), "--dist", "loadgroup", "--no-loadscope-reorder"
+def _beside(processes: int) -> tuple[str, ...]:
+    """In so many processes: of all tests two of three wait for a window or a server, of the quick ones few. What
+    belongs together (tests/conftest.py) stays in one of them, and is begun in the order of the tree: contestants, which
+    take long, before units, which do not."""
+    return "--numprocesses", str(processes), "--dist", "loadgroup", "--no-loadscope-reorder"
 
 
 def _cores() -> int:
