@@ -302,6 +302,18 @@ def compare(
 
 
 @app.command()
+def claims(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs' ids (see: list runs) or their folders.")],
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Show the verdicts of stored runs on their claims; of two platforms, also what depends on the platform."""
+    from netdyno.commands import claims as claims_command
+
+    return claims_command.run(runs, results, as_json)
+
+
+@app.command()
 def doctor(as_json: Json = False) -> int:
     """Say what this machine does to figures, and what would make them better."""
     import msgspec

@@ -1,0 +1,64 @@
+"""A claim that something depends on the platform is judged over runs of several platforms."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.claims.across import across
+from netdyno.commands.claims import render
+from netdyno.model.run import Run
+from tests.support.builders.made_claims import RATIO, made
+from tests.support.builders.made_run import COROUTINES
+
+LEADS = f"[claim.test]{RATIO}above = 1\n"
+
+
+def on(platform: str, ratio: float, *, needs: str = 'needs = ["second platform"]', name: str = "") -> Run:
+    run = made(LEADS, "throughput", lambda contestant, _: 100 * (ratio if contestant == COROUTINES else 1), keys=needs)
+    environment = {**run.environment, "architecture": "x86_64", "cpu_model": platform, "system": "Debian 12"}
+    return replace(run, run_id=name or platform, environment=environment)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "together"),
+    [((2, 0.5), "confirmed"), ((2, 3), "refuted"), ((0.5, 0.4), "refuted"), ((2, 1), "undecided")],
+)
+def test_opposite_signs_on_two_platforms_confirm_it(ratios: tuple[float, float], together: str) -> None:
+    (one,) = across([on("Intel", ratios[0]), on("M4", ratios[1])])
+    assert (one.together, one.platforms) == (together, 2)
+    assert [run_id for run_id, _ in one.each] == ["Intel", "M4"]
+
+
+def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
+    (one,) = across([on("Intel", 2, name="first"), on("Intel", 0.5, name="second")])
+    assert (one.together, one.platforms) == ("not_testable", 1)
+    assert "name a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
+
+
+def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:
+    (one,) = across([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
+    assert one.together is None
+    assert [judged.verdict for _, judged in one.each] == ["confirmed", "refuted"]
+
+
+def test_what_is_missing_in_one_run_leaves_it_untestable() -> None:
+    needs = 'needs = ["second platform", "cores >= 4"]'
+    (one,) = across([on("Intel", 2, needs=needs), on("M4", 0.5, needs=needs)])
+    assert one.together == "not_testable"
+
+
+def shown(*runs: Run) -> str:
+    out = io.StringIO()
+    Console(file=out, width=100).print(render(across(runs)))
+    return " ".join(out.getvalue().split())
+
+
+def test_it_is_told_run_by_run_and_together() -> None:
+    told = shown(on("Intel", 2), on("M4", 0.5))
+    assert "Intel: confirmed; throughput of" in told
+    assert "M4: refuted; throughput of" in told
+    assert "together, on 2 platforms: confirmed" in told
