@@ -15,14 +15,14 @@ from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
 CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "every"),
+    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every"),
     "order": ("kind", "metric", "cells", "along", "rising", "falling"),
     "trend": ("kind", "metric", "cells", "along", "direction"),
     "flat": ("kind", "metric", "cells", "along", "within"),
-    "bound": ("kind", "metric", "cells", "above", "below", "every"),
+    "bound": ("kind", "metric", "cells", "above", "below", "within", "every"),
 }
 DIRECTIONS = ("rises", "falls")
-CORES = re.compile(r"cores >= ([1-9]\d*)")
+CORES = re.compile(r"(server-)?cores >= ([1-9]\d*)")
 SECONDS = {"second host": "hosts", "second platform": "platforms"}
 """What a run may have more than one of, and where its environment says how many."""
 LIBRARY = re.compile(r"[a-z][a-z0-9+-]*")
@@ -60,32 +60,34 @@ class Reader:
             id=text(where, table, "id"),
             text=text(where, table, "text"),
             tests=tuple(
-                self.test(test, where if len(tests) == 1 else f"{where}: test {number}")
+                one
                 for number, test in enumerate(tests, 1)
+                for one in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
             ),
             published=_published(where, table.get("published", {})),
             needs=_needs(where, table.get("needs", [])),
             why=word(where, table, "why", WHYS) if "why" in table else "",
         )
 
-    def test(self, table: object, where: str) -> Test:
+    def tests(self, table: object, where: str) -> tuple[Test, ...]:
+        """The tests of a table: two where something is to lie between two bounds."""
         if not isinstance(table, dict):
             fail(where, "test", "must be a table")
         kind = word(where, table, "kind", TEST_KEYS)
         check_keys(where, table, TEST_KEYS[kind])
         name = word(where, table, "metric", CLAIMED)
-        read: Mapping[str, Callable[[str, Table, str], Test]] = {
+        read: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
             "ratio": self._ratio,
-            "order": self._order,
-            "trend": self._trend,
-            "flat": self._flat,
+            "order": lambda *what: (self._order(*what),),
+            "trend": lambda *what: (self._trend(*what),),
+            "flat": lambda *what: (self._flat(*what),),
             "bound": self._bound,
         }
         return read[kind](where, table, name)
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
 
-    def _ratio(self, where: str, table: Table, metric: str) -> Ratio:
+    def _ratio(self, where: str, table: Table, metric: str) -> tuple[Ratio, ...]:
         if METRICS[metric].scale == "share":
             fail(where, "metric", f"{metric!r} is a share and may be 0; compare it by order, trend, flat or bound")
         common = table_in(where, table, "cells")
@@ -96,9 +98,11 @@ class Reader:
                 fail(f"{where}: {key}", twice, "'cells' says it already")
             sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own}, METRICS[metric])
         self._check_pairs(where, sides["a"], sides["b"])
-        side, threshold = _threshold(where, table, lambda key, value: above_0(where, key, value))
         every = flag(where, table, "every")
-        return Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every)
+        return tuple(
+            Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every)
+            for side, threshold in _thresholds(where, table, lambda key, value: above_0(where, key, value))
+        )
 
     def _order(self, where: str, table: Table, metric: str) -> Order:
         cells, along = self._along(where, table, metric)
@@ -137,11 +141,13 @@ class Reader:
             fail(where, "within", f"{within:g} is no factor above 1, such as 1.25")
         return Flat(metric=metric, cells=cells, along=along, within=within)
 
-    def _bound(self, where: str, table: Table, metric: str) -> Bound:
+    def _bound(self, where: str, table: Table, metric: str) -> tuple[Bound, ...]:
         cells = self._cells.cells(f"{where}: cells", table_in(where, table, "cells"), METRICS[metric])
-        side, threshold = _threshold(where, table, lambda key, value: amount(where, key, value, metric))
         every = flag(where, table, "every")
-        return Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
+        return tuple(
+            Bound(metric=metric, cells=cells, side=side, threshold=threshold, every=every)
+            for side, threshold in _thresholds(where, table, lambda key, value: amount(where, key, value, metric))
+        )
 
     # --- cells ---------------------------------------------------------------------------------------------------
 
@@ -181,12 +187,21 @@ def differing(a: Cells, b: Cells) -> set[str]:
 # --- single values -----------------------------------------------------------------------------------------------
 
 
-def _threshold(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[Side, float]:
-    given = [key for key in ("above", "below") if key in table]
+def _thresholds(where: str, table: Table, read: Callable[[str, object], float]) -> tuple[tuple[Side, float], ...]:
+    """One of them, or both of "about so much"."""
+    given = [key for key in ("above", "below", "within") if key in table]
     if len(given) != 1:
-        raise UserError(f"{where}: needs either 'above' or 'below'")
+        raise UserError(f"{where}: needs either 'above', 'below' or 'within'")
     (key,) = given
-    return "above" if key == "above" else "below", read(key, table[key])
+    if key != "within":
+        return (("above" if key == "above" else "below", read(key, table[key])),)
+    bounds = table[key]
+    if not isinstance(bounds, list) or len(bounds) != 2:
+        fail(where, key, f"{bounds!r} is no list of two bounds, such as [0.9, 1.1]")
+    low, high = (read(key, one) for one in bounds)
+    if low >= high:
+        fail(where, key, f"{bounds[0]!r} is not below {bounds[1]!r}")
+    return ("above", low), ("below", high)
 
 
 def _published(where: str, table: object) -> dict[str, float]:
@@ -203,12 +218,12 @@ def _published(where: str, table: object) -> dict[str, float]:
 
 def _needs(where: str, needs: object) -> tuple[str, ...]:
     if not isinstance(needs, list):
-        fail(where, "needs", "must be a list, such as ['cores >= 4', 'folly']")
+        fail(where, "needs", "must be a list, such as ['server-cores >= 2', 'folly']")
     for need in needs:
         known = isinstance(need, str) and (
             need in SECONDS or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
         )
         if not known:
-            hint = did_you_mean(str(need), ("cores >= 4", *SECONDS))
+            hint = did_you_mean(str(need), ("cores >= 4", "server-cores >= 2", *SECONDS))
             fail(where, "needs", f"{need!r} is no need; a library is named as manifests name it{hint}")
     return tuple(needs)

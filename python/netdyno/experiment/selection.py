@@ -48,8 +48,10 @@ class CellReader:
         name = self.scenario(where, table.get("scenario"))
         at = flat(where, {key: value for key, value in table.items() if key != "scenario"})
         check_keys(where, at, self.coordinates(name))
-        if metric.of_code is not None and at.keys() - {CONTESTANT}:
-            fail(where, min(at.keys() - {CONTESTANT}), "code is a contestant's and the same in every cell")
+        if metric.of_code is not None and (others := at.keys() - set(PATTERNS)):
+            fail(where, min(others), "code is a contestant's or a client's, and the same in every cell")
+        if metric.of_code is not None and at.keys() == set(PATTERNS):
+            fail(where, "client", "code is that of contestants or of clients; name one of them")
         return Cells(scenario=name, at={key: self.values(where, name, key, value) for key, value in at.items()})
 
     def scenario(self, where: str, name: object) -> str:

@@ -45,6 +45,7 @@ SIZE = Unit("bytes", quantities.memory)
 SIZE_PER_MESSAGE = Unit("bytes/message", quantities.memory)
 COUNT = Unit("1", _count)
 THREADS = Unit("1", quantities.three_digits)
+CORES = Unit("cores", lambda value: f"{quantities.three_digits(value)} cores")
 PER_MESSAGE = Unit("1/message", quantities.three_digits)
 PER_THOUSAND = Unit("1/1000 messages", quantities.three_digits)
 PER_THOUSAND_CONNECTS = Unit("1/1000 connects", quantities.three_digits)
@@ -230,6 +231,13 @@ METRICS: Mapping[str, Metric] = {
     "cpu": Metric(
         "server CPU per message", TIME_PER_MESSAGE, _server(lambda server: 1e9 * server.cpu_s), _completed, short="CPU"
     ),
+    "cpu-used": Metric(
+        "server CPU used",
+        CORES,
+        _server(lambda server: server.cpu_s),
+        lambda trial, _: trial.server.window_s if trial.server else 0.0,
+        short="CPU used",
+    ),
     # How CPU time divides is known by ticks of 10 ms only; the sum is exact.
     "cpu-user": Metric(
         "server CPU in user space per message",
@@ -286,8 +294,8 @@ METRICS: Mapping[str, Metric] = {
         _kernel("ListenOverflows", setup=True),
         lambda _, load: load.connections.attempted / 1000,
     ),
-    "lines": Metric("lines of the server's code", COUNT, of_code=lambda code: float(code.lines)),
-    "complexity": Metric("cyclomatic complexity of the server's code", COUNT, of_code=lambda code: code.complexity),
+    "lines": Metric("lines of code", COUNT, of_code=lambda code: float(code.lines)),
+    "complexity": Metric("cyclomatic complexity of the code", COUNT, of_code=lambda code: code.complexity),
 }
 
 CLAIMED = (
@@ -299,6 +307,7 @@ CLAIMED = (
     "p90",
     "p99",
     "cpu",
+    "cpu-used",
     "switches",
     "memory",
     "lost",

@@ -72,10 +72,11 @@ class Check:
 
 @dataclass(frozen=True)
 class TooFewCores:
-    """`cores` is None where it was not recorded."""
+    """For the server alone or in all; `cores` is None where it was not recorded."""
 
     needed: int
     cores: int | None
+    of_server: bool = False
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,8 @@ def _server(server: ServerObservation, completed: int, metric: str, figure: floa
     match metric:
         case "cpu":
             return replace(server, cpu_user_s=0.25e-9 * figure * completed, cpu_system_s=0.75e-9 * figure * completed)
+        case "cpu-used":
+            return replace(server, cpu_user_s=figure * server.window_s, cpu_system_s=0.0)
         case "switches":
             return replace(server, voluntary_switches=round(figure * completed), involuntary_switches=0)
         case "memory":

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge import judge
+from netdyno.experiment import experiment
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
 from netdyno.model.verdicts import Judged, Lacking, NotCounted, NotPlanned, OnlyOne, Skipped, TooFewCores
 from netdyno.statistics import stats
-from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made
+from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 
 Table = dict[str, float]
@@ -82,6 +83,7 @@ cells.contestant = ["{COROUTINES}", "{LOCK}"]
 along = "contestant"
 within = 1.25
 """
+CODE_OF_CLIENTS = FLAT_CODE.replace("contestant", "client")
 BOUND = f"""
 [claim.test]
 kind = "bound"
@@ -209,6 +211,25 @@ def test_code_has_no_spread_and_is_judged_from_any_number_of_blocks() -> None:
         assert judged(made(FLAT_CODE, "lines", by_name(coroutines=100, lock=lock), blocks=1)).verdict == verdict
 
 
+def test_the_code_of_clients_is_judged_where_the_cells_name_clients() -> None:
+    run = made(FLAT_CODE, "lines", by_name(coroutines=100, lock=500), blocks=1)
+    both = f'[scenario.factors]\nclient = ["{COROUTINES}", "{LOCK}"]'
+    asked = experiment.parse(text(CODE_OF_CLIENTS).replace("[scenario.factors]", both), "made", "made.toml")
+    sizes = {COROUTINES: 100, LOCK: 110}
+    clients = [
+        About(
+            kind="client", name=name, code=CodeSize(files=1, lines=lines, functions=1, complexity=1, complexity_max=1)
+        )
+        for name, lines in sizes.items()
+    ]
+    with_clients = replace(run, experiment=asked, about=(*run.about, *clients))
+    one = judged(with_clients)
+    assert one.verdict == "confirmed"
+    assert one.checks[0].figures == pytest.approx((110, 100))
+    one = judged(replace(with_clients, about=run.about))
+    assert (one.verdict, one.lacking) == ("not_testable", NotCounted(LOCK, None))
+
+
 def test_the_code_that_a_family_shares_counts_with_each_of_its_members() -> None:
     """A loop that stands in servers/_shared/ is as much a server's code as one that stands in its folder."""
     run = made(FLAT_CODE, "lines", by_name(coroutines=40, lock=100), blocks=1)
@@ -235,6 +256,14 @@ def test_the_effect_is_that_of_the_data_whatever_the_machine_does_between_blocks
     assert (check.pairs, check.blocks) == (8, 8)
     assert check.figures == pytest.approx((324, 108), rel=0.01)
     assert check.paired_by == ("connections", "both.nodelay")
+
+
+def test_cpu_used_is_cpu_time_by_the_time_that_passed() -> None:
+    """Half the messages at twice the CPU for each is as much of a machine."""
+    run = made(FASTER.replace("throughput", "cpu-used"), "cpu-used", by_name(coroutines=0.6, lock=0.3), blocks=6)
+    (check,) = judged(run).checks
+    assert check.effect == pytest.approx(2, rel=0.02)
+    assert check.figures == pytest.approx((0.6, 0.3), rel=0.2)
 
 
 @pytest.mark.parametrize("metric", [name for name in CLAIMED if METRICS[name].of_code is None])
@@ -355,6 +384,10 @@ def test_who_was_left_out_of_the_run_is_not_testable() -> None:
     [
         ('["cores >= 4"]', {"cores_allowed": 2}, TooFewCores(4, 2)),
         ('["cores >= 4"]', {}, TooFewCores(4, None)),
+        ('["server-cores >= 2"]', {"cores_allowed": 4, "pinning.server": "0,1"}, None),
+        ('["server-cores >= 2"]', {"cores_allowed": 2, "pinning.server": "0"}, TooFewCores(2, 1, of_server=True)),
+        ('["server-cores >= 2"]', {"cores_allowed": 2, "pinning.server": "none"}, None),
+        ('["server-cores >= 2"]', {"cores_allowed": 2}, TooFewCores(2, None, of_server=True)),
         ('["second host"]', {"cores_allowed": 64}, OnlyOne("second host")),
         ('["cores >= 4", "folly"]', {"cores_allowed": 4}, None),
         ('["second host"]', {"hosts": 2}, None),

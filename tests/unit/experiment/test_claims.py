@@ -122,6 +122,20 @@ def test_an_experiment_without_claims_makes_none() -> None:
     assert read(GOOD[: GOOD.index("[[claim]]")]).claims == ()
 
 
+def test_within_two_bounds_is_both_of_them() -> None:
+    first, second, *others = read(GOOD.replace("above = 90", "within = [80, 100]")).claims[0].tests
+    assert isinstance(first, Ratio)
+    assert isinstance(second, Ratio)
+    assert ((first.side, first.threshold), (second.side, second.threshold)) == (("above", 80), ("below", 100))
+    assert (first.a, first.b, first.every) == (second.a, second.b, second.every)
+    assert len(others) == len(read(GOOD).claims[0].tests) - 1
+
+
+@pytest.mark.parametrize("need", ["cores >= 4", "server-cores >= 2", "second platform", "folly"])
+def test_a_need_is_kept_as_it_is_written(need: str) -> None:
+    assert read(GOOD.replace('"folly", "cores >= 4", "second host"', f'"{need}"')).claims[0].needs == (need,)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -136,7 +150,9 @@ def test_an_experiment_without_claims_makes_none() -> None:
         ('kind = "ratio"', "", "test 1: the key 'kind' is missing (there are: bound, flat, order, ratio, trend)"),
         ('metric = "p50"', 'metric = "p55"', "test 2: key 'metric': 'p55' is not valid (did you mean 'p50'?)"),
         ("above = 90", "abov = 90", "test 1: unknown key 'abov' (did you mean 'above'?)"),
-        ("above = 90", "above = 90\nbelow = 100", "test 1: needs either 'above' or 'below'"),
+        ("above = 90", "above = 90\nbelow = 100", "test 1: needs either 'above', 'below' or 'within'"),
+        ("above = 90", "within = 90", "test 1: key 'within': 90 is no list of two bounds, such as [0.9, 1.1]"),
+        ("above = 90", "within = [90, 80]", "test 1: key 'within': 90 is not below 80"),
         ("above = 90", "above = 0", "test 1: key 'above': 0 is not a number above 0"),
         ("every = true", "every = 1", "test 1: key 'every': 1 is neither true nor false"),
         ('"throughput"', '"connected"', "key 'metric': 'connected' is a share and may be 0; compare it by order"),
@@ -179,7 +195,7 @@ def test_an_experiment_without_claims_makes_none() -> None:
         ('{ scenario = "rpc", threads = 2 }', "{ threads = 2 }", "cells: the key 'scenario' is missing"),
         ('{ scenario = "rpc", threads = 2 }', '{ scenario = "rcp" }', "unknown scenario 'rcp' (did you mean 'rpc'?)"),
         ("threads = 2 }", "connections = 2 }", "cells: unknown key 'connections'"),
-        ('metric = "p99"', 'metric = "lines"', "cells: key 'threads': code is a contestant's and the same in every"),
+        ('metric = "p99"', 'metric = "lines"', "cells: key 'threads': code is a contestant's or a client's, and"),
     ],
 )
 def test_a_mistake_is_one_clear_line(old: str, new: str, message: str) -> None:

@@ -54,6 +54,7 @@ def at_connections(figure: float) -> Truth:
     [
         (TooFewCores(4, 2), "it needs 4 cores, and there were 2"),
         (TooFewCores(4, 1), "it needs 4 cores, and there was 1"),
+        (TooFewCores(2, 1, of_server=True), "it needs 2 cores for the server, and there was 1"),
         (TooFewCores(4, None), "it needs 4 cores, and how many there were was not recorded"),
         (OnlyOne("second host"), "it needs a second host, and this run was made on one"),
         (Refused({LOCK: "unsafe"}), f"{LOCK} is unsafe and in no claim"),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from netdyno.analysis import excluded, measured
-from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials
+from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, whose_code
 from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps
 from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
@@ -215,12 +215,13 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
 
 
 def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
-    """Of a server's own code and what its family shares: a loop in servers/_shared/ is its code too."""
+    """Of a server's or a client's own code and what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
+    kind, coordinate = whose_code(cells)
     return {
-        (0, "" if CONTESTANT in dropped else about.name): float(metric.of_code(code))
+        (0, "" if coordinate in dropped else about.name): float(metric.of_code(code))
         for about in run.about
-        if about.kind == "server" and about.name in cells.at.get(CONTESTANT, (about.name,))
+        if about.kind == kind and about.name in cells.at.get(coordinate, (about.name,))
         if (code := codesize.with_family(about, run.about)) is not None
     }
 

@@ -20,16 +20,28 @@ def missing_need(needs: Sequence[str], run: Run) -> TooFewCores | OnlyOne | None
     for need in needs:
         asked = CORES.fullmatch(need)
         if asked is not None:
-            cores = run.environment.get("cores_allowed")
-            if not isinstance(cores, int):
-                return TooFewCores(int(asked[1]), None)
-            if cores < int(asked[1]):
-                return TooFewCores(int(asked[1]), cores)
+            of_server, least = bool(asked[1]), int(asked[2])
+            cores = _server_cores(run) if of_server else _cores(run)
+            if cores is None or cores < least:
+                return TooFewCores(least, cores, of_server)
         if need in SECONDS:
             count = run.environment.get(SECONDS[need], 1)
             if not isinstance(count, int) or count < 2:
                 return OnlyOne(need)
     return None
+
+
+def _cores(run: Run) -> int | None:
+    cores = run.environment.get("cores_allowed")
+    return cores if isinstance(cores, int) else None
+
+
+def _server_cores(run: Run) -> int | None:
+    """Those that servers were pinned to, or all where they were not; None where it was not recorded."""
+    pinned = run.environment.get("pinning.server")
+    if not isinstance(pinned, str):
+        return None
+    return _cores(run) if pinned == "none" else len(pinned.split(","))
 
 
 def missing_levels(test: Test, run: Run) -> SingleLevel | None:
@@ -60,9 +72,15 @@ def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped 
     return None
 
 
+def whose_code(cells: Cells) -> tuple[str, str]:
+    """Of which kind of contestant cells of a metric of code are, and the coordinate that names them."""
+    return ("client", "client") if "client" in cells.at else ("server", CONTESTANT)
+
+
 def _missing_code(cells: Cells, run: Run) -> NotCounted | None:
-    counted = {about.name: about for about in run.about if about.kind == "server"}
-    for name in cells.at.get(CONTESTANT, ()):
+    kind, coordinate = whose_code(cells)
+    counted = {about.name: about for about in run.about if about.kind == kind}
+    for name in cells.at.get(coordinate, ()):
         about = counted.get(str(name))
         if about is None:
             return NotCounted(str(name), None)

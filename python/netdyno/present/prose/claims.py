@@ -52,10 +52,11 @@ def reason(one: Judged) -> str:
 def lacking(missing: Lacking) -> str:
     """What the claim needs and the run did not have."""
     match missing:
-        case TooFewCores(needed, None):
-            return f"it needs {needed} cores, and how many there were was not recorded"
-        case TooFewCores(needed, cores):
-            return f"it needs {needed} cores, and there {'was' if cores == 1 else 'were'} {cores}"
+        case TooFewCores(needed, cores, of_server):
+            who = " for the server" if of_server else ""
+            were = "was" if cores == 1 else "were"
+            found = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
+            return f"it needs {quantities.plural(needed, 'core')}{who}, and {found}"
         case OnlyOne(need):
             return f"it needs a {need}, and this run was made on one"
         case Refused(contestants):
