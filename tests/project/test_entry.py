@@ -39,7 +39,17 @@ def test_the_second_call_only_hands_over(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["doctor"], ["report", "x"], ["chat", "x"], ["compare", "x", "y"], ["--help"], ["run", "--help"], []]
+    "arguments",
+    [
+        ["doctor"],
+        ["report", "x"],
+        ["chat", "x"],
+        ["compare", "x", "y"],
+        ["claims", "x", "y"],
+        ["--help"],
+        ["run", "--help"],
+        [],
+    ],
 )
 def test_a_command_that_starts_no_program_configures_nothing(tree: Tree, arguments: list[str]) -> None:
     tree.run("run")
