@@ -39,6 +39,22 @@ def test_two_runs_of_one_platform_say_nothing_of_another() -> None:
     assert "name a run of another" in shown(on("Intel", 2), on("Intel", 0.5))
 
 
+def test_a_platform_whose_runs_contradict_each_other_decides_nothing() -> None:
+    first, second, other = on("Intel", 2, name="first"), on("Intel", 0.5, name="second"), on("M4", 0.5)
+    (one,) = across([first, second, other])
+    assert (one.together, one.platforms) == ("undecided", 2)
+    (one,) = across([first, other])
+    assert one.together == "confirmed"
+
+
+def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
+    other = on("M4", 0.5)
+    claims = tuple(replace(one, tests=(replace(one.tests[0], threshold=2.0),)) for one in other.experiment.claims)
+    changed = replace(other, experiment=replace(other.experiment, claims=claims))
+    (one,) = across([on("Intel", 2), changed])
+    assert ([run_id for run_id, _ in one.each], one.together) == (["Intel"], "not_testable")
+
+
 def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:
     (one,) = across([on("Intel", 2, needs=""), on("M4", 0.5, needs="")])
     assert one.together is None

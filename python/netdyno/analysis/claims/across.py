@@ -19,9 +19,9 @@ _PLATFORM = ("architecture", "cpu_model", "system")
 
 @dataclass(frozen=True)
 class Across:
-    """A claim of the first run, judged in each run that makes it, by the run's id. `together` is the verdict on a claim
-    that something depends on the platform: it does where one platform confirms its test and another refutes it; None of
-    any other claim. `platforms`: how many different ones made these runs."""
+    """A claim of the first run, judged in each run that makes it by the same test, by the run's id. `together` is the
+    verdict on a claim that something depends on the platform: it does where one platform confirms its test and another
+    refutes it; None of any other claim. `platforms`: how many different ones made these runs."""
 
     claim: Claim
     each: tuple[tuple[Name, Judged], ...]
@@ -31,14 +31,16 @@ class Across:
 
 def across(runs: Sequence[Run]) -> tuple[Across, ...]:
     """Of every claim of the first run, in its order."""
-    judged = [{one.claim.id: one for one in judge(_as_one_of_several(run))} for run in runs]
-    platforms = len({platform(run) for run in runs})
+    judged = [(run, {one.claim.id: one for one in judge(_as_one_of_several(run))}) for run in runs]
     found = []
     for claim in runs[0].experiment.claims:
-        each = tuple((run.run_id, of[claim.id]) for run, of in zip(runs, judged, strict=True) if claim.id in of)
+        each = [(run, of[claim.id]) for run, of in judged if claim.id in of and of[claim.id].claim.tests == claim.tests]
+        by_platform: dict[object, set[ClaimVerdict]] = {}
+        for run, one in each:
+            by_platform.setdefault(platform(run), set()).add(one.verdict)
         depends = "platforms" in {SECONDS.get(need) for need in claim.needs}
-        together = _together({one.verdict for _, one in each}, platforms) if depends else None
-        found.append(Across(claim, each, together, platforms))
+        together = _together(list(by_platform.values())) if depends else None
+        found.append(Across(claim, tuple((run.run_id, one) for run, one in each), together, len(by_platform)))
     return tuple(found)
 
 
@@ -52,9 +54,11 @@ def _as_one_of_several(run: Run) -> Run:
     return msgspec.structs.replace(run, environment=run.environment | {"platforms": 2})
 
 
-def _together(verdicts: set[ClaimVerdict], platforms: int) -> ClaimVerdict:
-    if platforms < 2 or "not_testable" in verdicts:
+def _together(by_platform: Sequence[set[ClaimVerdict]]) -> ClaimVerdict:
+    """Of the verdicts of each platform's runs; runs of one platform that contradict each other decide nothing."""
+    verdicts = set[ClaimVerdict]().union(*by_platform)
+    if len(by_platform) < 2 or "not_testable" in verdicts:
         return "not_testable"
-    if verdicts == {"confirmed", "refuted"}:
-        return "confirmed"
-    return "undecided" if "undecided" in verdicts else "refuted"
+    if "undecided" in verdicts or any(len(of_one) > 1 for of_one in by_platform):
+        return "undecided"
+    return "confirmed" if len(verdicts) > 1 else "refuted"
