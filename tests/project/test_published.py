@@ -13,19 +13,18 @@ import msgspec
 import pytest
 
 from netdyno.analysis.claims.judge import judge
-from netdyno.base.paths import ROOT
 from netdyno.contestants import codesize
-from netdyno.contestants.contestants import discover, select
-from netdyno.experiment import experiment
+from netdyno.contestants.contestants import discover
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Budget, Experiment, Scenario
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Environment, Run
 from tests.support.builders.made_claims import made_trial
+from tests.support.studies import at
 
 BLOCKS = 12
 LARGE: Environment = {"cores_allowed": 64, "pinning.server": ",".join(map(str, range(32))), "platforms": 1, "hosts": 1}
 ASIO, THREADS, POOL = "asio-callbacks", "qt-thread-per-client", "qt-thread-pool"
-LOCK, SNAPSHOT, NODE = "threads-global-lock", "threads-snapshot", "node-events"
+LOCK, SNAPSHOT = "threads-global-lock", "threads-snapshot"
 FOLLY = "folly-async"
 
 
@@ -38,12 +37,11 @@ class Point(NamedTuple):
     figures: Mapping[str, float]
 
 
-def points_of_a(link: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[Point]:
+def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[Point]:
     """A table of source A: requests in ten seconds of each pair, by default and with TCP_NODELAY."""
     for server, client, default, nodelay in rows:
         own = {"client": client, "write-mode": "split" if client == ASIO else "gathered"}
         for value, requests in (("off", default), ("on", nodelay)):
-            where = "one client" if link == "loopback" else "ten over the LAN"
             scenario = f"{where}, {'Asio server' if server == ASIO else 'Qt servers'}"
             yield Point(scenario, server, {**own, "both.nodelay": value}, {"throughput": requests / 10})
 
@@ -51,7 +49,7 @@ def points_of_a(link: str, rows: Sequence[tuple[str, str, float, float]]) -> Ite
 QT = "qt-signals"
 INTEL = [
     *points_of_a(
-        "loopback",
+        "one client",
         [
             (ASIO, ASIO, 91_281.5, 74_550.3),
             (ASIO, QT, 76_542.4, 76_532.9),
@@ -62,7 +60,7 @@ INTEL = [
         ],
     ),
     *points_of_a(
-        "lan",
+        "ten over the LAN",
         [
             (ASIO, ASIO, 2_097.5, 191_174.2),
             (ASIO, QT, 104_227.3, 207_779.3),
@@ -75,7 +73,7 @@ INTEL = [
 ]
 M4 = [
     *points_of_a(
-        "loopback",
+        "one client",
         [
             (ASIO, ASIO, 206_935.3, 200_891.7),
             (ASIO, QT, 264_311.3, 339_798.3),
@@ -86,7 +84,7 @@ M4 = [
         ],
     ),
     *points_of_a(
-        "lan",
+        "ten over the LAN",
         [
             (ASIO, ASIO, 2_029.1, 200_925.7),
             (ASIO, QT, 2_026.4, 108_777.2),
@@ -187,11 +185,6 @@ def of_published_levels(asked: Experiment, points: Sequence[Point]) -> Experimen
             for one in asked.scenarios
         ),
     )
-
-
-def at(name: str, budget: Budget) -> Experiment:
-    found = experiment.load(ROOT / "experiments" / f"{name}.toml", budget)
-    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(discover(), patterns)])
 
 
 def verdicts(name: str, points: Sequence[Point]) -> dict[str, str]:

@@ -7,14 +7,13 @@ from typing import cast, get_args
 import msgspec
 import pytest
 
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover, select
+from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.plan import estimate_seconds
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import Budget, Experiment
+from netdyno.model.experiment import Budget
+from tests.support.studies import FOLDER, at
 
-FOLDER = ROOT / "experiments"
 STUDIES = {
     "asio-vs-qt": "A1 A2 A3 A4 A5 A6 A8 A7",
     "chatroom-backlog": "B1 B2 B3 B4 B5 B6 B7",
@@ -25,11 +24,6 @@ STUDIES = {
 """The claims of each source, as its authors number them in this project."""
 ABOUT_S = {"smoke": (60, 240), "normal": (500, 1100)}
 """Around two minutes and fifteen: what a person who types --budget expects."""
-
-
-def at(name: str, budget: Budget = "normal") -> Experiment:
-    found = experiment.load(FOLDER / f"{name}.toml", budget)
-    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(discover(), patterns)])
 
 
 def clients() -> dict[str, Contestant]:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from netdyno.analysis.claims.across import Across, across
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
+from netdyno.model.verdicts import ClaimVerdict
 from netdyno.present.prose import verdicts
 from netdyno.store import read
 
@@ -35,7 +36,7 @@ def _told(one: Across) -> dict[str, object]:
     return {"id": one.claim.id, "text": one.claim.text, "runs": each, "together": one.together}
 
 
-def render(found: Sequence[Across]) -> RenderableType:
+def render(found: Sequence[Across]) -> Table:
     """Each claim with the verdict of every run, and where it is about platforms that of all of them."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("claim", no_wrap=True, style="bold")
@@ -46,13 +47,13 @@ def render(found: Sequence[Across]) -> RenderableType:
             found_here = verdicts.here(judged)
             lines.append(Text(f"{run_id}: {verdicts.VERDICT_WORDS[judged.verdict]}; {found_here}", style="dim"))
         if one.together is not None:
-            lines.append(Text(_of_platforms(one), style="bold"))
+            lines.append(Text(_of_platforms(one.together, one.platforms), style="bold"))
         table.add_row(one.claim.id, Text("\n").join(lines))
-    return Group(table)
+    return table
 
 
-def _of_platforms(one: Across) -> str:
-    if one.platforms < 2:
+def _of_platforms(together: ClaimVerdict, platforms: int) -> str:
+    if platforms < 2:
         return "together: not testable, for all of it was made on one platform; name a run of another"
-    on = quantities.plural(one.platforms, "platform")
-    return f"together, on {on}: {verdicts.VERDICT_WORDS[one.together or 'not_testable']}"
+    on = quantities.plural(platforms, "platform")
+    return f"together, on {on}: {verdicts.VERDICT_WORDS[together]}"

@@ -1,0 +1,16 @@
+"""The experiments of the tree, as they would be run."""
+
+from __future__ import annotations
+
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover, select
+from netdyno.experiment import experiment
+from netdyno.model.experiment import Budget, Experiment
+
+FOLDER = ROOT / "experiments"
+
+
+def at(name: str, budget: Budget = "normal") -> Experiment:
+    """One of them at a size, with its patterns made names of contestants."""
+    found = experiment.load(FOLDER / f"{name}.toml", budget)
+    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(discover(), patterns)])
