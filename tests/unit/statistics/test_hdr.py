@@ -61,3 +61,11 @@ def test_an_empty_histogram_has_no_percentile() -> None:
 def test_anything_else_is_an_error_that_says_so(text: str) -> None:
     with pytest.raises(hdr.HistogramError):
         hdr.decode(text)
+
+
+def test_what_is_kept_for_the_next_who_asks_cannot_be_changed() -> None:
+    kept = hdr.decode(encoded([1, 2, 3]))
+    assert hdr.decode(encoded([1, 2, 3])) is kept
+    for array in (kept.highest, kept.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 7
