@@ -100,6 +100,10 @@ def test_whoever_names_a_build_has_one(tree: Tree) -> None:
     assert tree.calls() == [*SET_UP, "cli run"]
 
 
+def test_python_keeps_what_it_has_compiled(tree: Tree) -> None:
+    assert "not kept" not in tree.run("list", PYTHONDONTWRITEBYTECODE="1").stdout
+
+
 def test_it_can_be_called_from_elsewhere_and_by_a_link(tree: Tree, tmp_path: Path) -> None:
     (tmp_path / "linked").symlink_to(tree.root / "netdyno")
     done = subprocess.run(
