@@ -44,9 +44,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where tests run side by side (--dist loadgroup), those of one file stay together, as they share its fixtures; so
-    do those of one contestant, which their suite has marked."""
+    do those of one contestant, which their suite has marked. First, for pytest-xdist reads the marks in this hook."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))

@@ -1,7 +1,9 @@
-"""Every test is in one step of `netdyno test`: those marked quiet in the last, all others in the one before it."""
+"""Every test is in one step of `netdyno test`: those marked quiet in the last, all others in the one before it, where
+those of one file stay together."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -13,6 +15,8 @@ pytestmark = pytest.mark.quick
 
 SOME = ("tests/harness/test_process.py", "tests/harness/test_pinning.py", "tests/unit/base/test_paths.py")
 """Of the first some are marked, of the second all, of the third none."""
+
+ONE_FILE = "tests/unit/base/test_units.py"
 
 
 def collected(*options: str) -> list[str]:
@@ -29,3 +33,12 @@ def test_each_test_is_either_beside_others_or_alone() -> None:
     ]
     assert not [name for name in beside if "test_pinning.py" in name]
     assert [name for name in every if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
+
+
+def test_tests_of_one_file_run_in_one_process() -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-v", ONE_FILE]
+    options = ["--numprocesses", "2", "--dist", "loadgroup"]
+    said = subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    ran_by = re.findall(r"^\[(gw\d)\].*PASSED", said, re.MULTILINE)
+    assert len(ran_by) > 2
+    assert len(set(ran_by)) == 1
