@@ -17,7 +17,7 @@ from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
 from netdyno.store import read, schema
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 # What a busy machine cannot change. (Little's law, the rate, the generator's share and our own are about time.)
 TIMELESS = {"verification", "bytes", "connections", "server_alive", "server_totals"}
