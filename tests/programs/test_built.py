@@ -67,10 +67,13 @@ def test_every_answer_is_true_and_every_count_agrees(run: Run) -> None:
 
 
 def test_what_the_server_cost_was_seen(run: Run) -> None:
-    for trial in run.trials:
+    """Of those that had a moment of the window for themselves: a starved one costs nothing."""
+    valid = [trial for trial in run.trials if trial.status == "valid"]
+    assert valid
+    for trial in valid:
         if trial.server is not None:
             assert trial.server.cpu_user_s + trial.server.cpu_system_s > 0
-            assert trial.server.voluntary_switches > 0 or trial.server.threads_unread > 0  # which strikes out
+            assert trial.server.voluntary_switches > 0
             assert trial.server.rss_peak_bytes > 0
             assert trial.server.window_s > 0
 
