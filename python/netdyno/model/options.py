@@ -23,7 +23,12 @@ CORES = "cores"
 
 
 def _threads(value: object) -> type_level:
-    return CORES if value == CORES else int(whole(1).read(value))
+    if value == CORES:
+        return CORES
+    try:
+        return int(whole(1).read(value))
+    except ValueError as error:
+        raise ValueError(f"{error}, nor {CORES!r}") from error
 
 
 def _server(name: str, takes: Kind, text: str) -> Option:

@@ -224,6 +224,15 @@ def test_cells_of_two_scenarios_are_paired_only_where_both_have_the_factor() -> 
         read(apart.replace(", threads = 1", ""))
 
 
+def test_cells_name_a_thread_for_each_core_as_the_factor_does() -> None:
+    as_level = GOOD.replace("threads = [1, 2]", 'threads = [1, "cores"]').replace("threads = 2", 'threads = "cores"')
+    bound = read(as_level).claims[0].tests[-1]
+    assert isinstance(bound, Bound)
+    assert bound.cells == Cells(scenario="rpc", at={"threads": ("cores",)})
+    with pytest.raises(UserError, match="key 'threads': 'cores' is not a level of 'threads'"):
+        read(as_level.replace('[1, "cores"]', "[1, 2]"))
+
+
 def test_every_kind_has_its_keys_and_every_metric_its_way_to_be_read() -> None:
     kinds = {one.__struct_config__.tag for one in (Ratio, Order, Trend, Flat, Bound)}
     assert set(claims.TEST_KEYS) == kinds

@@ -203,6 +203,7 @@ def test_it_is_frozen() -> None:
             "factors = 1",
             "key 'factors': must be a table",
         ),
+        ("threads = [1, 2]", 'threads = [1, "core"]', "'core' is not a whole number of at least 1, nor 'cores'"),
         ("[10, 100]", "10", "factors: key 'connections' must be a list of levels"),
         ("[10, 100]", "[10, 10]", "factors: key 'connections' names a level twice"),
         ("[10, 100]", "[10, true]", "factors: key 'connections': True is not a whole number"),
