@@ -53,7 +53,7 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   line.add_number("--threads", options.threads, 1, 1024, "threads that serve");
   add_choice(line, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "who gets a chat message");
-  add_duration(line, "--service-time", options.service_time, "service time of an rpc request");
+  add_duration(line, "--service-time", options.service_time, "service time of a request of rpc or http");
   add_choice(line, "--service-kind", options.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
              "spend the service time waiting or burning CPU");
   add_bytes(line, "--max-frame", options.max_frame, {1, 1ULL << 30}, "longest message accepted");

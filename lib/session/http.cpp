@@ -100,11 +100,14 @@ std::string_view reason(int status) {
   }
 }
 
-/// HTTP/1.1 GET with keep-alive and pipelining; the reply's body is the request target.
+/// HTTP/1.1 GET with keep-alive and pipelining, with an optional service time; the reply's body is the request target.
 class HttpSession final : public Session {
  public:
-  HttpSession(std::size_t max_frame, Counters& counters)
-      : Session(counters), max_head_(std::min(max_head, max_frame)) {}
+  HttpSession(const SessionOptions& options, Counters& counters)
+      : Session(counters),
+        max_head_(std::min(max_head, options.max_frame)),
+        service_time_(options.service_time),
+        service_kind_(options.service_kind) {}
 
  private:
   void on_bytes(std::string_view bytes, Effects& effects) override {
@@ -130,6 +133,7 @@ class HttpSession final : public Session {
       const auto request = parse_head(bytes.substr(0, end + 2));
       if (request.error != 0) return refuse(request.error, effects);
       counters().add_request();
+      effects.serve(service_kind_, service_time_);
       respond(200, request.target, request.keep_alive, effects);
       if (!request.keep_alive) close(effects);
       bytes.remove_prefix(end + end_of_head.size());
@@ -154,6 +158,8 @@ class HttpSession final : public Session {
   }
 
   std::size_t max_head_;
+  std::chrono::nanoseconds service_time_;
+  ServiceKind service_kind_;
   std::string pending_;
   fmt::memory_buffer head_;
 };
@@ -161,7 +167,7 @@ class HttpSession final : public Session {
 }  // namespace
 
 std::unique_ptr<Session> make_http_session(const SessionOptions& options, Counters& counters) {
-  return std::make_unique<HttpSession>(options.max_frame, counters);
+  return std::make_unique<HttpSession>(options, counters);
 }
 
 }  // namespace netdyno

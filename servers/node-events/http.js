@@ -68,6 +68,7 @@ class HttpSession extends MessageSession {
       return;
     }
     this.totals.requests += 1;
+    this.effects.serve(this.options.serviceKind, this.options.serviceTime);
     this.#respond(200, target, keepAlive);
     if (!keepAlive) this.close();
   }

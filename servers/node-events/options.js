@@ -87,7 +87,7 @@ const known = {
   '--read-buffer': ['readBuffer', bytes(1, GIB), '16KiB', 'bytes asked for in one read'],
   '--write-mode': ['split', choice({ gathered: false, split: true }), 'gathered', 'header, body: one write or two'],
   '--audience': ['toAll', choice({ others: false, all: true }), 'others', 'who gets a chat message'],
-  '--service-time': ['serviceTime', duration, '0', 'service time of an rpc request'],
+  '--service-time': ['serviceTime', duration, '0', 'service time of a request of rpc or http'],
   '--service-kind': ['serviceKind', choice({ wait: 'wait', cpu: 'burn' }), 'wait', 'spend it waiting or burning CPU'],
   '--max-frame': ['maxFrame', bytes(1, GIB), '1MiB', 'longest message accepted'],
   '--outbox-limit': ['outboxLimit', bytes(1, 2 ** 40), '4MiB', 'bytes that may wait for one slow reader'],

@@ -28,5 +28,5 @@ def limits(wanted: Settings, pinning: Pinning) -> Limits:
 
 def service_s(wanted: Settings) -> float:
     """What a request takes in the server at least: the server's own part and that which the request asks for
-    (protocol/WIRE.md). Only `rpc` has it."""
-    return wanted.service_time_in_all_s if wanted.workload == "rpc" else 0.0
+    (protocol/WIRE.md). The other workloads have none."""
+    return wanted.service_time_in_all_s if wanted.workload in ("rpc", "http") else 0.0

@@ -43,6 +43,11 @@ class Outcome:
         """One more request that was understood."""
         self.requests = (self.requests or 0) + 1
 
+    def spend(self, options: Options, more_ns: int = 0) -> None:
+        """The service time of a request: the server's own, and what the request asks for."""
+        if duration := options.service_ns + more_ns:
+            self.effects.append({options.service_effect: duration})
+
     def close(self) -> None:
         """The connection ends here; what the client sent after this is not looked at."""
         self.effects.append({"close": True})
@@ -144,9 +149,7 @@ def _rpc_body(options: Options, body: bytes, outcome: Outcome) -> bool:
         outcome.protocol_error()
         return False
     outcome.count_request()
-    duration = options.service_ns + request.workload * 1000
-    if duration:
-        outcome.effects.append({options.service_effect: duration})
+    outcome.spend(options, request.workload * 1000)
     reply = wire.response(request.job_id, request.stamp)
     outcome.reply(wire.header(len(reply)), reply)
     return True
@@ -189,6 +192,7 @@ def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
             outcome.protocol_error()
             return served
         outcome.count_request()
+        outcome.spend(options)
         _respond(200, target, keep_alive, outcome)
         served = end + 4
         if not keep_alive:

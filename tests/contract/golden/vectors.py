@@ -219,6 +219,12 @@ def _http() -> Iterator[Case]:
     yield Case(
         "a target of every allowed character", "http", (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\n\r\n",)
     )
+    for name, options in (
+        ("service time, waiting", {"service-time": "5ms"}),
+        ("service time, burning", {"service-time": "10us", "service-kind": "cpu"}),
+    ):
+        yield Case(f"{name}, of each request", "http", (get * 2,), options=options)
+        yield Case(f"{name}, and not of one that is refused", "http", (get + b"\r\n\r\n",), options=options)
     yield from _http_refused(get)
     yield from _http_limits()
 

@@ -127,30 +127,41 @@ def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
         assert own == (wanted if audience == "all" else [])
 
 
-@pytest.mark.workloads("rpc")
+@pytest.mark.workloads("rpc", "http")
 def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
     """At least that long: a lower bound, which no busy machine can break."""
+    with (
+        serving(contestant.command, "--workload", workload, "--service-time", "50ms") as server,
+        Talk(server, workload) as talk,
+    ):
+        begin = time.monotonic()
+        talk.check()
+        talk.check()
+        assert time.monotonic() - begin >= 0.100
+
+
+@pytest.mark.workloads("rpc")
+def test_service_time_that_a_request_asks_for_comes_on_top(contestant: Contestant, workload: str) -> None:
     with (
         serving(contestant.command, "--workload", workload, "--service-time", "50ms") as server,
         Client(server.address) as client,
     ):
         begin = time.monotonic()
-        for number, extra_us in ((0, 0), (1, 30_000)):
-            client.send(wire.frame(wire.request(number, b"s", extra_us)))
-            assert client.frame() == wire.response(number, b"s")
-        assert time.monotonic() - begin >= 0.130
+        client.send(wire.frame(wire.request(1, b"s", 30_000)))
+        assert client.frame() == wire.response(1, b"s")
+        assert time.monotonic() - begin >= 0.080
 
 
-@pytest.mark.workloads("rpc")
+@pytest.mark.workloads("rpc", "http")
 def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(contestant: Contestant, workload: str) -> None:
     options = ("--workload", workload, "--service-time", "300ms", "--service-kind", "wait", *room_for(contestant, 50))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         clients = [stack.enter_context(Client(server.address)) for _ in range(50)]
         cpu, begin = proc.cpu_seconds(server.pid), time.monotonic()
         for client in clients:
-            client.send(wire.frame(wire.request(client.identity, b"s")))
+            client.send(message(workload, client.identity, 0))
         for client in clients:
-            assert client.frame() == wire.response(client.identity, b"s")
+            expect_reply(workload, client, 0)
         # One after the other they would take 15 s.
         assert time.monotonic() - begin < 7.5
         if not proc.sanitized(server.pid):
@@ -181,14 +192,14 @@ def test_requests_of_one_connection_are_served_in_order(contestant: Contestant, 
             assert client.frame() == wire.response(i, b"s")
 
 
-@pytest.mark.workloads("rpc")
+@pytest.mark.workloads("rpc", "http")
 def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> None:
     options = ("--workload", workload, "--service-time", "50ms", "--service-kind", "cpu")
     with serving(contestant.command, *options) as server, Client(server.address) as client:
         before = proc.cpu_seconds(server.pid)
-        client.send(b"".join(wire.frame(wire.request(i, b"s")) for i in range(10)))
-        for i in range(10):
-            assert client.frame() == wire.response(i, b"s")
+        client.send(b"".join(message(workload, client.identity, number) for number in range(10)))
+        for number in range(10):
+            expect_reply(workload, client, number)
         assert proc.cpu_seconds(server.pid) - before >= 0.45  # 0.5 s less a few ticks of 10 ms
 
 

@@ -37,6 +37,7 @@ def test_the_service_time_is_the_requests_and_the_servers() -> None:
     scenario = Scenario(name="rpc", workload="rpc", service_time_s=0.002, server={"service-time": "3ms"})
     assert service_s(settings(scenario, {})) == pytest.approx(0.005)
     assert service_s(settings(scenario, {"service-time": "10ms"})) == pytest.approx(0.013)
+    assert service_s(settings(Scenario(name="http", workload="http", server={"service-time": "3ms"}), {})) == 0.003
     assert service_s(settings(Scenario(name="echo", workload="echo", server={"service-time": "3ms"}), {})) == 0.0
 
 
