@@ -114,6 +114,13 @@ class Skipped:
 
 
 @dataclass(frozen=True)
+class GeneratorAtLimit:
+    """In each trial of a contestant that has figures, or where that is None of all: they are bounds."""
+
+    contestant: Name | None
+
+
+@dataclass(frozen=True)
 class NotCounted:
     """The code of a server or of what it shares with others; `reason` is None where nothing is known of it at all."""
 
@@ -121,7 +128,7 @@ class NotCounted:
     reason: Quoted | None
 
 
-Lacking = TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | NotCounted
+Lacking = TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | GeneratorAtLimit | NotCounted
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------

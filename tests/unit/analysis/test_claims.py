@@ -17,7 +17,16 @@ from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
-from netdyno.model.verdicts import Judged, Lacking, NotCounted, NotPlanned, OnlyOne, Skipped, TooFewCores
+from netdyno.model.verdicts import (
+    GeneratorAtLimit,
+    Judged,
+    Lacking,
+    NotCounted,
+    NotPlanned,
+    OnlyOne,
+    Skipped,
+    TooFewCores,
+)
 from netdyno.statistics import stats
 from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
@@ -377,6 +386,24 @@ def test_who_was_left_out_of_the_run_is_not_testable() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
     one = judged(replace(run, trials=tuple(trial for trial in run.trials if trial.contestant != LOCK)))
     assert (one.verdict, one.lacking) == ("not_testable", NotPlanned(LOCK))
+
+
+def censored(run: Run, *connections: int) -> Run:
+    """The run with the generator at its limit at so many connections, or everywhere."""
+    trials = (
+        replace(trial, status="censored") if trial.levels["connections"] in connections or not connections else trial
+        for trial in run.trials
+    )
+    return replace(run, trials=tuple(trials))
+
+
+def test_figures_that_are_the_generators_limit_are_not_testable() -> None:
+    run = made(FASTER, "throughput", FASTER_IS_TRUE)
+    one = judged(censored(run))
+    assert (one.verdict, one.lacking) == ("not_testable", GeneratorAtLimit(COROUTINES))
+    assert judged(censored(run, 10)).verdict == "confirmed", "where there is a figure, it counts"
+    connected = made(BOUND_OF_SHARES, "connected", by_name(lock=0.15))
+    assert judged(censored(connected)).verdict == "confirmed", "for connects it is no limit"
 
 
 @pytest.mark.parametrize(

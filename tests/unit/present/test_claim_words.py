@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from netdyno.model.claim import Cells
 from netdyno.model.verdicts import (
+    GeneratorAtLimit,
     Lacking,
     NotCounted,
     NotPlanned,
@@ -63,6 +64,8 @@ def at_connections(figure: float) -> Truth:
         (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
         (NotPlanned(None), "this run planned no such trial of any contestant"),
         (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
+        (GeneratorAtLimit(LOCK), f"beside {LOCK} the generator was at its limit there, so its figures are bounds"),
+        (GeneratorAtLimit(None), "the generator was at its limit there, so its figures are bounds"),
         (NotCounted("lib/net", "no source files"), "the code of lib/net was not counted: no source files"),
         (NotCounted(LOCK, None), f"the code of {LOCK} was not counted"),
     ],

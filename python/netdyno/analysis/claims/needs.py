@@ -11,7 +11,7 @@ from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
 from netdyno.model.metrics import Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.model.verdicts import NotCounted, NotPlanned, OnlyOne, SingleLevel, Skipped, TooFewCores
+from netdyno.model.verdicts import GeneratorAtLimit, NotCounted, NotPlanned, OnlyOne, SingleLevel, Skipped, TooFewCores
 
 
 def missing_need(needs: Sequence[str], run: Run) -> TooFewCores | OnlyOne | None:
@@ -51,24 +51,32 @@ def missing_levels(test: Test, run: Run) -> SingleLevel | None:
     return SingleLevel(test.along)
 
 
-def missing_trials(cells: Cells, run: Run, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
+def missing_trials(
+    cells: Cells, run: Run, metric: Metric
+) -> NotPlanned | Skipped | GeneratorAtLimit | NotCounted | None:
     """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
-    failed are no such reason, and neither are some cells of many that were skipped."""
+    failed are no such reason, and neither are some cells of many that were skipped or at the generator's limit."""
     if metric.of_code is not None:
         return _missing_code(cells, run)
     trials = [trial for trial in run.trials if is_in(cells, trial)]
     if CONTESTANT not in cells.at:
-        return _missing(trials, None)
-    gaps = (_missing([one for one in trials if one.contestant == name], str(name)) for name in cells.at[CONTESTANT])
+        return _missing(trials, metric, None)
+    of_each = ((name, [one for one in trials if one.contestant == name]) for name in cells.at[CONTESTANT])
+    gaps = (_missing(own, metric, str(name)) for name, own in of_each)
     return next((gap for gap in gaps if gap), None)
 
 
-def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
-    """Why nobody of them was started."""
+def _missing(
+    trials: Sequence[Trial], metric: Metric, name: str | None
+) -> NotPlanned | Skipped | GeneratorAtLimit | None:
+    """Why nobody of them was started, or none of their figures is more than a bound."""
     if not trials:
         return NotPlanned(name)
     if all(trial.status == "skipped" for trial in trials):
         return Skipped(trials[0].contestant, trials[0].reason)
+    statuses = {trial.status for trial in trials}
+    if "censored" in statuses and statuses.isdisjoint(metric.statuses):
+        return GeneratorAtLimit(name)
     return None
 
 

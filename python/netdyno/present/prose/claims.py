@@ -11,6 +11,7 @@ from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import (
     Check,
+    GeneratorAtLimit,
     Judged,
     Lacking,
     NotCounted,
@@ -69,6 +70,9 @@ def lacking(missing: Lacking) -> str:
             return f"this run planned no such trial of {contestant or 'any contestant'}"
         case Skipped(contestant, why):
             return f"{contestant} was skipped: {why}"
+        case GeneratorAtLimit(contestant):
+            where = f"beside {contestant} " if contestant else ""
+            return f"{where}the generator was at its limit there, so its figures are bounds"
         case NotCounted(name, why):
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
 
