@@ -10,7 +10,9 @@ from rich.console import Console
 
 from netdyno.analysis.claims.across import across
 from netdyno.commands.claims import render
+from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
+from netdyno.model.verdicts import GeneratorAtLimit
 from tests.support.builders.made_claims import RATIO, made
 from tests.support.builders.made_run import COROUTINES
 
@@ -53,6 +55,16 @@ def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
     changed = replace(other, experiment=replace(other.experiment, claims=claims))
     (one,) = across([on("Intel", 2), changed])
     assert ([run_id for run_id, _ in one.each], one.together) == (["Intel"], "not_testable")
+
+
+def test_a_run_is_judged_as_in_its_report() -> None:
+    run, behind = on("Intel", 2, needs=""), (Audit(name="achieved_rate", passed=False, detail=""),)
+    trials = [
+        replace(trial, status="struck_out", audits=behind) if trial.contestant == COROUTINES else trial
+        for trial in run.trials
+    ]
+    (one,) = across([replace(run, trials=tuple(trials))])
+    assert one.each[0][1].lacking == GeneratorAtLimit(COROUTINES)
 
 
 def test_any_other_claim_has_the_verdict_of_each_run_alone() -> None:

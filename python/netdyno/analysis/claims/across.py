@@ -9,6 +9,7 @@ import msgspec
 
 from netdyno.analysis.claims.judge import judge
 from netdyno.experiment.claims import SECONDS
+from netdyno.model import outcomes
 from netdyno.model.base import Name
 from netdyno.model.claim import Claim
 from netdyno.model.run import Run
@@ -31,7 +32,7 @@ class Across:
 
 def across(runs: Sequence[Run]) -> tuple[Across, ...]:
     """Of every claim of the first run, in its order."""
-    judged = [(run, {one.claim.id: one for one in judge(_as_one_of_several(run))}) for run in runs]
+    judged = [(run, {one.claim.id: one for one in judge(outcomes.judged(_as_one_of_several(run)))}) for run in runs]
     found = []
     for claim in runs[0].experiment.claims:
         each = [(run, of[claim.id]) for run, of in judged if claim.id in of and of[claim.id].claim.tests == claim.tests]
