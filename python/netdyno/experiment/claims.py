@@ -15,8 +15,8 @@ from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
 CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every"),
-    "order": ("kind", "metric", "cells", "along", "rising", "falling"),
+    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over"),
+    "order": ("kind", "metric", "cells", "along", "rising", "falling", "over"),
     "trend": ("kind", "metric", "cells", "along", "direction"),
     "flat": ("kind", "metric", "cells", "along", "within"),
     "bound": ("kind", "metric", "cells", "above", "below", "within", "every"),
@@ -99,8 +99,16 @@ class Reader:
             sides[key] = self._cells.cells(f"{where}: {key}", {**common, **own}, METRICS[metric])
         self._check_pairs(where, sides["a"], sides["b"])
         every = flag(where, table, "every")
+        over = None
+        if "over" in table:
+            if every:
+                fail(where, "every", "'over' divides all cells of a side together; leave one of the two out")
+            first, second = ({**common, **table_in(where, table, key)} for key in ("a", "b"))
+            over = self._over(where, table, first, metric), self._over(where, table, second, metric)
+            for side, base in zip(sides.values(), over, strict=True):
+                self._check_pairs(where, side, base, ("side", "over"))
         return tuple(
-            Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every)
+            Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every, over=over)
             for side, threshold in _thresholds(where, table, lambda key, value: above_0(where, key, value))
         )
 
@@ -117,12 +125,19 @@ class Reader:
         named = [value for group in groups for value in group]
         if len(set(named)) != len(named):
             fail(where, direction, "names something twice")
+        over = None
+        if "over" in table:
+            if along in table_in(where, table, "over"):
+                fail(f"{where}: over", along, "the order goes along it")
+            over = self._over(where, table, table_in(where, table, "cells"), metric)
+            self._check_pairs(where, cells, over, ("cells", "over"))
         return Order(
             metric=metric,
             cells=cells,
             along=along,
             direction="rising" if direction == "rising" else "falling",
             groups=groups,
+            over=over,
         )
 
     def _trend(self, where: str, table: Table, metric: str) -> Trend:
@@ -166,17 +181,27 @@ class Reader:
         if len(levels) < 2:
             fail(where, "along", f"{along!r} has a single level there")
 
-    def _check_pairs(self, where: str, a: Cells, b: Cells) -> None:
+    def _over(self, where: str, table: Table, side: Table, metric: str) -> Cells:
+        """What a side is divided by: its own cells, but for what `over` says."""
+        if METRICS[metric].scale == "share":
+            fail(where, "over", f"{metric!r} is a share and may be 0; nothing is divided by it")
+        own = table_in(where, table, "over")
+        if not own:
+            fail(where, "over", "names nothing that is other than in the cells themselves")
+        return self._cells.cells(f"{where}: over", {**side, **own}, METRICS[metric])
+
+    def _check_pairs(self, where: str, a: Cells, b: Cells, names: tuple[str, str] = ("a", "b")) -> None:
         """Every cell of `a` has one partner in `b`: where the two differ, each is at one place."""
         coordinates = (set(self._cells.coordinates(one.scenario)) for one in (a, b))
         apart = set.symmetric_difference(*coordinates)
         if a == b:
-            raise UserError(f"{where}: 'a' and 'b' are the same cells")
-        for side, cells in (("a", a), ("b", b)):
+            raise UserError(f"{where}: {names[0]!r} and {names[1]!r} are the same cells")
+        for side, cells in zip(names, (a, b), strict=True):
             own = set(self._cells.coordinates(cells.scenario))
             for name in sorted(own & (apart | differing(a, b))):
                 if len(cells.at.get(name, ())) != 1:
-                    fail(f"{where}: {side}", name, "'a' and 'b' differ in it, so each must name one value")
+                    both = f"{names[0]!r} and {names[1]!r}"
+                    fail(f"{where}: {side}", name, f"{both} differ in it, so each must name one value")
 
 
 def differing(a: Cells, b: Cells) -> set[str]:

@@ -25,7 +25,8 @@ class Cells(Frozen):
 
 class Ratio(Frozen, tag_field="kind", tag="ratio"):
     """The metric of `a` divided by that of `b` lies above or below the threshold. Cells are paired within blocks, by
-    the coordinates in which `a` and `b` do not differ. With `every`, it does so in each of them."""
+    the coordinates in which `a` and `b` do not differ. With `every`, it does so in each of them. With `over`, each side
+    is first divided by the metric of these cells: `a` by the first, `b` by the second."""
 
     metric: str
     a: Cells
@@ -33,17 +34,19 @@ class Ratio(Frozen, tag_field="kind", tag="ratio"):
     side: Side
     threshold: float
     every: bool = False
+    over: tuple[Cells, Cells] | None = None
 
 
 class Order(Frozen, tag_field="kind", tag="order"):
     """Along a coordinate, the metric of each group is below (rising) or above (falling) that of the next group. Within
-    a group nothing is said."""
+    a group nothing is said. With `over`, it is first divided by that of these cells at the same value."""
 
     metric: str
     cells: Cells
     along: str
     direction: Literal["rising", "falling"]
     groups: tuple[tuple[type_level, ...], ...]
+    over: Cells | None = None
 
 
 class Trend(Frozen, tag_field="kind", tag="trend"):

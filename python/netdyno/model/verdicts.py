@@ -25,7 +25,7 @@ not beyond chance among all comparisons of the claim, or its interval has the th
 class Step:
     """A comparison that a test asks for: `a` against `b`, or by itself where `b` is None. The threshold is a ratio; of
     shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough that
-    it does not fail."""
+    it does not fail. `over`: what the metric of `a` and that of `b` are first divided by."""
 
     metric: Name
     a: Cells
@@ -33,10 +33,16 @@ class Step:
     side: Side
     threshold: float
     needed: bool = True
+    over: tuple[Cells, Cells] | None = None
 
     @property
     def cells(self) -> tuple[Cells, ...]:
         return (self.a,) if self.b is None else (self.a, self.b)
+
+    @property
+    def all_cells(self) -> tuple[Cells, ...]:
+        """With those that a side is divided by."""
+        return (*self.cells, *(self.over or ()))
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,25 @@ along = "contestant"
 within = 1.25
 """
 CODE_OF_CLIENTS = FLAT_CODE.replace("contestant", "client")
+GROWS_MOST = f"""
+[claim.test]
+kind = "order"
+metric = "p99"
+cells = {{ connections = 1000 }}
+over = {{ connections = 10 }}
+along = "contestant"
+falling = ["{COROUTINES}", ["{LOCK}", "{SNAPSHOT}"]]
+"""
+GAINS_MORE = f"""
+[claim.test]
+kind = "ratio"
+metric = "throughput"
+cells = {{ contestant = "{COROUTINES}", both.nodelay = "on" }}
+a.connections = 1000
+b.connections = 10
+over.contestant = "{LOCK}"
+above = 2
+"""
 BOUND = f"""
 [claim.test]
 kind = "bound"
@@ -135,6 +154,16 @@ def but_at_1000(coroutines: float, lock: float, there: float) -> Truth:
     return truth
 
 
+def growing(coroutines: float, others: float, *, from_coroutines: float = 1.0) -> Truth:
+    """How many times the figure at 10 connections that at 1000 is; the others have a million there."""
+
+    def truth(name: str, levels: Levels) -> float:
+        first, growth = (from_coroutines, coroutines) if name == COROUTINES else (1.0, others)
+        return 1e6 * first * (growth if levels["connections"] == 1000 else 1.0)
+
+    return truth
+
+
 CASES = {
     "ratio": (FASTER, "throughput", by_name(coroutines=300, lock=100), by_name(coroutines=150, lock=100)),
     "ratio in every cell": (EVERYWHERE, "throughput", but_at_1000(300, 100, 250), but_at_1000(300, 100, 100)),
@@ -151,6 +180,9 @@ CASES = {
     "trend of shares": (TREND_OF_SHARES, "lost", by_connections(0, 0.01, 0.2), by_connections(0.2, 0.1, 0)),
     "flat": (FLAT, "p50", by_connections(1e6, 1.2e6, 8e5), by_connections(1e6, 1.2e6, 2e6)),
     "flat shares": (FLAT_SHARES, "connected", by_connections(0.9, 0.85, 0.95), by_connections(0.9, 0.85, 0.5)),
+    # Whoever is the largest at the end need not have grown most.
+    "order of growth": (GROWS_MOST, "p99", growing(3, 2, from_coroutines=0.1), growing(2, 3, from_coroutines=10)),
+    "ratio of ratios": (GAINS_MORE, "throughput", growing(9, 3, from_coroutines=0.1), growing(3, 3)),
     "bound": (BOUND, "mean", by_name(lock=20e9), by_name(lock=1e9)),
     "bound of shares": (BOUND_OF_SHARES, "connected", by_name(lock=0.15), by_name(lock=0.9)),
 }
@@ -165,6 +197,8 @@ ON_THE_THRESHOLD = {
     "trend of shares": by_connections(0.1, 0.1, 0.1),
     "flat": by_connections(1e6, 1.5e6, 1e6),
     "flat shares": by_connections(0.9, 0.8, 0.9),
+    "order of growth": growing(3, 3, from_coroutines=10),
+    "ratio of ratios": growing(6, 3),
     "bound": by_name(lock=4e9),
     "bound of shares": by_name(lock=0.5),
 }

@@ -131,6 +131,17 @@ def test_within_two_bounds_is_both_of_them() -> None:
     assert len(others) == len(read(GOOD).claims[0].tests) - 1
 
 
+def test_what_a_side_is_divided_by_is_its_own_cells_but_for_what_over_says() -> None:
+    text = GOOD.replace("every = true", "over = { connections = 10 }")
+    ratio = read(text.replace("a = {", "a = { connections = 1000,").replace("b = {", "b = { connections = 1000,"))
+    first = ratio.claims[0].tests[0]
+    assert isinstance(first, Ratio)
+    assert first.over is not None
+    for side, base in zip((first.a, first.b), first.over, strict=True):
+        assert side.at["connections"] == (1000,)
+        assert base == Cells(scenario=side.scenario, at={**side.at, "connections": (10,)})
+
+
 @pytest.mark.parametrize("need", ["cores >= 4", "server-cores >= 2", "second platform", "folly"])
 def test_a_need_is_kept_as_it_is_written(need: str) -> None:
     assert read(GOOD.replace('"folly", "cores >= 4", "second host"', f'"{need}"')).claims[0].needs == (need,)
@@ -187,6 +198,12 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ("rising = [", "risin = [", "unknown key 'risin' (did you mean 'rising'?)"),
         ('["asio-callbacks", "asio-coroutines"]', '"folly-async"', "key 'rising': names something twice"),
         ('"folly-async", [', "[", "key 'rising': must be a list of two or more"),
+        ("every = true", 'over = { both.nodelay = "no" }', "test 1: over: key 'both.nodelay': 'no' is not a level"),
+        ("every = true", "over = { }", "test 1: key 'over': names nothing that is other"),
+        ("every = true", "every = true\nover.connections = 10", "key 'every': 'over' divides all cells of a side"),
+        ("every = true", "over.connections = 10", "side: key 'connections': 'side' and 'over' differ in it, so each"),
+        ('kind = "order"', 'kind = "order"\nover.contestant = "folly-async"', "over: key 'contestant': the order goes"),
+        ('metric = "p50"', 'metric = "lost"\nover.threads = 1', "key 'over': 'lost' is a share and may be 0"),
         ("within = 0.05", "within = 0", "key 'within': 0 is not a number above 0"),
         ('metric = "connected"', 'metric = "mean"', "key 'within': 0.05 is no factor above 1, such as 1.25"),
         ('metric = "connected"', 'metric = "connected"\n[claim.published]', "good.toml: not valid TOML"),
@@ -258,7 +275,7 @@ def named(claim: Claim) -> list[Cells]:
     """Every selection of a claim."""
     found: list[Cells] = []
     for test in claim.tests:
-        found += [test.a, test.b] if isinstance(test, Ratio) else [test.cells]
+        found += [test.a, test.b, *(test.over or ())] if isinstance(test, Ratio) else [test.cells]
         if isinstance(test, Order):
             found += [Cells(scenario=test.cells.scenario, at={test.along: group}) for group in test.groups]
     return found

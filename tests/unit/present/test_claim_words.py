@@ -87,6 +87,16 @@ def test_a_comparison_names_both_sides_once_and_its_effect_with_the_interval() -
     assert here(one) == f"{what}: {claims.shown(check)} (324/s against 108/s); claimed above ×2"  # noqa: RUF001
 
 
+def test_what_each_side_is_divided_by_is_said_and_its_figures_are_times_that() -> None:
+    grows = (
+        '[claim.test]\nkind = "order"\nmetric = "p99"\ncells = { connections = 1000 }\nover = { connections = 10 }\n'
+        f'along = "contestant"\nrising = ["{LOCK}", "{COROUTINES}"]\n'
+    )
+    (check,) = judged(made(grows, "p99", at_connections(1e6))).checks
+    assert claims.what(check, {}).endswith(f" against {LOCK}, each divided by that at 10 connections")
+    assert all(figure.startswith("×") for figure in claims.figures(check))  # noqa: RUF001
+
+
 def test_among_several_scenarios_a_side_says_which_is_its_own() -> None:
     side = Cells(scenario="study: echo", at={"contestant": (LOCK,)})
     assert claims.cells(side, {}) == LOCK

@@ -16,7 +16,7 @@ import msgspec
 
 from netdyno.analysis import excluded, measured
 from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, whose_code
-from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps
+from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps, unpaired
 from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
@@ -52,7 +52,7 @@ def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> 
     if lacking:
         return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
     gaps: list[Lacking | None] = [missing_levels(test, run) for test in claim.tests]
-    gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.cells]
+    gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.all_cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
     gap = next((gap for gap in gaps if gap), None)
     verdict = _verdict(checks, gap)
@@ -63,7 +63,7 @@ def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> 
         checks=checks,
         beside=_beside(claim, run) if claim.why and verdict != "not_testable" else None,
         losses=_largest_losses(
-            [cells for step in planned if METRICS[step.metric].latency for cells in step.cells], run
+            [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], run
         ),
         scenarios=scenarios,
     )
@@ -81,7 +81,7 @@ def _scenarios(run: Run) -> Mapping[str, str]:
 
 
 def _names_refused(planned: Sequence[Step], refused: Mapping[str, str]) -> Refused | None:
-    named = {str(name) for step in planned for cells in step.cells for name in cells.at.get(CONTESTANT, ())}
+    named = {str(name) for step in planned for cells in step.all_cells for name in cells.at.get(CONTESTANT, ())}
     found = {name: refused[name] for name in sorted(named.intersection(refused))}
     return Refused(found) if found else None
 
@@ -115,13 +115,16 @@ def _check(step: Step, run: Run, level: float) -> Check:
     """One comparison, before any correction."""
     metric = METRICS[step.metric]
     scale, one = Scale(metric.scale == "ratio"), neutral(step.metric)
-    dropped = apart(step.a, step.b, run)
+    dropped, differ = unpaired(step, run), apart(step.a, step.b, run)
     sides = [_samples(run, metric, cells, dropped) for cells in step.cells]
+    if step.over is not None:
+        bases = [_samples(run, metric, cells, dropped) for cells in step.over]
+        sides = [_divided(side, base) for side, base in zip(sides, bases, strict=True)]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
     shared = stats.counted(first.keys() & second.keys())
     blank = Check(
         step=step,
-        paired_by=tuple(name for name in step.a.at if name not in dropped) if step.b is not None else (),
+        paired_by=tuple(name for name in step.a.at if name not in differ) if step.b is not None else (),
         effect=math.nan,
         interval=None,
         figures=(),
@@ -212,6 +215,13 @@ def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Sampl
             kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
             found[trial.block, level_key(kept)] = figure
     return found
+
+
+def _divided(samples: Samples, base: Samples) -> Samples:
+    """Where both are known. Nothing can be divided by 0: such a cell is 0 itself, which has no ratio either."""
+    return {
+        cell: samples[cell] / base[cell] if base[cell] else 0.0 for cell in stats.counted(samples.keys() & base.keys())
+    }
 
 
 def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:

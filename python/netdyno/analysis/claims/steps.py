@@ -20,7 +20,7 @@ def steps(test: Test, run: Run) -> tuple[Step, ...]:
     """All comparisons of a test."""
     match test:
         case Ratio():
-            one = Step(test.metric, test.a, test.b, test.side, test.threshold)
+            one = Step(test.metric, test.a, test.b, test.side, test.threshold, over=test.over)
             return tuple(_each(one, run)) if test.every else (one,)
         case Bound():
             one = Step(test.metric, test.cells, None, test.side, test.threshold)
@@ -36,6 +36,14 @@ def steps(test: Test, run: Run) -> tuple[Step, ...]:
 def at(cells: Cells, name: str, value: type_level) -> Cells:
     """The part of a selection that is at one value of a coordinate."""
     return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
+
+
+def unpaired(step: Step, run: Run) -> set[str]:
+    """The coordinates that no two figures of a comparison are paired by."""
+    found = apart(step.a, step.b, run)
+    for cells, base in zip(step.cells, step.over or (), strict=False):
+        found |= apart(cells, base, run)
+    return found
 
 
 def apart(a: Cells, b: Cells | None, run: Run) -> set[str]:
@@ -67,7 +75,8 @@ def _order(test: Order) -> Iterator[Step]:
     for first, second in itertools.pairwise(test.groups):
         for low, high in itertools.product(first, second):
             a, b = at(test.cells, test.along, high), at(test.cells, test.along, low)
-            yield Step(test.metric, a, b, side, neutral(test.metric))
+            over = None if test.over is None else (at(test.over, test.along, high), at(test.over, test.along, low))
+            yield Step(test.metric, a, b, side, neutral(test.metric), over=over)
 
 
 def _trend(test: Trend, run: Run) -> Iterator[Step]:

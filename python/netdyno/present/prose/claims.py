@@ -133,6 +133,21 @@ def _levels(name: str, values: tuple[type_level, ...]) -> str:
 
 def what(check: Check, scenarios: Scenarios) -> str:
     """The comparison without its outcome."""
+    return f"{_compared(check, scenarios)}{_divided(check.step, scenarios)}"
+
+
+def _divided(step: Step, scenarios: Scenarios) -> str:
+    """What each side is divided by, where it is."""
+    if step.over is None:
+        return ""
+    base = step.over[0]
+    other = {name: values for name, values in base.at.items() if step.a.at.get(name) != values}
+    moved = scenarios if base.scenario != step.a.scenario else {}
+    how = "of " if CONTESTANT in other else "" if moved else "at "  # "in rpc"
+    return f", each divided by that {how}{cells(Cells(scenario=base.scenario, at=other), moved)}"
+
+
+def _compared(check: Check, scenarios: Scenarios) -> str:
     step, paired = check.step, check.paired_by
     title = METRICS[step.metric].title
     metric = f"{title} of" if CONTESTANT in step.a.at else title  # "throughput in rpc", of whomever
@@ -171,8 +186,8 @@ def shown(check: Check) -> str:
 
 
 def figures(check: Check) -> tuple[str, ...]:
-    """The metric on each side, a latency with its loss."""
-    speak = METRICS[check.step.metric].speak
+    """The metric on each side, a latency with its loss; where it is divided by another, how many times that."""
+    speak = METRICS[check.step.metric].speak if check.step.over is None else _times
     return tuple(
         f"{speak(figure)}{_loss_beside(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
     )
