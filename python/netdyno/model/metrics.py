@@ -46,6 +46,7 @@ SIZE_PER_MESSAGE = Unit("bytes/message", quantities.memory)
 COUNT = Unit("1", _count)
 THREADS = Unit("1", quantities.three_digits)
 CORES = Unit("cores", lambda value: f"{quantities.three_digits(value)} cores")
+TIMES = Unit("1", lambda value: f"{quantities.TIMES}{quantities.three_digits(value)}")
 PER_MESSAGE = Unit("1/message", quantities.three_digits)
 PER_THOUSAND = Unit("1/1000 messages", quantities.three_digits)
 PER_THOUSAND_CONNECTS = Unit("1/1000 connects", quantities.three_digits)
@@ -127,6 +128,14 @@ def _sent(_: Trial, load: LoadResult) -> float:
     return float(load.messages.sent)
 
 
+def _median(_: Trial, load: LoadResult) -> float:
+    return float(load.latency.response_ns.p50)
+
+
+def _server_cpu(trial: Trial, _: LoadResult) -> float:
+    return 1e9 * trial.server.cpu_s if trial.server else 0.0
+
+
 # --- what it counts --------------------------------------------------------------------------------------------------
 
 
@@ -161,6 +170,18 @@ def _softirq(trial: Trial, _: LoadResult) -> float | None:
     if not cores or any(core not in seen for core in cores):
         return None
     return 1e9 * sum(seen[core] for core in cores)
+
+
+def _switching(trial: Trial, _: LoadResult) -> float | None:
+    """Nanoseconds that a server's context switches took at most, each charged with half a round trip of the canary
+    beside the trial: one side's sleep, its wake-up on another core and the way through the kernel, which is more than
+    the switch."""
+    seen = [trial.canary.before, trial.canary.after] if trial.canary is not None else []
+    rates = [one.round_trips_per_second for one in seen if one is not None]
+    if trial.server is None or not rates:
+        return None
+    switches = trial.server.voluntary_switches + trial.server.involuntary_switches
+    return switches * 0.5e9 / max(rates)
 
 
 def _bytes(way: Callable[[Bytes], int]) -> Figure:
@@ -213,6 +234,13 @@ METRICS: Mapping[str, Metric] = {
         latency=True,
         short="p99",
     ),
+    "spread": Metric(
+        "99th percentile over the median of the response time",
+        TIMES,
+        lambda _, load: float(load.latency.response_ns.p99),
+        _median,
+        latency=True,
+    ),
     "lost": Metric(
         "share of messages lost",
         SHARE,
@@ -264,6 +292,9 @@ METRICS: Mapping[str, Metric] = {
         _server(lambda server: server.voluntary_switches + server.involuntary_switches),
         _completed,
     ),
+    "switching": Metric(
+        "share of its CPU that the server's context switches took at most", SHARE, _switching, _server_cpu
+    ),
     "voluntary": Metric(
         "voluntary switches per message", PER_MESSAGE, _server(lambda server: server.voluntary_switches), _completed
     ),
@@ -306,9 +337,11 @@ CLAIMED = (
     "p50",
     "p90",
     "p99",
+    "spread",
     "cpu",
     "cpu-used",
     "switches",
+    "switching",
     "memory",
     "lost",
     "connected",

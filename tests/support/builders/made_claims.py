@@ -17,7 +17,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Distribution, LoadResult
-from netdyno.model.observation import ServerObservation
+from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObservation
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged
@@ -38,6 +38,9 @@ connections = [10, 100, 1000]
 both.nodelay = ["on", "off"]
 """
 
+CANARY = CanaryReading(
+    round_trips_per_second=25_000, server_millions_per_second=900, generator_millions_per_second=900, seconds=0.03
+)
 Levels = Mapping[str, type_level]
 Truth = Callable[[str, Levels], float]
 
@@ -75,7 +78,7 @@ def made(
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
-            if metric in ("lost", "connected", "achieved", "kept"):
+            if metric in ("lost", "connected", "achieved", "kept", "switching"):
                 figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
@@ -164,6 +167,7 @@ def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figure
         seconds=2.6,
         load=load,
         server=server,
+        canary=CanaryReadings(before=CANARY, after=CANARY),
         kernel={"DelayedACKs": 40, "ListenOverflows": 1, "setup.ListenOverflows": 2, "RetransSegs": 0},
     )
 
@@ -191,6 +195,10 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "lost":
             messages = replace(load.messages, expected=100_000, lost=round(100_000 * figure))
             return replace(load, plan=replace(load.plan, url="udp://127.0.0.1:7000"), messages=messages)
+        case "spread":
+            return replace(
+                load, latency=replace(load.latency, response_ns=_with(response, "p99", figure * response.p50))
+            )
         case "mean" | "p50" | "p90" | "p99":
             return replace(load, latency=replace(load.latency, response_ns=_with(response, metric, figure)))
     return load
@@ -208,6 +216,9 @@ def _server(server: ServerObservation, completed: int, metric: str, figure: floa
             return replace(server, cpu_user_s=figure * server.window_s, cpu_system_s=0.0)
         case "switches":
             return replace(server, voluntary_switches=round(figure * completed), involuntary_switches=0)
+        case "switching":  # each half a round trip of the canary
+            switches = round(figure * server.cpu_s * 2 * CANARY.round_trips_per_second)
+            return replace(server, voluntary_switches=switches, involuntary_switches=0)
         case "memory":
             return replace(server, rss_peak_bytes=round(figure))
     return server

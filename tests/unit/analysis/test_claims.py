@@ -309,9 +309,25 @@ def test_cpu_used_is_cpu_time_by_the_time_that_passed() -> None:
     assert check.figures == pytest.approx((0.6, 0.3), rel=0.2)
 
 
+def test_a_switch_is_charged_with_half_a_round_trip_of_the_canary() -> None:
+    """25,000 round trips a second: 20 us a switch, of what CPU time the server used."""
+    few = '[claim.test]\nkind = "bound"\nmetric = "switching"\ncells = { connections = 10 }\nbelow = 0.1\n'
+    run = made(few, "switching", by_name(coroutines=0.05, lock=0.05, snapshot=0.05))
+    (check,) = judged(run).checks
+    assert check.outcome == "holds"
+    assert check.figures == pytest.approx((0.05,), rel=0.05)
+    trial = next(trial for trial in run.trials if trial.server is not None)
+    assert trial.server is not None
+    assert trial.load is not None
+    switches = trial.server.voluntary_switches + trial.server.involuntary_switches
+    assert METRICS["switching"].of(trial, trial.load) == pytest.approx(switches * 20e-6 / trial.server.cpu_s)
+    unread = tuple(replace(trial, canary=None) for trial in run.trials)
+    assert judged(replace(run, trials=unread)).checks[0].why_open == "no_figures"
+
+
 @pytest.mark.parametrize("metric", [name for name in CLAIMED if METRICS[name].of_code is None])
 def test_every_metric_is_read_from_where_it_is_stored(metric: str) -> None:
-    threshold = '"1ns"' if METRICS[metric].latency or metric == "cpu" else "0.01"
+    threshold = '"1ns"' if METRICS[metric].is_time else "0.01"
     bound = f'[claim.test]\nkind = "bound"\nmetric = "{metric}"\nabove = {threshold}\n'
     truth = 0.25 if METRICS[metric].scale == "share" else 5e6
     (check,) = judged(made(bound, metric, lambda *_: truth, noise=lambda *_: 0.0)).checks
