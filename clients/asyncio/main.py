@@ -14,17 +14,19 @@ from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
 from netdyno_client.plan import ClientPlan, parse_client_plan
+from netdyno_client.room import Room, Speaker
 
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 Found = tuple[socket.AddressFamily, Address]
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+PROBE_AGAIN_S = 0.05
 
 
 class Instance:
     """One client: resolve, connect, request, response, request, … and from the beginning after a failure."""
 
-    def __init__(self, network: Network, identity: int) -> None:
-        self.caller = Caller(network.journal, identity)
+    def __init__(self, network: Network, caller: Caller) -> None:
+        self.caller = caller
         self.resolving = False
         self._network = network
         self._plan = network.plan
@@ -55,12 +57,16 @@ class Instance:
         try:
             self.caller.connected()
             self._network.attempt_ended()
-            await self._network.begun.wait()
-            while self._network.journal.may_send():
-                await self._exchange(reader, writer)
+            await self._talk(reader, writer)
         except BaseException:
             self.close()
             raise
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """From the start of the load to the last answer."""
+        await self._network.begun.wait()
+        while self._network.journal.may_send():
+            await self._exchange(reader, writer)
 
     async def _resolve(self) -> list[Found]:
         """getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop must not."""
@@ -96,12 +102,7 @@ class Instance:
         limit = asyncio.timeout(self._plan.timeout_ns / 1e9)
         try:
             async with limit:
-                # Each write is a system call at once where the socket has room, which here nothing else fills.
-                if self._plan.split:
-                    writer.write(header)
-                    writer.write(body)
-                else:
-                    writer.write(header + body)
+                self._write(writer, header, body)
                 await writer.drain()
                 while not await self._receive(reader):
                     pass
@@ -115,6 +116,55 @@ class Instance:
         """The next message; whether it is the response that is waited for."""
         size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
         return self.caller.receive(await reader.readexactly(size))
+
+    def _write(self, writer: asyncio.StreamWriter, header: bytes, body: bytes) -> None:
+        """Each write is a system call at once where the socket has room, which here nothing else fills."""
+        if self._plan.split:
+            writer.write(header)
+            writer.write(body)
+        else:
+            writer.write(header + body)
+
+
+class Chatter(Instance):
+    """One client of a chat: connect, say something, hear everybody, and say the next thing when a witness has heard the
+    last. It connects once: who is not in the room when it opens stays out."""
+
+    def __init__(self, network: Network, speaker: Speaker) -> None:
+        super().__init__(network, speaker)
+        self._speaker = speaker
+
+    async def run(self) -> None:
+        """Until everybody has heard everything, or that is not waited for any more."""
+        try:
+            await self._attempt()
+        except FailedError as failed:
+            self.caller.failed(failed.failure)
+            self._network.room.left(self._speaker.identity)
+            self._network.attempt_ended()
+
+    def say(self) -> None:
+        """The next message, while the load lasts."""
+        if self._open is not None and self._network.journal.may_send():
+            self._write(self._open, *self._speaker.next())
+
+    def probe(self) -> None:
+        """Something that only shows who hears it."""
+        if self._open is not None:
+            self._open.write(self._network.room.probe())
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Hear whatever comes, until the network says that it was all."""
+        try:
+            while True:
+                size = self.caller.body_size(await reader.readexactly(wire.FRAME_HEADER))
+                answered = self._speaker.hear(await reader.readexactly(size))
+                self._network.heard(answered)
+        except asyncio.IncompleteReadError as error:
+            self.caller.cut_off(error.partial)
+            raise FailedError(Failure.CLOSED) from error
+        except OSError as error:
+            raise FailedError(Failure.RESET) from error
 
 
 async def _open(family: socket.AddressFamily, address: Address, nodelay: bool) -> Stream:
@@ -140,8 +190,12 @@ class Network:
         self.begun = asyncio.Event()
         self.is_over = False
         self._told_to_end = asyncio.Event()
+        self.room = Room(self.journal, plan.connections if plan.workload == "chat" else 0)
         self._application = Application(plan, self.journal)
-        self._instances = [Instance(self, identity) for identity in range(plan.connections)]
+        self._chatters = [Chatter(self, speaker) for speaker in self.room.speakers]
+        self._instances: list[Instance] = [*self._chatters]
+        if plan.workload == "rpc":
+            self._instances = [Instance(self, Caller(self.journal, identity)) for identity in range(plan.connections)]
         self._tasks: list[asyncio.Task[None]] = []
         self._wake_up: asyncio.TimerHandle | None = None
 
@@ -165,11 +219,42 @@ class Network:
         """An attempt has stood or failed. With the last of the first attempts the load starts."""
         if self.journal.begun() or not self.journal.settled():
             return
+        if not self._chatters:
+            self._begin()
+        elif not self.room.is_open:
+            self.room.open()
+            self._probe(PROBE_AGAIN_S)
+
+    def heard(self, answered: int | None) -> None:
+        """A message of a chat has come, and with it somebody may speak again."""
+        if answered is not None:
+            self._chatters[answered].say()
+        elif not self.journal.begun() and self.room.is_known:
+            self._begin()
+        if self.is_over and self.room.has_heard_all:
+            self._give_up()
+
+    def _probe(self, again_s: float) -> None:
+        """Until the server knows everybody who is connected: some may wait in its backlog, and would miss messages.
+        With a slow server it gets more patient."""
+        if self.journal.begun():
+            return
+        if self.room.is_known:
+            self._begin()
+            return
+        for identity in self.room.inside()[:2]:
+            self._chatters[identity].probe()
+        asyncio.get_running_loop().call_later(again_s, self._probe, 2 * again_s)
+
+    def _begin(self) -> None:
+        """The load starts."""
         window = self.journal.begin()
         asyncio.get_running_loop().call_at(window.end / 1e9, self.end)
         self._application.begin(window)
         self._wake()
         self.begun.set()
+        for chatter in self._chatters:
+            chatter.say()
 
     def end(self) -> None:
         """Nobody sends any more; who waits for a response waits on."""
@@ -177,9 +262,17 @@ class Network:
             return
         self.is_over = True
         self.journal.stop()
+        if self._chatters and not self.room.has_heard_all:
+            asyncio.get_running_loop().call_later(self.plan.timeout_ns / 1e9, self._give_up)
+            return
         for instance, task in zip(self._instances, self._tasks, strict=True):
             if not instance.caller.waiting:
                 task.cancel()
+
+    def _give_up(self) -> None:
+        """Nobody hears any more."""
+        for task in self._tasks:
+            task.cancel()
 
     def _stop(self) -> None:
         """End the load early, and then close with the last answer; end the linger where that has begun."""
@@ -203,7 +296,7 @@ class Network:
 
 
 def main() -> int:
-    plan = parse_client_plan(Path(__file__).parent.name, sys.argv[1:])
+    plan = parse_client_plan(Path(__file__).parent.name, sys.argv[1:], ("rpc", "chat"))
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     network = Network(plan)

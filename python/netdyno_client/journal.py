@@ -49,9 +49,10 @@ class FailedError(Exception):
 
 @dataclass
 class Messages:
-    """Over the whole life, as in the result."""
+    """Over the whole life, as in the result. `expected`: what the sent ones should have brought back."""
 
     sent: int = 0
+    expected: int = 0
     received: int = 0
     duplicated: int = 0
     reordered: int = 0
@@ -62,7 +63,7 @@ class Messages:
 
     @property
     def lost(self) -> int:
-        return self.sent - (self.received - self.duplicated)
+        return self.expected - (self.received - self.duplicated)
 
 
 class Journal:
@@ -109,6 +110,25 @@ class Journal:
         return self.start <= time.monotonic_ns() < self.end
 
 
+class Heard:
+    """Which messages of one sender have come."""
+
+    def __init__(self) -> None:
+        self._expected = 0  # one past the highest
+        self._skipped: set[int] = set()  # below it, and not yet there
+
+    def take(self, sequence: int) -> str:
+        """Whether this one is `new`, `late` (after a later one) or there `again`."""
+        if sequence >= self._expected:
+            self._skipped.update(range(self._expected, sequence))
+            self._expected = sequence + 1
+            return "new"
+        if sequence not in self._skipped:
+            return "again"
+        self._skipped.remove(sequence)
+        return "late"
+
+
 class Caller:
     """One instance as the journal sees it: its requests, one at a time, and the verification of their answers."""
 
@@ -117,8 +137,7 @@ class Caller:
         self._journal = journal
         self._identity = identity
         self._next = 0  # sequence number, over all connections of the instance
-        self._expected = 0  # one past the highest that was answered
-        self._skipped: set[int] = set()  # below it, and never answered
+        self._heard = Heard()
         self._connect_began = self._intended = self._sent = 0
         self._first_attempt = True
 
@@ -150,18 +169,11 @@ class Caller:
         """The next request: length and body. It counts as sent from here on."""
         journal = self._journal
         sequence = self._next
-        self._next += 1
         job_id = sequence & 0xFFFF_FFFF
         body = wire.request(job_id, wire.stamp(self._identity, sequence, journal.size), journal.service_us)
-        header = wire.header(len(body))
-        self._sent = time.monotonic_ns()
-        self._intended = max(self._intended, journal.start)
-        self.waiting = True
-        journal.recorder.sent(self._intended, self._sent)
-        journal.messages.sent += 1
-        journal.messages.bytes_sent += len(header) + len(body)
+        journal.messages.expected += 1
         journal.messages.bytes_expected += wire.FRAME_HEADER + wire.response_size(job_id, journal.size)
-        return header, body
+        return self._send(body)
 
     def body_size(self, header: bytes) -> int:
         """How long the body is that follows. Raises FailedError where this is no frame of ours."""
@@ -182,17 +194,11 @@ class Caller:
         except wire.MalformedError as error:
             messages.corrupt += 1
             raise FailedError(Failure.PROTOCOL) from error
-        messages.received += 1
-        if sequence < self._expected:
-            self._count_stray(sequence, now)
+        if not self._take(self._heard, sequence, now):
             return False
-        self._skipped.update(range(self._expected, sequence))
-        self._expected = sequence + 1
         if not self.waiting or sequence + 1 != self._next:  # of a request that was given up; the right one may follow
             return False
-        self.waiting = False
-        self._journal.recorder.answered(self._intended, self._sent, now)
-        self._intended = now
+        self._answered(now)
         return True
 
     def cut_off(self, partial: bytes) -> None:
@@ -207,13 +213,33 @@ class Caller:
             raise wire.MalformedError("a response of somebody else, or to another request")
         return sequence
 
-    def _count_stray(self, sequence: int, now: int) -> None:
-        if sequence in self._skipped:
-            self._skipped.remove(sequence)
-            self._journal.messages.reordered += 1
-        else:
-            self._journal.messages.duplicated += 1
-        self._journal.recorder.error(now)
+    def _send(self, body: bytes) -> tuple[bytes, bytes]:
+        """The next message goes out now."""
+        journal, header = self._journal, wire.header(len(body))
+        self._next += 1
+        self._sent = time.monotonic_ns()
+        self._intended = max(self._intended, journal.start)
+        self.waiting = True
+        journal.recorder.sent(self._intended, self._sent)
+        journal.messages.sent += 1
+        journal.messages.bytes_sent += len(header) + len(body)
+        return header, body
+
+    def _take(self, heard: Heard, sequence: int, now: int) -> bool:
+        """Count one that is right; whether it is the newest of its sender."""
+        messages, verdict = self._journal.messages, heard.take(sequence)
+        messages.received += 1
+        messages.reordered += verdict == "late"
+        messages.duplicated += verdict == "again"
+        if verdict != "new":
+            self._journal.recorder.error(now)
+        return verdict == "new"
+
+    def _answered(self, now: int) -> None:
+        """What it waits for has come."""
+        self.waiting = False
+        self._journal.recorder.answered(self._intended, self._sent, now)
+        self._intended = now
 
     def _settle(self, failure: Failure | None) -> None:
         self._first_attempt = False

@@ -32,6 +32,7 @@ class ClientPlan:
 
     program: str
     url: TcpUrl
+    workload: str
     connections: int
     size: int
     duration_ns: int
@@ -48,14 +49,16 @@ class ClientPlan:
     events_fd: int
 
 
-def parse_client_plan(program: str, arguments: Sequence[str]) -> ClientPlan:
-    """Ends the program on --help (exit 0) and on what cannot be meant (exit 2, one line on stderr)."""
+def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequence[str] = ("rpc",)) -> ClientPlan:
+    """Ends the program on --help (exit 0) and on what cannot be meant (exit 2, one line on stderr). `workloads`: those
+    that the client speaks."""
     parser = _Parser(prog=program, allow_abbrev=False, description="netdyno client contestant (protocol/client.md)")
-    _add_options(parser)
+    _add_options(parser, workloads)
     said = parser.parse_args(arguments)
     plan = ClientPlan(
         program=program,
         url=said.url,
+        workload=said.workload,
         connections=said.connections,
         size=said.size,
         duration_ns=said.duration,
@@ -85,13 +88,13 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> None:
     def add(name: str, read: Callable[[str], object], default: object, text: str, *also: str) -> None:
         shown = f" (default {default})" if default not in ("", -1) else ""
         parser.add_argument(*also, name, type=_reader(read), default=default, metavar="X", help=text + shown)
 
     parser.add_argument("url", type=_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
-    add("--workload", _one_of("rpc"), "rpc", "application protocol")
+    add("--workload", _one_of(*workloads), "rpc", "application protocol")
     add("--connections", _whole(1, MOST_CONNECTIONS), "1", "instances, one request in flight on each", "-c")
     add("--size", _size, "31", "bytes of a message's stamp")
     add("--duration", _duration, "10s", "the measured window")
@@ -128,9 +131,7 @@ def _duration(text: str) -> int:
 def _size(text: str) -> int:
     size = parse_bytes(text)
     if not wire.STAMP_MINIMUM <= size <= LARGEST_SIZE:
-        raise ValueError(
-            f"{text!r}: an rpc message that identifies itself has {wire.STAMP_MINIMUM} to {LARGEST_SIZE} bytes"
-        )
+        raise ValueError(f"{text!r}: a message that identifies itself has {wire.STAMP_MINIMUM} to {LARGEST_SIZE} bytes")
     return size
 
 
@@ -160,6 +161,8 @@ def _contradiction(plan: ClientPlan) -> str:
         return "--timeout must be longer than 0"
     if plan.connect_timeout_ns <= 0:
         return "--connect-timeout must be longer than 0"
+    if plan.service_us and plan.workload != "rpc":
+        return "--service-time is of rpc"
     if plan.service_us > LONGEST_SERVICE_S * 1e6:
         return f"--service-time is at most {LONGEST_SERVICE_S:g}s"
     if plan.events_fd >= 0 and not _is_open(plan.events_fd):

@@ -68,7 +68,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         connect_ns=distribution(journal.connect),
         messages=Messages(
             sent=messages.sent,
-            expected=messages.sent,
+            expected=messages.expected,
             received=messages.received,
             lost=messages.lost,
             duplicated=messages.duplicated,
@@ -98,7 +98,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
 def _plan(plan: ClientPlan) -> Plan:
     return Plan(
         url=str(plan.url),
-        workload="rpc",
+        workload=plan.workload,
         arrivals="closed",
         depth=1,
         rate_hz=None,
@@ -225,8 +225,9 @@ def failures_text(journal: Journal) -> str:
 def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distribution) -> str:
     """A screen of figures, without the newline at its end."""
     c, m, requests, used = result.connections, result.messages, result.requests, result.generator
+    asked = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
     lines = [
-        f"{result.plan.url}: rpc of {plan.size} B over {plan.connections} connections, closed loop, 1 in flight each",
+        f"{result.plan.url}: {asked}, closed loop, 1 in flight each",
         "",
         f"{requests.per_second:.1f} messages/s: {requests.sent} sent, {requests.completed} answered in the window",
         "",

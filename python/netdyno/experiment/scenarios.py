@@ -157,6 +157,8 @@ def _check_client(where: str, wanted: Settings) -> None:
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
     }
+    if wanted.workload == "chat":
+        only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
     for key, (asked, possible) in only_generator.items():
         if asked != possible:
             raise UserError(

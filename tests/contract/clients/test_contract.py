@@ -21,7 +21,7 @@ pytestmark = pytest.mark.quick
 
 ANYWHERE = "tcp://127.0.0.1:9"
 BAD_VALUES = {
-    "--workload": ("", "ech", "echo", "chat"),
+    "--workload": ("", "ech", "echo", "http"),
     "--connections": ("", "0", "-1", "1.5", "many"),
     "--size": ("", "0", "27", "big"),
     "--duration": ("", "0", "5", "-1s", "soon"),
@@ -148,6 +148,25 @@ def test_nobody_has_two_requests_under_way(client: Contestant) -> None:
     assert done.failures == {}
     assert done.result.messages.sent == fake.requests.total()
     assert set(fake.requests) == set(range(5))
+
+
+@pytest.mark.quiet
+def test_a_chat_is_measured_where_the_manifest_names_it(client: Contestant, server: Contestant) -> None:
+    options = ("--workload", "chat", "-c", "5", "--size", "64", "--warmup", "100ms", "--duration", "300ms")
+    if "chat" not in client.manifest.workloads:
+        assert run(client.command, ANYWHERE, *options).code == 2
+        return
+    with serving(server.command, "--workload", "chat") as serves:
+        with running(client.command, f"tcp://{serves.address[0]}:{serves.address[1]}", *options) as runs:
+            done = runs.wait()
+        totals = serves.stop()
+    result = done.result
+    assert (done.code, done.stderr, done.failures, set(done.failed_audits) - {"little"}) == (0, "", {}, set())
+    assert (result.plan.workload, result.plan.audience) == ("chat", "others")
+    assert result.messages.sent > 5, "everybody speaks once and nobody again"
+    assert result.messages.expected == result.messages.received == 4 * result.messages.sent
+    assert result.bytes.sent == totals["bytes_in"]
+    assert result.bytes.received == result.bytes.expected == totals["bytes_out"]
 
 
 def test_the_result_goes_to_stdout_when_asked(client: Contestant) -> None:

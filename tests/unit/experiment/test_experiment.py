@@ -309,6 +309,11 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ('nodelay = "off"', "connect-rate = 100", "key 'connect-rate': 100.0 is what only netdyno-load can do"),
         ('nodelay = "off"', "generator-threads = 2", "key 'generator-threads': 2 is what only netdyno-load can do"),
         (
+            'workload = "rpc"\nnodelay = "off"\nwrite-mode = "split"\nservice-time = "1ms"',
+            'workload = "chat"\nserver.audience = "all"',
+            "key 'audience': 'all' is what only netdyno-load can do",
+        ),
+        (
             'nodelay = "off"',
             "rate-per-connection = 5",
             "'rate-per-connection' needs arrivals = 'constant' or 'poisson'",

@@ -34,6 +34,15 @@ def test_every_option_is_taken() -> None:
     assert parse_client_plan("client", [URL, "--service-time", "10s"]).service_us == 10_000_000  # the longest
 
 
+def test_a_workload_is_one_that_the_client_speaks(capsys: pytest.CaptureFixture[str]) -> None:
+    chat = [URL, "--workload", "chat"]
+    assert parse_client_plan("client", [URL]).workload == "rpc"
+    assert parse_client_plan("client", chat, ("rpc", "chat")).workload == "chat"
+    with pytest.raises(SystemExit):
+        parse_client_plan("client", [*chat, "--service-time", "1ms"], ("rpc", "chat"))
+    assert "--service-time is of rpc" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -45,8 +54,8 @@ def test_every_option_is_taken() -> None:
         ([URL, "--workload", "chat"], "--workload: 'chat' is not one of rpc"),
         ([URL, "-c", "0"], "'0' is not a whole number from 1 to 1000000"),
         ([URL, "-c", "1_0"], "is not a whole number"),
-        ([URL, "--size", "27"], "an rpc message that identifies itself has 28 to 67108864 bytes"),
-        ([URL, "--size", "1GiB"], "an rpc message that identifies itself"),
+        ([URL, "--size", "27"], "a message that identifies itself has 28 to 67108864 bytes"),
+        ([URL, "--size", "1GiB"], "a message that identifies itself"),
         ([URL, "--size", "1kb"], "is no size"),
         ([URL, "--duration", "0"], "--duration must be longer than 0"),
         ([URL, "--duration", "5"], "is not a duration"),

@@ -20,7 +20,7 @@ def judged(name: str, spoil: Callable[[Journal], object] = lambda _: None) -> Au
     """One connection, a thousand requests in a second, each answered after a millisecond, and then spoilt."""
     journal = Journal(PLAN)
     journal.first_attempts[None] = 1
-    journal.messages = Messages(sent=1000, received=1000, bytes_received=50_000, bytes_expected=50_000)
+    journal.messages = Messages(sent=1000, expected=1000, received=1000, bytes_received=50_000, bytes_expected=50_000)
     journal.start, journal.end = 0, SECOND
     recorder = journal.recorder
     recorder.window = Window(0, SECOND)

@@ -1,0 +1,126 @@
+"""A chat among all instances, as the journal sees it (protocol/client.md): who is in the room, what each has heard, and
+whose message is thereby complete. For the thread of the instances only."""
+
+from __future__ import annotations
+
+import time
+
+from netdyno.protocol import wire
+from netdyno_client.journal import Caller, FailedError, Failure, Heard, Journal
+
+PROBE = 0xFFFF_FFFF
+"""The client of the messages by which everybody learns that the server knows them."""
+
+
+class Room:
+    """Everybody in it. What one says, all others hear; it is complete when its witness has heard it: the next one in
+    the room, as with the generator."""
+
+    def __init__(self, journal: Journal, connections: int) -> None:
+        self.speakers = [Speaker(self, journal, identity) for identity in range(connections)]
+        self.journal = journal
+        self.is_open = False
+        self._unknown: set[int] = set()  # in the room, and nothing heard of it yet
+        self._witness = [-1] * connections
+        self._probes = 0
+
+    @property
+    def recipients(self) -> int:
+        """Of each message: everybody who came in, but the one who says it."""
+        return max(self.journal.first_attempts[None] - 1, 0)
+
+    @property
+    def is_known(self) -> bool:
+        """Everybody in the room has heard something, so the server has all of them."""
+        return not self._unknown
+
+    @property
+    def has_heard_all(self) -> bool:
+        return self.journal.messages.lost == 0
+
+    def inside(self) -> list[int]:
+        return [speaker.identity for speaker in self.speakers if speaker.inside]
+
+    def open(self) -> None:
+        """Everybody is there who will be; alone, nobody has anything to hear."""
+        inside = self.inside()
+        self.is_open = True
+        self._unknown = set(inside) if len(inside) > 1 else set()
+        self._choose_witnesses()
+
+    def probe(self) -> bytes:
+        """A message of nobody, from one of the first two: so all hear it, and the first of the second."""
+        self._probes += 1
+        frame = wire.frame(wire.stamp(PROBE, self._probes - 1, self.journal.size))
+        self.journal.messages.bytes_sent += len(frame)
+        return frame
+
+    def known(self, identity: int) -> None:
+        self._unknown.discard(identity)
+
+    def left(self, identity: int) -> None:
+        """Somebody is gone, and does not come back: nobody could know any more who is to hear whom."""
+        self.speakers[identity].inside = False
+        self._unknown.discard(identity)
+        self._choose_witnesses()
+
+    def is_witness(self, identity: int, speaker: int) -> bool:
+        return self._witness[speaker] == identity
+
+    def _choose_witnesses(self) -> None:
+        inside = self.inside()
+        for identity, following in zip(inside, inside[1:] + inside[:1], strict=True):
+            self._witness[identity] = following
+
+
+class Speaker(Caller):
+    """One of them: what it says, one thing at a time, and what it hears of all the others."""
+
+    def __init__(self, room: Room, journal: Journal, identity: int) -> None:
+        super().__init__(journal, identity)
+        self.identity = identity
+        self.inside = False
+        self._room = room
+        self._others: dict[int, Heard] = {}
+
+    def connected(self) -> None:
+        """The connection stands."""
+        super().connected()
+        self.inside = True
+
+    def next(self) -> tuple[bytes, bytes]:
+        """The next message: length and body. It counts as sent from here on."""
+        body = wire.stamp(self.identity, self._next, self._journal.size)
+        messages, recipients = self._journal.messages, self._room.recipients
+        messages.expected += recipients
+        messages.bytes_expected += recipients * (wire.FRAME_HEADER + len(body))
+        return self._send(body)
+
+    def hear(self, body: bytes) -> int | None:
+        """Verify what has come; who may speak again, because this was heard. Raises FailedError where nobody in the
+        room can have said it."""
+        now = time.monotonic_ns()
+        messages = self._journal.messages
+        messages.bytes_received += len(body)
+        try:
+            identity, sequence = wire.read_stamp(body)
+            if identity == PROBE:
+                messages.bytes_expected += wire.FRAME_HEADER + len(body)
+                self._room.known(self.identity)
+                return None
+            speaker = self._speaker(identity, sequence)
+        except wire.MalformedError as error:
+            messages.corrupt += 1
+            raise FailedError(Failure.PROTOCOL) from error
+        if not self._take(self._others.setdefault(identity, Heard()), sequence, now):
+            return None
+        if not (speaker.waiting and self._room.is_witness(self.identity, identity)):
+            return None
+        speaker._answered(now)
+        return identity
+
+    def _speaker(self, identity: int, sequence: int) -> Speaker:
+        known = self._room.speakers
+        if identity >= len(known) or identity == self.identity or sequence >= known[identity]._next:
+            raise wire.MalformedError("a message that nobody has sent, or one's own")
+        return known[identity]

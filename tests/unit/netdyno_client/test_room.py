@@ -1,0 +1,132 @@
+"""What a chat among all instances of a client in Python counts, by hand: who hears whom, and who may speak again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from netdyno.model.load_result import LoadResult
+from netdyno.protocol import wire
+from netdyno.statistics.histogram import Histogram
+from netdyno_client.journal import FailedError, Failure, Journal
+from netdyno_client.plan import parse_client_plan
+from netdyno_client.result import Cpu, load_result
+from netdyno_client.room import PROBE, Room
+
+PLAN = replace(
+    parse_client_plan("test", ["tcp://127.0.0.1:9", "--warmup", "0", "--workload", "chat"], ("rpc", "chat")),
+    connections=3,
+    size=40,
+)
+
+
+def opened(*outside: int) -> Room:
+    """Three are asked for; those outside could not connect."""
+    room = Room(Journal(PLAN), PLAN.connections)
+    for speaker in room.speakers:
+        if speaker.identity in outside:
+            speaker.failed(Failure.CONNECT_TIMED_OUT)
+            room.left(speaker.identity)
+        else:
+            speaker.connected()
+    room.open()
+    room.journal.begin()
+    return room
+
+
+def result(room: Room) -> LoadResult:
+    room.journal.recorder.finish()
+    return load_result(PLAN, room.journal, Cpu(), Histogram())
+
+
+def said(room: Room, identity: int) -> bytes:
+    """The body of the next thing that somebody says."""
+    header, body = room.speakers[identity].next()
+    assert header == wire.header(len(body))
+    return body
+
+
+def hear(room: Room, identity: int, body: bytes) -> int | None:
+    room.speakers[identity].body_size(wire.header(len(body)))
+    return room.speakers[identity].hear(body)
+
+
+def test_who_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
+    room = opened()
+    body = said(room, 2)
+    assert hear(room, 1, body) is None
+    assert room.speakers[2].waiting
+    assert hear(room, 0, body) == 2, "the next after the last is the first"
+    assert not room.speakers[2].waiting
+    assert room.has_heard_all
+    messages = result(room).messages
+    assert (messages.sent, messages.expected, messages.received, messages.lost) == (1, 2, 2, 0)
+    assert result(room).bytes.received == result(room).bytes.expected == 2 * (4 + 40)
+    assert result(room).plan.workload == "chat"
+
+
+def test_what_one_has_not_heard_is_lost() -> None:
+    room = opened()
+    hear(room, 0, said(room, 2))
+    assert not room.has_heard_all
+    assert result(room).messages.lost == 1
+    assert "verification" in [audit.name for audit in result(room).audits if not audit.passed]
+
+
+def test_who_could_not_connect_is_no_recipient_and_no_witness() -> None:
+    room = opened(1)
+    body = said(room, 0)
+    assert hear(room, 2, body) == 0
+    assert (room.has_heard_all, result(room).messages.expected) == (True, 1)
+
+
+def test_who_leaves_is_followed_by_the_next_witness_and_what_it_missed_is_lost() -> None:
+    room = opened()
+    body = said(room, 0)
+    room.speakers[1].failed(Failure.RESET)
+    room.left(1)
+    assert hear(room, 2, body) == 0
+    assert result(room).messages.lost == 1
+
+
+def test_what_comes_twice_or_late_is_counted_and_lets_nobody_speak() -> None:
+    room = opened()
+    first, second = said(room, 0), said(room, 0)
+    assert hear(room, 1, second) == 0
+    assert hear(room, 1, first) is None
+    assert hear(room, 1, second) is None
+    messages = result(room).messages
+    assert (messages.reordered, messages.duplicated, messages.received) == (1, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("identity", "sequence"), [(0, 1), (1, 0), (3, 0)], ids=["not said yet", "one's own", "of nobody"]
+)
+def test_what_nobody_in_the_room_can_have_said_breaks_the_stream(identity: int, sequence: int) -> None:
+    room = opened()
+    said(room, 0)
+    with pytest.raises(FailedError) as failed:
+        hear(room, 1, wire.stamp(identity, sequence, PLAN.size))
+    assert failed.value.failure is Failure.PROTOCOL
+    assert result(room).messages.corrupt == 1
+
+
+def test_the_room_is_known_when_each_has_heard_somebody() -> None:
+    room = opened()
+    probe = room.probe()[wire.FRAME_HEADER :]
+    assert wire.read_stamp(probe) == (PROBE, 0)
+    for identity in (1, 2):
+        assert not room.is_known
+        assert hear(room, identity, probe) is None
+    assert not room.is_known, "the one who sent it does not hear it"
+    room.left(0)
+    assert room.is_known
+    assert (result(room).messages.received, result(room).bytes.expected) == (0, 2 * (4 + 40))
+
+
+def test_alone_there_is_nothing_to_wait_for() -> None:
+    room = opened(0, 1)
+    assert room.is_known
+    said(room, 2)
+    assert room.has_heard_all
