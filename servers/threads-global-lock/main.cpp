@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "lib/server/lifecycle.hpp"
+#include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {
@@ -48,6 +49,7 @@ class Server {
   }
 
   const Counters& counters() const { return counters_; }
+  const LockWaits& lock_waits() const { return lock_waits_; }
 
  private:
   void start(UniqueFd fd) {
@@ -120,7 +122,7 @@ class Server {
   }
 
   void broadcast(const Frame& frame, int sender) {
-    const std::lock_guard lock{mutex_};  // held while sending: this is the model
+    const auto lock = lock_waits_.lock(mutex_);  // held while sending: this is the model
     std::erase_if(clients_, [&](int client) {
       if (client == sender && options_.audience == Audience::others) return false;
       bool sent = true;
@@ -145,6 +147,7 @@ class Server {
 
   const ServerOptions& options_;
   Counters counters_;
+  LockWaits lock_waits_;
   std::mutex mutex_;
   std::condition_variable all_gone_;
   std::atomic<bool> ending_{false};
@@ -166,6 +169,6 @@ int main(int argc, char** argv) {
   server.accept_until(stop.get(), listener.get());
   listener.reset();
   const bool all_gone = server.finish();
-  print_totals(server.counters().totals());
+  print_totals(server.counters().totals(), LockWaits::name, server.lock_waits().json());
   if (!all_gone) std::_Exit(0);  // threads are still blocked in their clients; the totals are out
 }

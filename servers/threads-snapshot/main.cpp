@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/server/lifecycle.hpp"
+#include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
 
 namespace netdyno {
@@ -102,6 +103,7 @@ class Server {
   }
 
   const Counters& counters() const { return counters_; }
+  const LockWaits& lock_waits() const { return lock_waits_; }
 
  private:
   void start(UniqueFd fd) {
@@ -177,12 +179,13 @@ class Server {
   }
 
   std::vector<std::shared_ptr<Connection>> snapshot() {
-    const std::lock_guard lock{mutex_};
+    const auto lock = lock_waits_.lock(mutex_);
     return clients_;
   }
 
   const ServerOptions& options_;
   Counters counters_;
+  LockWaits lock_waits_;
   std::mutex mutex_;
   std::condition_variable all_gone_;
   std::vector<std::shared_ptr<Connection>> clients_;  // guarded by mutex_: whom a broadcast reaches
@@ -203,6 +206,6 @@ int main(int argc, char** argv) {
   server.accept_until(stop.get(), listener.get());
   listener.reset();
   const bool all_gone = server.finish();
-  print_totals(server.counters().totals());
+  print_totals(server.counters().totals(), LockWaits::name, server.lock_waits().json());
   if (!all_gone) std::_Exit(0);  // threads are still blocked in their clients; the totals are out
 }

@@ -172,6 +172,12 @@ def _softirq(trial: Trial, _: LoadResult) -> float | None:
     return 1e9 * sum(seen[core] for core in cores)
 
 
+def _lock_wait(trial: Trial, _: LoadResult) -> float | None:
+    """Nanoseconds per message over the server's whole life, as its last line says; None where it counts none."""
+    totals = trial.server.totals if trial.server is not None else {}
+    return totals["lock_wait_ns"] / totals["requests"] if "lock_wait_ns" in totals and totals["requests"] else None
+
+
 def _switching(trial: Trial, _: LoadResult) -> float | None:
     """Nanoseconds that a server's context switches took at most, each charged with half a round trip of the canary
     beside the trial: one side's sleep, its wake-up on another core and the way through the kernel, which is more than
@@ -295,6 +301,12 @@ METRICS: Mapping[str, Metric] = {
     "switching": Metric(
         "share of its CPU that the server's context switches took at most", SHARE, _switching, _server_cpu
     ),
+    "lock-wait": Metric(
+        "share of the response time that broadcasts wait for the lock of the registry",
+        SHARE,
+        _lock_wait,
+        lambda _, load: load.latency.response_ns.mean,
+    ),
     "voluntary": Metric(
         "voluntary switches per message", PER_MESSAGE, _server(lambda server: server.voluntary_switches), _completed
     ),
@@ -342,6 +354,7 @@ CLAIMED = (
     "cpu-used",
     "switches",
     "switching",
+    "lock-wait",
     "memory",
     "lost",
     "connected",
@@ -352,7 +365,17 @@ CLAIMED = (
 """What a claim can be about, and a figure of an experiment unless it is of code. A claim is judged within blocks, so
 these are figures of single trials; those of code have no spread."""
 
-_SAME = ("delayed-acks", "retransmits", "listen-overflows", "switches", "run-queue", "cpu", "memory", "threads")
+_SAME = (
+    "delayed-acks",
+    "retransmits",
+    "listen-overflows",
+    "switches",
+    "run-queue",
+    "lock-wait",
+    "cpu",
+    "memory",
+    "threads",
+)
 WHYS: Mapping[str, str] = {name: name for name in _SAME} | {"loss": "lost"}
 """What may be told beside a claim (`why`), by the name that the claim has for it: figures over all trials of a side."""
 

@@ -78,7 +78,7 @@ def made(
         ):
             figure = truth(name, levels)
             sign, size = (-1) ** (block + _turn(scenario, name, levels)), 1 + number**2 % 7
-            if metric in ("lost", "connected", "achieved", "kept", "switching"):
+            if metric in ("lost", "connected", "achieved", "kept", "switching", "lock-wait"):
                 figure = min(max(figure + 0.0005 * size * sign, 0.0), 1.0)
             elif metric not in ("lines", "complexity"):
                 own = 0.01 * size * sign if noise is None else noise(block, number)
@@ -154,7 +154,7 @@ def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figure
     load, server = _template()
     for metric, figure in figures.items():
         load = _load(load, metric, figure)
-        server = _server(server, load.requests.completed, metric, figure)
+        server = _server(server, load, metric, figure)
     return Trial(
         block=block,
         position=0,
@@ -208,7 +208,8 @@ def _with(response: Distribution, metric: str, figure: float) -> Distribution:
     return replace(response, **{metric: figure if metric == "mean" else round(figure)})
 
 
-def _server(server: ServerObservation, completed: int, metric: str, figure: float) -> ServerObservation:
+def _server(server: ServerObservation, load: LoadResult, metric: str, figure: float) -> ServerObservation:
+    completed = load.requests.completed
     match metric:
         case "cpu":
             return replace(server, cpu_user_s=0.25e-9 * figure * completed, cpu_system_s=0.75e-9 * figure * completed)
@@ -219,6 +220,9 @@ def _server(server: ServerObservation, completed: int, metric: str, figure: floa
         case "switching":  # each half a round trip of the canary
             switches = round(figure * server.cpu_s * 2 * CANARY.round_trips_per_second)
             return replace(server, voluntary_switches=switches, involuntary_switches=0)
+        case "lock-wait":
+            waited_ns = round(1000 * figure * load.latency.response_ns.mean)
+            return replace(server, totals={"requests": 1000, "lock_wait_ns": waited_ns})
         case "memory":
             return replace(server, rss_peak_bytes=round(figure))
     return server
