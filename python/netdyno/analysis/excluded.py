@@ -1,10 +1,10 @@
-"""Servers that are in no ranking, figure or claim. Those that give wrong answers on purpose stand apart with what
+"""Servers that are in no ranking or claim. Those that give wrong answers on purpose stand apart with what
 verification found (docs/adr/unsafe.md); one that is no contestant is only named (docs/adr/unranked.md). Pure
 functions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -37,11 +37,19 @@ def refused(run: Run) -> Mapping[Name, Refusal]:
 
 def without(run: Run) -> Run:
     """The run as if none of them had taken part."""
-    absent = refused(run)
+    return _as_if_absent(run, refused(run))
+
+
+def without_unranked(run: Run) -> Run:
+    """The run as if those had not taken part that are no contestants; who is unsafe has."""
+    return _as_if_absent(run, unranked(run))
+
+
+def _as_if_absent(run: Run, absent: Collection[Name]) -> Run:
     return msgspec.structs.replace(
         run,
         trials=tuple(trial for trial in run.trials if trial.contestant not in absent),
-        about=tuple(about for about in run.about if not (about.unsafe or about.unranked)),
+        about=tuple(about for about in run.about if about.kind != "server" or about.name not in absent),
     )
 
 

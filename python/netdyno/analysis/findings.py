@@ -692,6 +692,8 @@ class ChartPanel:
     at: Mapping[Name, type_level]
     spots: tuple[Spot, ...]
     published: tuple[Published, ...]
+    unsafe: tuple[Name, ...] = ()
+    """Of the whole figure."""
 
 
 @dataclass(frozen=True)
@@ -709,6 +711,8 @@ class Chart:
     """Of its scenarios, each once."""
     elsewhere: int
     """How many published figures are of panels that were not run."""
+    unsafe: tuple[Name, ...] = ()
+    """Who is drawn and in no ranking or claim."""
 
     @property
     def spots(self) -> tuple[Spot, ...]:

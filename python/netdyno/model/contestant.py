@@ -42,7 +42,7 @@ class Manifest(Frozen):
 
     @property
     def apart(self) -> bool:
-        """Whether it is in no pattern, ranking, figure or claim."""
+        """Whether it is in no pattern, ranking or claim."""
         return bool(self.unsafe or self.unranked)
 
 

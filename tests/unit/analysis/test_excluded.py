@@ -1,4 +1,4 @@
-"""A contestant that is unsafe on purpose is in no ranking, figure or claim, and stands apart with what was found."""
+"""A contestant that is unsafe on purpose is in no ranking or claim, and stands apart with what was found."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_every_answer_is_that_of_a_run_without_it(found: Analysis) -> None:
         assert one.cells == other.cells
         assert answer(one).headline == answer(other).headline
         assert answer(one).sentence == f"{answer(other).sentence} Left out as unsafe: {EPOLL}."
-        assert caveats(one)[0] == f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}."
+        assert caveats(one)[0] == f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}."
         assert caveats(one)[1:] == caveats(other)
 
 
@@ -69,7 +69,7 @@ def test_its_trials_are_counted_and_listed_like_any_other(found: Analysis) -> No
 
 def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     text, lines = flat(found)
-    assert f"{EPOLL} is UNSAFE and in no ranking, figure or claim: {WHY_UNSAFE}." in text
+    assert f"{EPOLL} is UNSAFE and in no ranking or claim: {WHY_UNSAFE}." in text
     assert not [line for line in lines if re.match(rf" ?(\d+=?|{quantities.DASH}) +{EPOLL}", line)]
     assert [line for line in lines if re.search(r"6 of 6 +3,000 \(25%\) +42 +18", line)]
     assert max(map(len, lines)) <= 80
@@ -77,7 +77,7 @@ def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
 
 def test_the_report_marks_it_and_never_draws_it(found: Analysis) -> None:
     page = report.html(found)
-    assert page.count("Unsafe, and in no ranking, figure or claim") == len(found.scenarios)
+    assert page.count("Unsafe, and in no ranking or claim") == len(found.scenarios)
     assert "<td>3,000 (25%)</td>" in page
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page
@@ -153,10 +153,10 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
             answer(other).sentence,
             (),
         )
-        assert caveats(one) == (f"{EPOLL} is in no ranking, figure or claim: it is an instrument.", *caveats(other))
+        assert caveats(one) == (f"{EPOLL} is in no ranking or claim: it is an instrument.", *caveats(other))
 
 
-def test_no_figure_draws_who_is_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Run] = []
 
     def charts(run: Run) -> tuple[Chart, ...]:
@@ -165,4 +165,6 @@ def test_no_figure_draws_who_is_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(analysis, "charts", charts)
     analyse(unsafe_run())
-    assert EPOLL not in {trial.contestant for trial in drawn[0].trials}
+    run = made_run()
+    analyse(replace(run, about=(replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])))
+    assert [EPOLL in {trial.contestant for trial in one.trials} for one in drawn] == [True, False]

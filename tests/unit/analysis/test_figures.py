@@ -14,11 +14,12 @@ from netdyno.analysis.figures.fill import charts, estimate
 from netdyno.analysis.findings import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.measured import SetAside
 from netdyno.model.base import type_level
+from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present.prose import figures
 from netdyno.present.report import charts as views
-from netdyno.present.report import heat, theme
+from netdyno.present.report import heat, marks, theme
 from netdyno.statistics import stats
 from tests.support.builders.made_charts import (
     ASIO,
@@ -187,6 +188,21 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
     assert "36.0k/s at 325 connections and backlog 300 (beyond what was run here)" in surface.published
     table = views.view(chart, theme.looks(NAMES), "f1").table
     assert next(row for row in table.rows if row[-1] == "not run")[1:3] == ("backlog 300", "325 connections")
+
+
+def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
+    run = filled(GRID + CURVES)
+    unsafe = About(kind="server", name=FOLLY, unsafe="frames mix")
+    chart = only(replace(run, about=(unsafe, *run.about)))
+    assert (chart.unsafe, only(run).unsafe) == ((FOLLY,), ())
+    looks = theme.looks(NAMES)
+    dashes = {one.contestant: marks.look_of(chart, one, looks)[1] for one in chart.spots}
+    assert dashes == {ASIO: 0, FOLLY: 1}
+    view = views.view(chart, looks, "f1")
+    assert [key.text for key in view.keys] == [ASIO, f"{FOLLY}, UNSAFE"]
+    assert f"{FOLLY} is UNSAFE, and in no ranking and no claim." in view.note
+    assert {cell for row in view.table.rows for cell in row if cell.startswith(FOLLY)} == {f"{FOLLY}, UNSAFE"}
+    assert "UNSAFE" not in str(views.view(only(run), looks, "f1"))
 
 
 @pytest.mark.parametrize("tables", [PAIRS + BARS, ROOM + SURFACES, REALTIME + LADDER, GRID + CURVES])

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from netdyno.analysis import excluded, measured
 from netdyno.analysis import loss as losses
-from netdyno.analysis import measured
 from netdyno.analysis.claims.steps import coordinates, is_in
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Missing, Spot
 from netdyno.model import outcomes
@@ -34,7 +34,8 @@ Counted = tuple[Trial, LoadResult]
 
 
 def charts(run: Run) -> tuple[Chart, ...]:
-    """Every figure of the run's experiment, in their order."""
+    """Every figure of the run's experiment, in their order. Who is unsafe is drawn where the experiment names it, and
+    marked (docs/adr/unsafe.md)."""
     return tuple(_chart(figure, run) for figure in run.experiment.figures)
 
 
@@ -52,13 +53,15 @@ def _chart(figure: Figure, run: Run) -> Chart:
     panels: dict[Place, list[Spot]] = {}
     for spot in spots:
         panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
+    unsafe = tuple(sorted({spot.contestant for spot in spots} & excluded.names(run).keys()))
     return Chart(
         figure=figure,
         along=values[figure.along],
         across=values.get(figure.across, (None,)),
-        panels=tuple(_panel(figure, at, of) for at, of in panels.items()),
+        panels=tuple(_panel(figure, at, of, unsafe) for at, of in panels.items()),
         blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
         loss_bounds=tuple(dict.fromkeys(scenario.loss_bound for scenario in _scenarios(figure, run))),
+        unsafe=unsafe,
         elsewhere=sum(
             not any(_stands_in(one, dict(zip(figure.panels, at, strict=True))) for at in panels)
             for one in figure.published
@@ -66,12 +69,12 @@ def _chart(figure: Figure, run: Run) -> Chart:
     )
 
 
-def _panel(figure: Figure, at: Place, spots: Sequence[Spot]) -> ChartPanel:
+def _panel(figure: Figure, at: Place, spots: Sequence[Spot], unsafe: tuple[str, ...]) -> ChartPanel:
     here = dict(zip(figure.panels, at, strict=True))
     published = [one for one in figure.published if _stands_in(one, here)]
     # In the order of the spots' own coordinates, so that the two can be matched.
     whole = [replace(one, at={name: {**here, **one.at}[name] for name in figure.drawn}) for one in published]
-    return ChartPanel(at=here, spots=tuple(spots), published=tuple(whole))
+    return ChartPanel(at=here, spots=tuple(spots), published=tuple(whole), unsafe=unsafe)
 
 
 def _stands_in(one: Published, panel: Mapping[str, type_level]) -> bool:

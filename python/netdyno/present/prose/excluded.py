@@ -1,4 +1,4 @@
-"""What is said of servers that are in no ranking, figure or claim: those that give wrong answers on purpose, with what
+"""What is said of servers that are in no ranking or claim: those that give wrong answers on purpose, with what
 verification found, and programs that are no contestants. Pure functions."""
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def lost(one: Unsafe) -> str:
 def caveats(found: Sequence[Unsafe]) -> tuple[str, ...]:
     """What a reader must know of each."""
     why = {one.contestant: one.why for one in found}
-    return tuple(f"{name} is UNSAFE and in no ranking, figure or claim: {text}." for name, text in why.items())
+    return tuple(f"{name} is UNSAFE and in no ranking or claim: {text}." for name, text in why.items())
 
 
 def unranked_caveats(found: Sequence[Unranked]) -> tuple[str, ...]:
     """The same of each that is no contestant."""
-    return tuple(f"{one.contestant} is in no ranking, figure or claim: it is {one.what}." for one in found)
+    return tuple(f"{one.contestant} is in no ranking or claim: it is {one.what}." for one in found)
 
 
 def explained(found: Sequence[Unsafe]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from netdyno.analysis.findings import Chart, ChartPanel, Spot
 from netdyno.model.base import type_level
@@ -20,14 +20,16 @@ MOST_PLACES = 3
 NOT_RECORDED = "no such figure"
 
 
-def name_of(coordinate: str, value: type_level) -> str:
-    """A value as titles and legends say it."""
+def name_of(coordinate: str, value: type_level, unsafe: Collection[str] = ()) -> str:
+    """A value as titles and legends say it; `unsafe` are the contestants that are marked as such."""
+    if coordinate == CONTESTANT and value in unsafe:
+        return f"{value}, UNSAFE"
     return str(value) if coordinate in (CONTESTANT, SCENARIO, "client") else level_words(coordinate, value)
 
 
 def title(panel: ChartPanel) -> str:
     """Of a panel; empty where a figure has a single one."""
-    return ", ".join(name_of(name, value) for name, value in panel.at.items())
+    return ", ".join(name_of(name, value, panel.unsafe) for name, value in panel.at.items())
 
 
 def missing(spot: Spot) -> str:

@@ -43,7 +43,8 @@ def write_page(analysis: Analysis, path: Path) -> None:
 
 def html(analysis: Analysis) -> str:
     """The page. The same findings give the same text."""
-    looks = theme.looks(analysis.contestants)
+    drawn_too = {name: None for chart in analysis.charts for name in chart.unsafe}
+    looks = theme.looks([*analysis.contestants, *drawn_too])
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -31,7 +31,7 @@ def bars(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
             ticks.append(row + (len(group) - 1) / 2)
             row += len(group) + GROUP_INCHES / BAR_INCHES
         axes.set_ylim(row - GROUP_INCHES / BAR_INCHES - 0.35, -0.65)
-        names = [figures.name_of(chart.figure.along, group[0].at[chart.figure.along]) for group in groups]
+        names = [figures.name_of(chart.figure.along, group[0].at[chart.figure.along], chart.unsafe) for group in groups]
         axes.set_yticks(ticks, names)
         axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
         axes.spines["left"].set_visible(chart.figure.log is False)

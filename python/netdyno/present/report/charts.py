@@ -117,6 +117,7 @@ def _note(chart: Chart) -> str:
         told.append(f"{few}: no interval{'' if chart.blocks == 1 else ' there'}.")
     if chart.figure.kind == "ladder":
         told.append("The least stands first.")
+    told += [f"{name} is UNSAFE, and in no ranking and no claim." for name in chart.unsafe]
     if chart.elsewhere:
         told.append(f"{quantities.plural(chart.elsewhere, 'published figure')} of what was not run here: not drawn.")
     return " ".join(told)
@@ -127,9 +128,11 @@ def _keys(chart: Chart) -> list[Key]:
     figure = chart.figure
     if figure.kind in ("surface", "ladder") or not figure.across:
         return []
-    names = [(value, figures.name_of(figure.across, value)) for value in chart.across if value is not None]
+    names = [
+        (value, figures.name_of(figure.across, value, chart.unsafe)) for value in chart.across if value is not None
+    ]
     if figure.across == CONTESTANT:
-        return [Key(text, contestant=text) for _, text in names]
+        return [Key(text, contestant=str(value)) for value, text in names]
     if figure.kind == "bars" and not figure.log:
         return [Key(text, opacity=shade(n, len(names))) for n, (_, text) in enumerate(names)]
     dashes = [dash_array(n) if figure.kind == "curves" else None for n in range(len(names))]
@@ -162,7 +165,7 @@ def _row(
     chart: Chart, spot: Spot, published: Mapping[tuple[tuple[str, type_level], ...], Published], *, lossy: bool
 ) -> tuple[str, ...]:
     figure = chart.figure
-    names = [figures.name_of(name, spot.at[name]) for name in figure.drawn]
+    names = [figures.name_of(name, spot.at[name], chart.unsafe) for name in figure.drawn]
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     told = [
         quantities.DASH if one is None else with_interval(one, metric.speak)
@@ -189,7 +192,7 @@ def _row(
 def _published_row(chart: Chart, one: Published, *, lossy: bool) -> tuple[str, ...]:
     """What only the source measured."""
     figure = chart.figure
-    names = [figures.name_of(name, one.at[name]) for name in figure.drawn]
+    names = [figures.name_of(name, one.at[name], chart.unsafe) for name in figure.drawn]
     dashes = [quantities.DASH] * (1 + len(figure.below))
     return (
         *names,

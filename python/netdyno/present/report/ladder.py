@@ -62,7 +62,7 @@ def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, *, lossy: bool)
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
 
-    say(figures.name_of(figure.along, spot.at[figure.along]), 0, "left")
+    say(figures.name_of(figure.along, spot.at[figure.along], chart.unsafe), 0, "left")
     if spot.value is None:
         say(figures.missing_word(spot), 1, "right", theme.MUTED)
         return

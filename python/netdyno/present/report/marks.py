@@ -90,10 +90,11 @@ def drawable(one: Estimate | None, *, log: bool) -> bool:
 
 
 def look_of(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
-    """The colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels shades."""
+    """The colour and marker of a spot, and the number of its shade or dash: contestants have colours, levels shades.
+    Who is unsafe has another dash than those beside it."""
     own = looks[spot.contestant]
     if not chart.figure.across or chart.figure.across == CONTESTANT:
-        return own, 0
+        return own, int(spot.contestant in chart.unsafe)
     number = chart.across.index(spot.at[chart.figure.across])
     return Look(own.colour, number % len(theme.SHAPES)), number
 
@@ -155,10 +156,13 @@ def spoken(chart: Chart, of: ChartPanel) -> str:
     if len(told) > MOST_SPOKEN:
         told = [min(told, key=lambda one: one[1]), max(told, key=lambda one: one[1])]
         title = f"{title}, least and greatest"
-    text = "; ".join(_say(figure, spot, value) for spot, value in told)
+    text = "; ".join(_say(chart, spot, value) for spot, value in told)
     return f"{title}: {text}. All values stand in the table under the figure."
 
 
-def _say(figure: Figure, spot: Spot, value: float) -> str:
-    place = ", ".join(figures.name_of(name, spot.at[name]) for name in (figure.along, figure.across) if name)
+def _say(chart: Chart, spot: Spot, value: float) -> str:
+    figure = chart.figure
+    place = ", ".join(
+        figures.name_of(name, spot.at[name], chart.unsafe) for name in (figure.along, figure.across) if name
+    )
     return f"{METRICS[figure.metric].speak(value)} ({place}{loss_text(figure, spot)})"
