@@ -16,7 +16,7 @@ from tests.support.studies import FOLDER, at
 
 STUDIES = {
     "asio-vs-qt": "A1 A2 A3 A4 A5 A6 A8 A7",
-    "chatroom-backlog": "B1 B2 B3 B4 B5 B6 B7",
+    "chatroom-backlog": "B1 B2 B3 B4 B5 B6 B7 B8",
     "realtime-broadcast": "C1 C2 C3 C4 C5 C6 C7 C8 C9",
     "asio-vs-folly": "D1 D2 D3 D4 D5",
     "sync-vs-async": "E1 E2 E3 E4 E5 E6",
