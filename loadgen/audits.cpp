@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace netdyno::load {
 namespace {
@@ -55,13 +56,20 @@ Audit bytes(const Figures& figures) {
           fmt::format("received {}, expected {}", figures.bytes.received, figures.bytes.expected)};
 }
 
+/// Why a connect failed that fits nowhere else: who has run out of ports, reads it here.
+std::string other_error(const Figures& figures) {
+  if (figures.connections.other == 0) return {};
+  return fmt::format(": {}", std::strerror(figures.other_connect_error));
+}
+
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {
   const ConnectCounts& c = measurement.figures.connections;
   const std::uint64_t ended = measurement.figures.errors.closed_by_server + measurement.figures.errors.reset;
-  return {"connections", c.established == plan.connections && ended == 0 && measurement.all_joined,
-          fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}); ended early {}{}",
-                      c.established, plan.connections, c.refused, c.timed_out, c.reset, c.other, ended,
-                      measurement.all_joined ? "" : "; not every client was heard of before the load began")};
+  const std::uint64_t asked = plan.requests_per_connection > 0 ? c.attempted() : plan.connections;
+  return {"connections", c.established == asked && ended == 0 && measurement.all_joined,
+          fmt::format("established {} of {} (refused {}, timed out {}, reset {}, other {}{}); ended early {}{}",
+                      c.established, asked, c.refused, c.timed_out, c.reset, c.other, other_error(measurement.figures),
+                      ended, measurement.all_joined ? "" : "; not every client was heard of before the load began")};
 }
 
 /// CPU seconds without the lookout for the next message, which is what a thread does with time that it has left.
@@ -165,7 +173,8 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
                                    rate, service_s * 1e6);
   if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
   if (plan.arrivals == Arrivals::closed && plan.round == 0) {
-    const double asked = as_double(figures.connections.established * plan.depth);
+    const std::uint64_t clients = std::min<std::uint64_t>(figures.connections.established, plan.connections);
+    const double asked = as_double(clients * plan.depth);
     const double response_s = mean_response_s(figures);
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);
     holds = holds && agree(asked, rate * response_s + lost);

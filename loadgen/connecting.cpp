@@ -49,19 +49,37 @@ void Connecting::expire(std::uint32_t begun) {
   }
 }
 
+void Connecting::leave(std::uint32_t number, TransportEvents& events) {
+  Connection& connection = clients_[number];
+  transport_.close(number);
+  connection.state = Connection::State::left;
+  connection.decoder.reset();
+  if (connection.flight.unsent() > 0) come_back(number, events);
+}
+
+void Connecting::come_back(std::uint32_t number, TransportEvents& events) {
+  clients_[number].state = Connection::State::returning;
+  clients_[number].connect_began = now_ns();
+  transport_.connect(number, events);
+}
+
 void Connecting::connected(std::uint32_t number) {
   Connection& connection = clients_[number];
-  recorder_.figures.connect.record(now_ns() - connection.connect_began);
+  recorder_.connected(connection.connect_began, now_ns());
+  if (connection.state == Connection::State::connecting) {
+    ++clients_.open;
+    ++settled_;
+  }
   connection.state = Connection::State::open;
-  ++recorder_.figures.connections.established;
-  ++clients_.open;
-  ++settled_;
+  if (plan_.requests_per_connection > 0)
+    connection.end = connection.flight.next_to_send() + plan_.requests_per_connection;
+  sender_.writable(number, connection);
 }
 
 void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
   auto& figures = recorder_.figures;
+  if (clients_[number].state == Connection::State::connecting) ++settled_;
   clients_[number].state = Connection::State::gone;
-  ++settled_;
   switch (failure) {
     case ConnectFailure::refused:
       ++figures.connections.refused;

@@ -10,7 +10,8 @@
 
 namespace netdyno::load {
 
-/// What a thread does before the load: it connects everything, and waits for the others. Owning thread only.
+/// What a thread does before the load: it connects everything, and waits for the others. And in the load, where
+/// connections are made anew (--requests-per-connection). Owning thread only.
 class Connecting {
  public:
   Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, Sender& sender,
@@ -26,6 +27,16 @@ class Connecting {
   void connect_all(TransportEvents& events);
   /// Tells the others, helps to find out whether the server knows every client (chat), and waits for the common start.
   void await_start(TransportEvents& events);
+
+  /// All that the connection may carry is answered: closes it. The client returns at once if it has a message that
+  /// waits, else when it is told to.
+  void leave(std::uint32_t number, TransportEvents& events);
+  /// A client that has left connects again. Its messages wait meanwhile.
+  void come_back(std::uint32_t number, TransportEvents& events);
+  /// Whether it has been at that for too long.
+  bool too_long(const Connection& connection, Nanos now) const {
+    return connection.state == Connection::State::returning && connection.connect_began + plan_.connect_timeout <= now;
+  }
 
   void connected(std::uint32_t number);
   void failed(std::uint32_t number, ConnectFailure failure, int error);

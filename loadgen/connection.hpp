@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -13,18 +16,26 @@ namespace netdyno::load {
 /// One client as its thread sees it. Small: there may be ten thousand, and each message meets memory that has been cold
 /// since the one before. What every message needs comes first, and takes two lines of the cache.
 struct alignas(64) Connection {
-  enum class State : unsigned char { waiting, connecting, open, gone };
+  /// With --requests-per-connection a client has `left` when all of them were answered, and is `returning` as soon as
+  /// it has another. `gone` is for good.
+  enum class State : unsigned char { waiting, connecting, open, left, returning, gone };
 
   State state = State::waiting;
   bool blocked = false;              // until on_writable
   bool joined = false;               // chat: has received something, so the server knows it
   std::unique_ptr<Decoder> decoder;  // of a reply that has come in part (stream_reader.hpp)
   Flight flight;
-  std::string rest;         // of a message that the socket took in part
-  std::size_t rest_at = 0;  // where the untaken bytes begin
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // messages from here on are for the next connection
+  std::string rest;                                               // of a message that the socket took in part
+  std::size_t rest_at = 0;                                        // where the untaken bytes begin
   Nanos connect_began = 0;
 
   bool open() const { return state == State::open; }
+  bool gone() const { return state == State::gone; }
+  /// Messages that wait and may go out on this connection.
+  std::uint64_t sendable() const { return std::min(flight.unsent(), end - flight.next_to_send()); }
+  /// All messages that it may carry are answered.
+  bool served() const { return flight.next_to_send() == end && flight.unanswered() == 0; }
 };
 
 }  // namespace netdyno::load

@@ -25,8 +25,10 @@ std::string row(const char* name, const Histogram& histogram) {
 }
 
 std::string load_text(const LoadPlan& plan) {
-  const std::string which = fmt::format("{} of {} B over {} connection{}", netdyno::to_string(plan.workload), plan.size,
-                                        plan.connections, plan.connections == 1 ? "" : "s");
+  std::string which = fmt::format("{} of {} B over {} connection{}", netdyno::to_string(plan.workload), plan.size,
+                                  plan.connections, plan.connections == 1 ? "" : "s");
+  if (const auto most = plan.requests_per_connection; most > 0)
+    which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
     const std::string looks =
@@ -79,9 +81,13 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   if (!plan.rate_hz) text += "* closed loop: a stalled server is asked less, so stalls hardly show here\n";
   text += messages_text(plan, f);
 
+  const bool anew = plan.requests_per_connection > 0;
   text += fmt::format("\nconnections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
-                      f.connections.established, plan.connections, f.connections.refused, f.connections.timed_out,
-                      f.connections.reset, f.connections.other);
+                      f.connections.established, anew ? f.connections.attempted() : plan.connections,
+                      f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
+  if (anew)
+    text += fmt::format("              {} at a time, {:.1f} made a second\n", plan.connections,
+                        static_cast<double>(f.connected_in_window) / window);
   text += fmt::format("errors        timeout {}, closed by server {}, reset {}, protocol {}\n", f.errors.timeout,
                       f.errors.closed_by_server, f.errors.reset, f.errors.protocol);
   text += fmt::format("generator     {:.2f} cores (user {:.2f} s, system {:.2f} s), peak memory {:.1f} MiB\n",

@@ -122,6 +122,9 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_connect_rate(line, plan);
   add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  line.add_number(
+      "--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
+      "close a connection when so many requests are answered, and make it anew for the next (default: never)");
   add_duration(line, "--linger", raw.linger, "how long connections stay open after the last answer (default 0)");
   line.add_texts("--source-ips", plan.source_ips, "local addresses to connect from, in turn").type_name("A,B,...");
   add_choice(line, "--nodelay", plan.nodelay, {{"on", true}, {"off", false}}, "TCP_NODELAY (default on)");
@@ -166,6 +169,8 @@ std::string message_contradiction(const LoadPlan& plan) {
     return fmt::format("--workload: {} carries echo, rpc and chat; want one of them", transport);
   if (!plan.nodelay) return fmt::format("--nodelay off is for tcp; {} has no such delay", transport);
   if (plan.send_buffer > 0) return fmt::format("--send-buffer is for tcp; leave it out over {}", transport);
+  if (plan.requests_per_connection > 0)
+    return fmt::format("--requests-per-connection is for tcp; leave it out over {}", transport);
   if (plan.write_mode == WriteMode::split)
     return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
   const std::size_t longest = longest_in_a_datagram(plan.workload);
@@ -187,6 +192,12 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (open && raw.look_every.count() > 0)
     return "--look-every is for the closed loop; leave --rate or --look-every out";
+  if (plan.requests_per_connection > 0) {
+    if (plan.workload == Workload::chat)
+      return "--requests-per-connection is for requests that are answered; those of chat go to everybody";
+    if (plan.depth > plan.requests_per_connection)
+      return "--depth: a connection cannot have more in flight than --requests-per-connection";
+  }
   if (raw.round.count() > 0 && raw.look_every.count() > 0) return "--look-every and --round: leave one of them out";
   if (plan.size < smallest_message(plan.workload))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +

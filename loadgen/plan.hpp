@@ -40,7 +40,8 @@ struct LoadPlan {
   Nanos timeout = 10 * one_second;
   Nanos look_every = 0;  // closed loop: the shortest time from one look at the sockets to the next; 0: none
   Nanos linger = 0;      // how long connections stay open after the last answer
-  std::optional<double> connect_rate_hz;  // none: all at once
+  std::uint32_t requests_per_connection = 0;  // closed when so many are answered, made anew for the next; 0: never
+  std::optional<double> connect_rate_hz;      // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
   std::vector<std::string> source_ips;  // connections take them in turn; empty: the kernel chooses

@@ -37,13 +37,20 @@ Json plan_json(const LoadPlan& plan) {
           {"timeout_s", seconds(plan.timeout)},
           {"round_s", seconds(plan.round)},
           {"look_every_s", seconds(plan.look_every)},
-          {"send_buffer", plan.send_buffer}};
+          {"send_buffer", plan.send_buffer},
+          {"requests_per_connection",
+           plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)}};
 }
 
-Json connections_json(const ConnectCounts& c) {
-  return {{"attempted", c.attempted()}, {"established", c.established},
-          {"refused", c.refused},       {"timed_out", c.timed_out},
-          {"reset", c.reset},           {"other", c.other}};
+Json connections_json(const Figures& figures) {
+  const ConnectCounts& c = figures.connections;
+  return {{"attempted", c.attempted()},
+          {"established", c.established},
+          {"refused", c.refused},
+          {"timed_out", c.timed_out},
+          {"reset", c.reset},
+          {"other", c.other},
+          {"in_window", figures.connected_in_window}};
 }
 
 Json messages_json(const MessageCounts& m) {
@@ -118,7 +125,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
           {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
           {"send_lag_ns", distribution(send_lag(figures))},
           {"receive_lag_ns", distribution(figures.receive_lag)},
-          {"connections", connections_json(figures.connections)},
+          {"connections", connections_json(figures)},
           {"connect_ns", distribution(figures.connect)},
           {"messages", messages_json(figures.messages)},
           {"bytes",

@@ -9,7 +9,7 @@ constexpr std::size_t rest_worth_keeping = 4 << 10;
 }  // namespace
 
 void Sender::push(std::uint32_t number, Connection& connection, bool was_blocked) {
-  while (!connection.blocked && connection.flight.unsent() > 0) {
+  while (!connection.blocked && connection.sendable() > 0) {
     gather(number, connection);
     const Nanos at = clock_.now();
     const std::size_t taken = write(number);
@@ -26,7 +26,7 @@ void Sender::gather(std::uint32_t number, const Connection& connection) {
   buffer_.clear();
   ends_.clear();
   Stamp stamp{slice_.global(number), connection.flight.next_to_send()};
-  const std::uint64_t most = split_ ? 1 : connection.flight.unsent();
+  const std::uint64_t most = split_ ? 1 : connection.sendable();
   do {
     const std::size_t header = codec_.encode(stamp, buffer_);
     if (ends_.empty()) header_ = header;

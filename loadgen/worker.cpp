@@ -59,7 +59,8 @@ void Worker::measure(Nanos start) {
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
   const Nanos give_up = window_.end + plan_.timeout;
-  expire_at_ = start + plan_.timeout;
+  patience_ = plan_.requests_per_connection > 0 ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
+  expire_at_ = start + patience_;
   recorder_.set_window(window_);
   if (is_chat()) sender_.set_recipients(matching_.recipients());
   matching_.begin(window_);
@@ -142,12 +143,16 @@ void Worker::send_due(int most) {
     for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
-      if (!connection.open()) continue;
+      if (connection.gone()) continue;
       connection.flight.intend(arrival.intended);
       ++clients_.waiting;
       ++intended_;
     }
-    if (connection.open()) sender_.push(number, connection);
+    if (connection.open()) {
+      sender_.push(number, connection);
+    } else if (connection.state == Connection::State::left) {
+      connecting_.come_back(number, *this);
+    }
   }
 }
 
@@ -164,7 +169,8 @@ void Worker::finish() {
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
   for (Connection& connection : clients_.connections) {
-    if (!connection.open()) continue;
+    if (connection.gone()) continue;
+    recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
     recorder_.figures.errors.timeout += matching_.give_up(connection, never, now_) + connection.flight.unsent();
   }
   recorder_.finish();
@@ -178,14 +184,18 @@ void Worker::expire_some() {
   const std::uint32_t some = std::min(connections_looked_at_once, size);
   for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
     Connection& connection = clients_[expire_next_];
-    if (!connection.open()) continue;
+    if (connecting_.too_long(connection, now_)) {
+      transport_->close(expire_next_);
+      on_connect_failed(expire_next_, ConnectFailure::timed_out, 0);
+    }
+    if (connection.gone()) continue;
     const std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
     if (expired == 0) continue;
     recorder_.figures.errors.timeout += expired;
     recorder_.error(now_, expired);
     for (std::uint64_t k = 0; k < expired && now_ < window_.end; ++k) schedule_->answered(expire_next_, now_);
   }
-  expire_at_ = now_ + std::max<Nanos>(1'000'000, plan_.timeout / 10 * some / size);
+  expire_at_ = now_ + std::max<Nanos>(1'000'000, patience_ / 10 * some / size);
 }
 
 /// How long what was just stamped with now_ had been there. The stamp comes first: what this takes is in no response
@@ -206,6 +216,8 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
     matching_.let_go(number, now_);
+  } else if (clients_[number].served()) {
+    connecting_.leave(number, *this);
   }
   send_due(sends_between_events);
 }
@@ -226,7 +238,11 @@ void Worker::on_messages(std::uint32_t number, std::span<const std::string_view>
 void Worker::on_connected(std::uint32_t number) { connecting_.connected(number); }
 
 void Worker::on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) {
+  const bool returning = clients_[number].state == Connection::State::returning;
   connecting_.failed(number, failure, error);
+  if (!returning) return;
+  now_ = clock_.now();
+  matching_.let_go(number, now_);
 }
 
 void Worker::on_writable(std::uint32_t number) { sender_.writable(number, clients_[number]); }

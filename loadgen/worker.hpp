@@ -88,6 +88,7 @@ class Worker final : private TransportEvents {
   std::uint32_t looks_left_ = 0;
   Nanos boundary_ = never;  // the next of window start, window end
   Nanos expire_at_ = never;
+  Nanos patience_ = never;  // the shortest time after which something is given up
   std::uint32_t expire_next_ = 0;
   std::vector<CpuTime> cpu_ = std::vector<CpuTime>(1);  // in the window; while that lasts, before it
   std::atomic<std::uint64_t> completed_{0};

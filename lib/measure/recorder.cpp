@@ -44,6 +44,7 @@ void Figures::add(const Figures& other) {
   receive_lag.add(other.receive_lag);
   connect.add(other.connect);
   add_counts(connections, other.connections);
+  connected_in_window += other.connected_in_window;
   add_counts(messages, other.messages);
   add_counts(bytes, other.bytes);
   add_counts(errors, other.errors);

@@ -64,6 +64,7 @@ struct Figures {
   Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
   Histogram connect;
   ConnectCounts connections;
+  std::uint64_t connected_in_window = 0;
   int other_connect_error = 0;  // an errno behind connections.other
   MessageCounts messages;
   ByteCounts bytes;
@@ -95,6 +96,13 @@ class Recorder {
   void set_window(const Window& window);
 
   void scheduled(Nanos intended) { figures.scheduled_in_window += window_.holds(intended); }
+
+  /// A connection stands that was begun then.
+  void connected(Nanos began, Nanos at) {
+    figures.connect.record(at - began);
+    ++figures.connections.established;
+    figures.connected_in_window += window_.holds(at);
+  }
 
   /// `blocked`: the message had to wait until its connection could take it.
   void sent(Nanos intended, Nanos at, bool blocked) {

@@ -85,7 +85,7 @@ class TcpTransport final : public Transport {
       if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
     next_turn_.swap(unfinished_);
     for (const std::uint32_t connection : next_turn_)
-      if (fds_[connection]) receive(connection, true, events);
+      if (fds_[connection] && !connecting_[connection]) receive(connection, true, events);
     const bool any = !ready.empty() || !next_turn_.empty();
     next_turn_.clear();
     return any;
@@ -102,6 +102,7 @@ class TcpTransport final : public Transport {
   /// 0, EINPROGRESS or why not.
   int begin_connect(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
+    reset_[connection] = false;
     fd.reset(socket(server_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     set_nodelay(fd.get(), nodelay_);

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import pty
+import re
 import resource
 import socket
 import subprocess
@@ -95,6 +96,25 @@ def test_a_closed_loop_has_no_rate(server: str) -> None:
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert result.plan.rate_hz is None
     assert (result.plan.arrivals, result.plan.depth) == ("closed", 3)
+
+
+def test_connections_are_made_anew(server: str) -> None:
+    done = load(server, "-c", "3", "--requests-per-connection", "2", "--json", "-", *QUICK)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert (result.plan.connections, result.plan.requests_per_connection) == (3, 2)
+    made = result.connections
+    assert made.attempted == made.established == result.connect_ns.count
+    assert 3 < made.in_window < made.established
+    assert 2 * (made.established - 3) <= result.messages.sent <= 2 * made.established
+    assert result.messages.received == result.messages.sent
+    assert sum(result.errors.values()) == 0
+    assert [audit.detail for audit in result.audits if audit.name == "connections" and not audit.passed] == []
+
+
+def test_the_summary_says_how_many_connections_were_made(server: str) -> None:
+    done = load(server, "-c", "3", "--requests-per-connection", "1", *QUICK)
+    assert "over 3 connections at a time, made anew after 1 request, closed loop" in done.stdout
+    assert re.search(r"connections +(\d+) of \1 established.*\n +3 at a time, [\d.]+ made a second\n", done.stdout)
 
 
 def test_in_rounds_everybody_sends_at_the_same_time(server: str) -> None:

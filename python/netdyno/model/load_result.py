@@ -32,12 +32,16 @@ class Requests(Frozen):
 
 
 class Connections(Frozen):
+    """Over the whole life of the generator, but for `in_window`: those that came to stand within the window, none where
+    connections stay (0 in runs stored before there was the key)."""
+
     attempted: int
     established: int
     refused: int
     timed_out: int
     reset: int
     other: int
+    in_window: int = 0
 
 
 class Messages(Frozen):
@@ -119,6 +123,7 @@ class Plan(Frozen):
     round_s: float = 0.0
     look_every_s: float = 0.0
     send_buffer: int = 0
+    requests_per_connection: int | None = None
 
 
 class ClientReport(Frozen):

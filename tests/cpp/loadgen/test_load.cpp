@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
+#include <map>
+#include <thread>
 
 #include "lib/measure/process.hpp"
 #include "lib/measure/stamp.hpp"
@@ -396,6 +399,110 @@ TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
   EXPECT_EQ(f.messages.duplicated, 0U);
 }
 
+/// How many messages each connection has brought to a server that echoes; messages of `slow` take that long.
+struct Counting {
+  explicit Counting(Nanos slow = 0)
+      : server{[this, slow](int connection, int, const std::string& line) -> FakeServer::Answer {
+          std::this_thread::sleep_for(std::chrono::nanoseconds{slow});
+          ++messages[connection];
+          return {line};
+        }} {}
+  std::map<int, int> messages;
+  FakeServer server;
+};
+
+TEST(Load, MakesAConnectionAnewWhenItsRequestsAreAnswered) {
+  Counting counting;
+  LoadPlan plan = one_by_one(counting.server.url(), 200);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  plan.connections = 2;
+  plan.depth = 2;
+  plan.requests_per_connection = 3;
+  const Measurement result = measure(plan);
+  const Figures& f = result.figures;
+  EXPECT_EQ(f.connections.established, counting.messages.size());
+  EXPECT_EQ(f.connect.count(), f.connections.established);
+  EXPECT_GT(f.connected_in_window, 2U);
+  // The first were there before, and each client may come back once more for what was due in the window.
+  EXPECT_LE(f.connected_in_window + 2, f.connections.established);
+  EXPECT_GE(f.connected_in_window + 4, f.connections.established);
+  std::size_t unfinished = 0;
+  for (const auto& [connection, count] : counting.messages) {
+    EXPECT_LE(count, 3);
+    unfinished += count < 3;
+  }
+  EXPECT_LE(unfinished, 2U) << "but the last of each client, when the window ends";
+  EXPECT_EQ(f.response.count(), f.sent_in_window);
+  for (const char* name : {"verification", "bytes", "connections"})
+    EXPECT_TRUE(passed(audit(plan, result), name)) << find(audit(plan, result), name).detail;
+}
+
+/// A request takes longer than there is until the next, and each has a connection of its own: all wait, none is lost,
+/// and their times run from when they were due.
+TEST(Load, WhatIsDueWhileAClientIsAwayWaitsForIt) {
+  Counting counting{3 * ms};
+  LoadPlan plan = one_by_one(counting.server.url(), 50);
+  plan.requests_per_connection = 1;
+  plan.timeout = 10 * one_second;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.scheduled_in_window, 50U);
+  EXPECT_EQ(f.messages.sent, 50U);
+  EXPECT_EQ(f.messages.received, 50U);
+  EXPECT_EQ(f.connections.established, 50U);
+  EXPECT_EQ(counting.messages.size(), 50U);
+  EXPECT_GE(f.response.max(), 50 * 3 * ms - 50 * ms);
+  EXPECT_GT(f.blocked_lag.count(), 0U) << "that is not the generator's own lateness";
+}
+
+/// A server that cannot be reached any more once it has answered the first message.
+template <typename Shut>
+Figures reached_once(Shut shut) {
+  ServerOptions options;
+  options.backlog = 1;
+  const UniqueFd listener = listen_tcp(options, false);
+  LoadPlan plan = one_by_one(local_endpoint(listener.get()), 300);
+  plan.requests_per_connection = 1;
+  plan.connect_timeout = 50 * ms;
+  std::thread server{[&] {
+    const Accepted client = accept_one(listener.get(), false);
+    char line[64];
+    const ssize_t n = recv(client.fd.get(), line, sizeof line, 0);
+    shut(listener);
+    send(client.fd.get(), line, static_cast<std::size_t>(n), 0);
+    recv(client.fd.get(), line, sizeof line, 0);  // until the client has left
+  }};
+  const Measurement result = measure(plan);
+  server.join();
+  EXPECT_FALSE(passed(audit(plan, result), "connections"));
+  EXPECT_FALSE(passed(audit(plan, result), "achieved_rate"));
+  EXPECT_EQ(result.figures.messages.received, 1U);
+  return result.figures;
+}
+
+TEST(Load, SaysThatAConnectionCouldNotBeMadeAnew) {
+  // The generator's threads have copies of this process's descriptors, so a close would change nothing.
+  const Figures f = reached_once([](const UniqueFd& listener) { shutdown(listener.get(), SHUT_RDWR); });
+  EXPECT_EQ(f.connections.refused, 1U);
+}
+
+TEST(Load, SaysThatAConnectionWasNotMadeAnewInTime) {
+  std::vector<UniqueFd> crowd;
+  const Figures f = reached_once([&crowd](const UniqueFd& listener) {
+    const Url url = local_endpoint(listener.get());
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(url.port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < 5; ++i) {  // more than the backlog takes
+      crowd.emplace_back(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+      connect(crowd.back().get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    }
+  });
+  EXPECT_EQ(f.connections.timed_out, 1U);
+  EXPECT_LT(f.scheduled_in_window, 300U) << "its only client is gone, long before the window ends";
+}
+
 struct Case {
   const char* name;
   Workload workload;
@@ -403,6 +510,7 @@ struct Case {
   std::uint32_t threads;
   Audience audience = Audience::others;
   WriteMode write_mode = WriteMode::gathered;
+  std::uint32_t requests_per_connection = 0;
 };
 
 class LoadContestant : public testing::TestWithParam<Case> {};
@@ -421,6 +529,7 @@ TEST_P(LoadContestant, IsVerifiedWithoutAFault) {
   plan.threads = c.threads;
   plan.connections = 7;
   plan.size = 64;
+  plan.requests_per_connection = c.requests_per_connection;
   plan.depth = c.arrivals == Arrivals::closed ? 3 : 1;
   if (c.arrivals != Arrivals::closed) plan.rate_hz = 1000;
   plan.warmup = 50 * ms;
@@ -442,6 +551,8 @@ TEST_P(LoadContestant, IsVerifiedWithoutAFault) {
   const auto totals = server.stop();
   EXPECT_EQ(totals.at("bytes_in"), f.bytes.sent);
   EXPECT_EQ(totals.at("bytes_out"), f.bytes.received);
+  EXPECT_EQ(totals.at("connections"), f.connections.established);
+  EXPECT_EQ(f.connections.established > 7, c.requests_per_connection > 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -453,6 +564,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"RpcSplit", Workload::rpc, Arrivals::constant, 1, Audience::others, WriteMode::split},
                     Case{"HttpClosed", Workload::http, Arrivals::closed, 1},
                     Case{"HttpPoissonTwoThreads", Workload::http, Arrivals::poisson, 2},
+                    Case{"EchoAnew", Workload::echo, Arrivals::closed, 1, {}, {}, 3},
+                    Case{"LinesAnewPoisson", Workload::lines, Arrivals::poisson, 1, {}, {}, 1},
+                    Case{"RpcAnewSplitTwoThreads", Workload::rpc, Arrivals::constant, 2, {}, WriteMode::split, 2},
+                    Case{"HttpAnewTwoThreads", Workload::http, Arrivals::closed, 2, {}, {}, 5},
                     Case{"ChatOthersClosed", Workload::chat, Arrivals::closed, 1},
                     Case{"ChatOthersPoissonTwoThreads", Workload::chat, Arrivals::poisson, 2},
                     Case{"ChatAllClosedTwoThreads", Workload::chat, Arrivals::closed, 2, Audience::all},

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 
 #include "loadgen/audits.hpp"
@@ -69,6 +70,14 @@ TEST(Audits, AllPassOnAGoodTrial) {
   for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
 }
 
+TEST(Audits, OfConnectionsThatAreMadeAnewNoneMayFailAndTheClientsAreInFlight) {
+  Trial trial;
+  trial.close_loop();
+  trial.plan.requests_per_connection = 1;
+  trial.result.figures.connections.established = 11000;
+  for (const Audit& check : audit(trial.plan, trial.result)) EXPECT_TRUE(check.passed) << check.name << check.detail;
+}
+
 TEST(Audits, InRoundsNobodyKnowsHowManyAreInFlightButTheSendLagCounts) {
   Trial trial;
   trial.close_loop();
@@ -129,6 +138,13 @@ const std::vector<Fault> faults{
     Fault{"Refused", "connections",
           [](Trial& t) { --t.result.figures.connections.established, ++t.result.figures.connections.refused; },
           "established 9 of 10 (refused 1"},
+    Fault{"RefusedAnew", "connections",
+          [](Trial& t) {
+            t.plan.requests_per_connection = 1;
+            t.result.figures.connections = {.established = 10999, .other = 1};
+            t.result.figures.other_connect_error = EADDRNOTAVAIL;
+          },
+          "established 10999 of 11000 (refused 0, timed out 0, reset 0, other 1: Cannot assign requested address)"},
     Fault{"ClosedEarly", "connections", [](Trial& t) { ++t.result.figures.errors.closed_by_server; }, "ended early 1"},
     Fault{"ResetEarly", "connections", [](Trial& t) { ++t.result.figures.errors.reset; }, "ended early 1"},
     Fault{"NotJoined", "connections", [](Trial& t) { t.result.all_joined = false; }, "not every client"},

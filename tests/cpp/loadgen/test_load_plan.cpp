@@ -23,6 +23,7 @@ TEST(LoadPlan, HasDefaults) {
   EXPECT_EQ(plan.arrivals, Arrivals::closed);
   EXPECT_FALSE(plan.rate_hz);
   EXPECT_FALSE(plan.connect_rate_hz);
+  EXPECT_EQ(plan.requests_per_connection, 0U);
   EXPECT_EQ(plan.size, 31U);
   EXPECT_EQ(plan.duration, 10 * one_second);
 }
@@ -54,6 +55,8 @@ TEST(LoadPlan, TakesEveryOption) {
                                "0",
                                "--connect-rate",
                                "50",
+                               "--requests-per-connection",
+                               "5",
                                "--connect-timeout",
                                "2s",
                                "--timeout",
@@ -85,6 +88,7 @@ TEST(LoadPlan, TakesEveryOption) {
   EXPECT_EQ(plan.duration, 1'500'000'000);
   EXPECT_EQ(plan.warmup, 0);
   EXPECT_EQ(plan.connect_rate_hz, 50);
+  EXPECT_EQ(plan.requests_per_connection, 5U);
   EXPECT_EQ(plan.connect_timeout, 2 * one_second);
   EXPECT_EQ(plan.timeout, 3 * one_second);
   EXPECT_EQ(plan.source_ips, (std::vector<std::string>{"127.0.0.2", "127.0.0.3"}));
@@ -121,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
         Mistake{{"--look-every", "5ms", "--rate", "5"}, "leave --rate or --look-every out"},
         Mistake{{"--look-every", "5ms", "--round", "50ms"}, "leave one of them out"},
+        Mistake{{"--requests-per-connection", "0"}, "requests-per-connection"},
+        Mistake{{"--requests-per-connection", "1", "--workload", "chat"}, "chat go to everybody"},
+        Mistake{{"--requests-per-connection", "2", "--depth", "3"}, "--depth.*--requests-per-connection"},
         Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"},
         Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},
         Mistake{{"--depth", "0"}, "depth"}, Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
@@ -160,6 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
     Of, MessageMistakes,
     testing::Values(Mistake{{udp, "--workload", "http"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--workload", "lines"}, "udp carries echo, rpc and chat"},
+                    Mistake{{udp, "--requests-per-connection", "1"}, "per-connection is for tcp"},
                     Mistake{{udp, "--nodelay", "off"}, "nodelay off is for tcp"},
                     Mistake{{udp, "--write-mode", "split"}, "split is for tcp"},
                     Mistake{{udp, "--size", "65508"}, "at most 65507 bytes"},
