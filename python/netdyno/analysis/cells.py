@@ -138,13 +138,16 @@ def _cost(trials: Sequence[Counted], seed: int) -> Cost | None:
         amounts = [scale * (metric.amount(*one) or 0.0) for one in seen if metric.amount]
         return per_message(amounts, [metric.per(*one) for one in seen], seed)
 
+    def each_if_known(name: str, scale: float = 1.0) -> Estimate | None:
+        return None if any(METRICS[name].of(*one) is None for one in seen) else each(name, scale)
+
     return Cost(
         cpu_user_us=each("cpu-user", US_PER_NS),
         cpu_system_us=each("cpu-system", US_PER_NS),
         cpu_us=each("cpu", US_PER_NS),
-        voluntary_switches=each("voluntary"),
-        involuntary_switches=each("involuntary", 1e-3),
-        run_queue_wait_us=each("run-queue", US_PER_NS),
+        voluntary_switches=each_if_known("voluntary"),
+        involuntary_switches=each_if_known("involuntary", 1e-3),
+        run_queue_wait_us=each_if_known("run-queue", US_PER_NS),
         rss_peak_bytes=_largest([float(server.rss_peak_bytes) for server in servers]),
         connection_bytes=_connection_bytes(seen, seed),
         threads=max(server.threads for server in servers),

@@ -62,14 +62,15 @@ class Lag:
 
 @dataclass(frozen=True)
 class Cost:
-    """What the server spent per completed message. Times in microseconds; a switch is a context switch."""
+    """What the server spent per completed message. Times in microseconds; a switch is a context switch. What each
+    thread counts by itself is None where threads ended before they were read."""
 
     cpu_user_us: Estimate
     cpu_system_us: Estimate
     cpu_us: Estimate
-    voluntary_switches: Estimate
-    involuntary_switches: Estimate
-    run_queue_wait_us: Estimate
+    voluntary_switches: Estimate | None
+    involuntary_switches: Estimate | None
+    run_queue_wait_us: Estimate | None
     rss_peak_bytes: Estimate
     connection_bytes: Estimate | None
     """Peak memory beyond that of the server before anybody connected, per connection; None where it was not read."""

@@ -138,6 +138,9 @@ def counts(load: LoadResult) -> Iterator[Bound]:
     failed = connections.refused + connections.timed_out + connections.reset + connections.other
     apart = abs(connections.attempted - failed - connections.established)
     yield Bound("connections, off from those that did not fail", apart, 0)
+    if (each := load.plan.requests_per_connection) is not None:
+        yield Bound("messages sent, of those that the connections may carry", life.sent, connections.established * each)
+        yield Bound("connections of the window, of all", connections.in_window, connections.established)
     yield Bound("bytes of the messages sent, of all bytes sent", life.sent * load.plan.size, load.bytes.sent)
     yield Bound("bytes of the replies, of all bytes received", life.received * load.plan.size, load.bytes.received)
     used = load.generator.cpu_user_s + load.generator.cpu_system_s

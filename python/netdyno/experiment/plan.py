@@ -133,7 +133,7 @@ def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
     most = max(wanted.connections, check_connections(wanted.workload))
     if threads > MOST_THREADS:
         return f"{model}, {MOST_THREADS} at most; {most} connections are too many for it"
-    if threads < most:
+    if threads < most and not wanted.clients_leave:
         return (
             f"{model}; with threads = {threads}, {most - threads} of {most} connections would wait until others leave"
         )

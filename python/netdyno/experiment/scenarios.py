@@ -156,6 +156,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "look-every": (duration_words(wanted.look_every_s), "0s"),
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
+        "requests-per-connection": (wanted.requests_per_connection, None),
     }
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
@@ -179,6 +180,12 @@ def _check_load(where: str, wanted: Settings) -> None:
     if wanted.service_time_s > MOST_SERVICE_TIME_S:
         asked = duration_words(wanted.service_time_s)
         raise UserError(f"{where}: key 'service-time': {asked} is above {MOST_SERVICE_TIME_S} s")
+    if wanted.requests_per_connection is not None:
+        key = f"{where}: key 'requests-per-connection'"
+        if wanted.workload == "chat":
+            raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to everybody")
+        if wanted.depth > wanted.requests_per_connection:
+            raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
     most = wanted.connections // 2 if to_others else wanted.connections
     if wanted.generator_threads > most:

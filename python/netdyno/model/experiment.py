@@ -98,6 +98,9 @@ class Conditions(Frozen, kw_only=True):
     ] = "gathered"
     service_time_s: Annotated[float, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
     generator_threads: Annotated[int, Option(whole(1), "Threads of the load generator.", "load")] = 1
+    requests_per_connection: Annotated[
+        int | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
+    ] = None
     connect_rate: Annotated[float | Literal["burst"], Option(RATE_OR_BURST, "Connections opened a second.", "load")] = (
         "burst"
     )

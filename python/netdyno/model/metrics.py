@@ -143,6 +143,12 @@ def _server(amount: Callable[[ServerObservation], float]) -> Figure:
     return lambda trial, _: None if trial.server is None else amount(trial.server)
 
 
+def _threads(amount: Callable[[ServerObservation], float]) -> Figure:
+    """What the kernel counts for each thread by itself. None where threads ended before they were read: those that
+    came and went between two readings are not even known by number."""
+    return lambda trial, _: None if trial.server is None or trial.server.threads_unread else amount(trial.server)
+
+
 def _kernel(*names: str, setup: bool = False) -> Figure:
     """The sum of counters of the kernel (machine/server_proc.py) over the window; with `setup` over the connects too.
     None where one of them was not read. They are those of the network namespace: over the loopback, of everybody in
@@ -289,13 +295,13 @@ METRICS: Mapping[str, Metric] = {
     "run-queue": Metric(
         "server wait for a core per message",
         TIME_PER_MESSAGE,
-        _server(lambda server: 1e9 * server.run_queue_wait_s),
+        _threads(lambda server: 1e9 * server.run_queue_wait_s),
         _completed,
     ),
     "switches": Metric(
         "server context switches per message",
         PER_MESSAGE,
-        _server(lambda server: server.voluntary_switches + server.involuntary_switches),
+        _threads(lambda server: server.voluntary_switches + server.involuntary_switches),
         _completed,
     ),
     "switching": Metric(
@@ -308,12 +314,12 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: load.latency.response_ns.mean,
     ),
     "voluntary": Metric(
-        "voluntary switches per message", PER_MESSAGE, _server(lambda server: server.voluntary_switches), _completed
+        "voluntary switches per message", PER_MESSAGE, _threads(lambda server: server.voluntary_switches), _completed
     ),
     "involuntary": Metric(
         "involuntary switches per 1,000 messages",
         PER_THOUSAND,
-        _server(lambda server: server.involuntary_switches),
+        _threads(lambda server: server.involuntary_switches),
         _thousands,
     ),
     "memory": Metric(

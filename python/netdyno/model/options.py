@@ -130,6 +130,11 @@ class Settings(Conditions):
         return f"{self.link}{rate}{f' with {terms}' if terms else ''}"
 
     @property
+    def clients_leave(self) -> bool:
+        """Whether a client gives up its place when it has its replies."""
+        return self.requests_per_connection is not None
+
+    @property
     def service_time_in_all_s(self) -> float:
         """The server's own part and that which a request asks for (protocol/WIRE.md)."""
         of_server = self.server.get("service-time")

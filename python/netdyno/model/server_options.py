@@ -12,16 +12,19 @@ from netdyno.model.options import CORES, MOST_THREADS, Settings, check_connectio
 
 def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> dict[str, type_level]:
     """What the contestant can have of the options that are wanted where possible; what it cannot do without, a thread
-    for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md); and the number
-    that `threads = "cores"` is here. What the cell itself says about an option goes before. Pure."""
+    for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md), for clients that
+    stay; and the number that `threads = "cores"` is here. What the cell itself says about an option goes before.
+    Pure."""
     added = {
         name: value
         for name, value in wanted.where_possible.items()
         if name not in wanted.server and _has(contestant, name)
     }
-    if contestant.manifest.clients == "limited-by-threads" and wanted.server.get("threads", CORES) == CORES:
+    of_cores = CORES in (wanted.server.get("threads"), added.get("threads"))
+    limited = contestant.manifest.clients == "limited-by-threads" and wanted.server.get("threads", CORES) == CORES
+    if limited and not (of_cores and wanted.clients_leave):
         added["threads"] = max(wanted.connections, check_connections(wanted.workload))
-    elif CORES in (wanted.server.get("threads"), added.get("threads")) and _has(contestant, "threads"):
+    elif of_cores and _has(contestant, "threads"):
         added["threads"] = min(cores, MOST_THREADS)
     return added
 

@@ -40,6 +40,7 @@ def load_command(generator: Sequence[str], endpoint: str, settings: Settings, se
         *_common(generator, endpoint, settings),
         *_audience(settings),
         *("--arrivals", settings.arrivals, *_pace(settings)),
+        *_anew(settings),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
         *_load(endpoint, settings, seed),
     ]
@@ -101,6 +102,11 @@ def _pace(settings: Settings) -> tuple[str, ...]:
     rounds = ("--round", format_duration(settings.round_s)) if settings.round_s > 0 else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     return "--depth", str(settings.depth), *rounds, *looks
+
+
+def _anew(settings: Settings) -> tuple[str, ...]:
+    most = settings.requests_per_connection
+    return ("--requests-per-connection", str(most)) if most is not None else ()
 
 
 def _audience(settings: Settings) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _measure(
         audits.died(ended),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s),
+        audits.observation(observed, wanted.duration_s, clients_leave=wanted.clients_leave),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if not ended:

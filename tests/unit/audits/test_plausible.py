@@ -119,6 +119,16 @@ def test_what_cannot_be_is_struck_out_by_its_name(what: str) -> None:
     assert ", at most " in found.detail
 
 
+def test_connections_that_are_made_anew_carry_what_was_sent() -> None:
+    anew = changed(changed(LOAD, "plan.requests_per_connection", 100), "connections.in_window", 5)
+    assert judged(anew).passed, judged(anew).detail
+    few = judged(changed(anew, "plan.requests_per_connection", 99))
+    assert "messages sent, of those that the connections may carry: 1000, at most 990" in few.detail
+    assert (
+        "connections of the window, of all: 11, at most 10" in judged(changed(anew, "connections.in_window", 11)).detail
+    )
+
+
 def test_what_is_no_number_is_struck_out() -> None:
     assert Bound("a", float("nan"), 1.0).broken
     assert Bound("a", 1.0, float("nan")).broken

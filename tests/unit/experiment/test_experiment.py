@@ -196,6 +196,7 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "size = 28", "key 'size': 28 bytes; a message of 'echo' has at least 29"),
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
+        (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
         (
@@ -313,6 +314,13 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
             'workload = "chat"\nserver.audience = "all"',
             "key 'audience': 'all' is what only netdyno-load can do",
         ),
+        (
+            'nodelay = "off"',
+            "requests-per-connection = 1",
+            "key 'requests-per-connection': 1 is what only netdyno-load",
+        ),
+        ('nodelay = "off"', "requests-per-connection = 0", "'requests-per-connection': 0 is not a whole number of at"),
+        ('nodelay = "off"', "requests-per-connection = 2\ndepth = 3", "-connection': 2; a depth of 3 needs as many"),
         (
             'nodelay = "off"',
             "rate-per-connection = 5",

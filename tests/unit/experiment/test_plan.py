@@ -98,6 +98,8 @@ def test_an_option_that_means_nothing_to_a_transport_is_a_stated_skip() -> None:
     assert why_skip(tcp, plain, {}) == "t speaks tcp, where socket-buffer means nothing"
     assert why_skip(tcp, stream, {}) == ""
     assert why_skip(udp, stream, {}) == "u speaks udp, where backlog and read-buffer mean nothing"
+    anew = msgspec.structs.replace(plain, requests_per_connection=1)
+    assert why_skip(udp, anew, {}) == "u speaks udp, where requests-per-connection means nothing"
     assert why_skip(udp, plain, {"server.nodelay": "on"}) == "u speaks udp, where nodelay means nothing"
 
 
@@ -180,6 +182,7 @@ def test_clients_that_would_wait_for_a_thread_are_no_cell() -> None:
     assert why_skip(pool, echo, {"threads": 10}) == ""
     assert "with threads = 8, 2 of 10 connections would wait" in why_skip(pool, echo, {"threads": 8})
     assert why_skip(contestant("a"), echo, {"threads": 8}) == ""
+    assert why_skip(pool, echo, {"threads": 8, "requests-per-connection": 1}) == "", "nobody stays"
     assert why_skip(pool, echo, {"connections": 1024}) == ""
     assert "1025 connections are too many" in why_skip(pool, echo, {"connections": 1025})
     assert why_skip(pool, chat, {"connections": 1}) == ""  # the closing check brings a second client

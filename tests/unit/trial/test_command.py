@@ -108,6 +108,9 @@ def test_a_thread_for_each_core_where_a_model_can_have_any_number(contestant: Co
     manifest = msgspec.structs.replace(contestant.manifest, threads="any", clients="limited-by-threads")
     pool = msgspec.structs.replace(contestant, manifest=manifest)
     assert value(server_command(pool, as_level, cores=4), "--threads") == "50"
+    clients_leave = msgspec.structs.replace(as_level, workload="echo", requests_per_connection=1)
+    assert value(server_command(pool, clients_leave, cores=4), "--threads") == "4"
+    assert value(server_command(pool, msgspec.structs.replace(clients_leave, server={}), cores=4), "--threads") == "50"
 
 
 def test_the_generator_gets_the_load() -> None:
@@ -186,6 +189,10 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert "--look-every" not in load_command(GENERATOR, URL, in_rounds, 3)
     looking = load_command(GENERATOR, URL, settings(Scenario(name="s", workload="echo", look_every_s=0.001), {}), 3)
     assert (value(looking, "--look-every"), "--round" in looking) == ("1ms", False)
+    assert "--requests-per-connection" not in looking
+    anew = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
+    assert value(load_command(GENERATOR, URL, anew, 3), "--requests-per-connection") == "3"
+    assert "--requests-per-connection" not in check_command(GENERATOR, URL, anew)
 
 
 def test_the_closing_check_is_as_small_as_the_workload_allows() -> None:

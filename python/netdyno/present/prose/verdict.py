@@ -11,6 +11,7 @@ from netdyno.analysis.findings import (
     AxisRatio,
     Bound,
     CellFigures,
+    Cost,
     Pair,
     ScenarioFindings,
     Standing,
@@ -105,6 +106,17 @@ def pair(scenario: Scenario, one: Pair) -> str:
 
 def load_words(scenario: Scenario) -> str:
     """How the load was offered; closed loop is always named as such."""
+    return _pace(scenario) + _anew(scenario)
+
+
+def _anew(scenario: Scenario) -> str:
+    each = scenario.requests_per_connection
+    if each is None:
+        return ""
+    return f", a new connection for each {'request' if each == 1 else f'{each} requests'}"
+
+
+def _pace(scenario: Scenario) -> str:
     if scenario.arrivals == "closed":
         rounds = f" in rounds of {duration_words(scenario.round_s)}" if scenario.round_s else ""
         each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
@@ -260,7 +272,7 @@ def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
         return ()
     a, b = first.cost, last.cost
     says = {one.contestant: loss.named(one) for one in (standings[0], standings[-1])}
-    switches = [one.voluntary_switches.value + one.involuntary_switches.value for one in (a, b)]
+    switches = [_switches(one) for one in (a, b)]
     cpu = (
         f"At {level.label}, {says[first.contestant]} spends {quantities.three_digits(a.cpu_us.value)} µs of server CPU "
         f"per message ({quantities.three_digits(a.cpu_system_us.value)} µs of it in the kernel); "
@@ -269,12 +281,17 @@ def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
         f"({quantities.three_digits(b.cpu_system_us.value)} µs)."
     )
     rest = (
-        f"Context switches per message: {quantities.three_digits(switches[0])} against "
-        f"{quantities.three_digits(switches[1])}; "
+        f"Context switches per message: {switches[0]} against {switches[1]}; "
         f"peak memory {quantities.memory(a.rss_peak_bytes.value)} against {quantities.memory(b.rss_peak_bytes.value)}; "
         f"threads {a.threads} against {b.threads}."
     )
     return (cpu, rest)
+
+
+def _switches(cost: Cost) -> str:
+    if cost.voluntary_switches is None or cost.involuntary_switches is None:
+        return "an unknown number"
+    return quantities.three_digits(cost.voluntary_switches.value + cost.involuntary_switches.value)
 
 
 # --- before you quote it -----------------------------------------------------------------------------------------

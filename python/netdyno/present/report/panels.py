@@ -279,6 +279,14 @@ class Bars:
     """How much longer than its longest bar the axis is, for the labels."""
 
 
+UNKNOWN = "unknown"
+
+
+def switches(cost: Cost) -> tuple[Estimate, ...]:
+    """Voluntary ones, then the others; none where they are not known."""
+    return tuple(one for one in (cost.voluntary_switches, cost.involuntary_switches) if one is not None)
+
+
 COSTS = (
     Bars(
         "Server CPU per message",
@@ -289,8 +297,8 @@ COSTS = (
     Bars(
         "Context switches per message",
         "switches per message",
-        lambda cost: (cost.voluntary_switches, cost.involuntary_switches),
-        lambda cost: quantities.three_digits(cost.voluntary_switches.value + cost.involuntary_switches.value),
+        lambda cost: switches(cost),
+        lambda cost: quantities.three_digits(sum(one.value for one in switches(cost))) if switches(cost) else UNKNOWN,
     ),
     Bars(
         "Peak memory of the server",

@@ -317,8 +317,9 @@ def _figures_row(cell: CellFigures, label: str, findings: ScenarioFindings, clie
         row += [quantities.DASH] * 8
     else:
         row += [f"{quantities.three_digits(one.value)} µs" for one in (cost.cpu_user_us, cost.cpu_system_us)]
-        row += [quantities.three_digits(one.value) for one in (cost.voluntary_switches, cost.involuntary_switches)]
-        row += [f"{quantities.three_digits(cost.run_queue_wait_us.value)} µs"]
+        switches, waited = (cost.voluntary_switches, cost.involuntary_switches), cost.run_queue_wait_us
+        row += [quantities.DASH if one is None else quantities.three_digits(one.value) for one in switches]
+        row += [quantities.DASH if waited is None else f"{quantities.three_digits(waited.value)} µs"]
         each = cost.connection_bytes
         row += [
             quantities.memory(cost.rss_peak_bytes.value),

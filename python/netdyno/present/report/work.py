@@ -118,9 +118,8 @@ def _cost(cost: Cost | None, softirq_ns: Estimate | None) -> tuple[str, ...]:
     if cost is None:
         return (quantities.DASH, quantities.DASH, softirq, quantities.DASH, quantities.DASH, quantities.DASH)
     times = (cost.cpu_user_us, cost.cpu_system_us, cost.run_queue_wait_us)
-    user, system, wait = (quantities.duration(1e3 * one.value) for one in times)
-    switches = (quantities.three_digits(one.value) for one in (cost.voluntary_switches, cost.involuntary_switches))
-    return (user, system, softirq, *switches, wait)
+    user, system, wait = (quantities.DASH if one is None else quantities.duration(1e3 * one.value) for one in times)
+    return (user, system, softirq, _number(cost.voluntary_switches), _number(cost.involuntary_switches), wait)
 
 
 def _number(figure: Estimate | None) -> str:

@@ -10,9 +10,11 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings
+from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.prose import ground
-from netdyno.present.prose.verdict import answer, caveats, evidence
+from netdyno.present.prose.verdict import answer, caveats, evidence, load_words
+from netdyno.present.report import html
 from tests.support.builders.made_run import (
     EPOLL,
     FOLLY,
@@ -43,6 +45,29 @@ def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
 def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
     assert any("The load came from client contestants" in text for text in caveats(analyse(paired_run()).scenarios[0]))
     assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
+
+
+def test_a_load_that_connects_anew_says_so() -> None:
+    plain = made_run().experiment.scenarios[0]
+    one, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
+    assert load_words(one) == f"{load_words(plain)}, a new connection for each request"
+    assert load_words(ten).endswith(", a new connection for each 10 requests")
+
+
+def test_switches_that_nobody_counted_are_unknown() -> None:
+    """Threads that end with their clients take them along."""
+    run = made_run()
+    gone = tuple(
+        replace(trial, server=replace(trial.server, threads_unread=3)) if trial.server else trial
+        for trial in run.trials
+    )
+    found = analyse(replace(run, trials=gone))
+    echo = scenario(found, "echo")
+    assert gone[0].load is not None
+    assert METRICS["switches"].of(gone[0], gone[0].load) is None
+    assert any("Context switches per message: an unknown number against" in text for text in evidence(echo))
+    assert "unknown" in html(found)
+    assert "an unknown number" not in " ".join(evidence(scenario(analyse(run), "echo")))
 
 
 def test_rounds_are_a_closed_loop_that_has_a_send_lag() -> None:
