@@ -13,13 +13,13 @@ from netdyno.model.figure import Figure
 from netdyno.model.links import LINKS, Link
 from netdyno.model.values import (
     BIT_RATE,
+    CONNECT_RATE,
     DURATION,
     NAME,
     NAMES,
     NUMBER,
     PRECISION,
     RATE,
-    RATE_OR_BURST,
     SHARE,
     TEXT,
     TIME,
@@ -101,9 +101,9 @@ class Conditions(Frozen, kw_only=True):
     requests_per_connection: Annotated[
         int | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
     ] = None
-    connect_rate: Annotated[float | Literal["burst"], Option(RATE_OR_BURST, "Connections opened a second.", "load")] = (
-        "burst"
-    )
+    connect_rate: Annotated[
+        float | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
+    ] = "burst"
     connect_timeout_s: Annotated[float, Option(WAIT, "How long a connect may take.", "load")] = 5.0
     failed_connects: Annotated[
         FailedConnects, Option(word(*get_args(FailedConnects)), "What becomes of a trial with some.", "own")

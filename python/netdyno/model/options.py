@@ -152,6 +152,8 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
             fields[option.field] = option.takes.read(level)
         if of_server:
             server[of_server] = level
+    if fields["connect_rate"] == "connections":
+        fields["connect_rate"] = float(fields["connections"])
     fields["warmup_s"] += fields["connections"] * scenario.warmup_per_connection_s
     return msgspec.convert(fields | {"server": server}, Settings)
 

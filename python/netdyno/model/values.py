@@ -170,7 +170,13 @@ def _rate(value: object) -> float:
 
 
 RATE = Kind(_rate, _number, float)
-RATE_OR_BURST = Kind(lambda value: "burst" if value == "burst" else _rate(value), _number)
+
+
+def _connect_rate(value: object) -> float | str:
+    return str(value) if value in ("burst", "connections") else _rate(value)
+
+
+CONNECT_RATE = Kind(_connect_rate, _number)
 
 
 def _bit_rate(value: object) -> str:

@@ -266,6 +266,9 @@ def test_connecting_at_a_rate_takes_its_time(experiment: Experiment) -> None:
     slow, burst = (experiment.with_each(contestants=("a",), connect_rate=rate) for rate in (10.0, "burst"))
     more = estimate_seconds(slow, {"a": contestant("a")}) - estimate_seconds(burst, {"a": contestant("a")})
     assert math.isclose(more, slow.blocks * (1 + 2) / 10)
+    within_a_second = experiment.with_each(contestants=("a",), connect_rate="connections")
+    longer = estimate_seconds(within_a_second, {"a": contestant("a")}) - estimate_seconds(burst, {"a": contestant("a")})
+    assert math.isclose(longer, slow.blocks * (1 + 1))
 
 
 def test_each_scenario_has_contestants_of_its_own() -> None:

@@ -134,6 +134,13 @@ def test_the_load_gets_its_own_socket_options_and_service_time() -> None:
     assert "--service-time" not in plain  # the generator knows it for rpc alone
 
 
+def test_connections_can_be_opened_within_a_second_whatever_their_number() -> None:
+    within = Scenario(name="s", workload="echo", connect_rate="connections")
+    for connections in (100, 1000):
+        command = load_command(GENERATOR, URL, settings(within, {"connections": connections}), 3)
+        assert value(command, "--connect-rate") == str(connections)
+
+
 def test_a_rate_can_be_that_of_each_connection() -> None:
     each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
     command = load_command(GENERATOR, URL, settings(each, {}), 3)
