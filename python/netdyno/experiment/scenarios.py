@@ -25,6 +25,7 @@ from netdyno.model.options import (
     SHARED,
     SIDES,
     Settings,
+    most_generator_threads,
     read_level,
     read_value,
     settings,
@@ -186,12 +187,11 @@ def _check_load(where: str, wanted: Settings) -> None:
             raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to everybody")
         if wanted.depth > wanted.requests_per_connection:
             raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
-    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
-    most = wanted.connections // 2 if to_others else wanted.connections
-    if wanted.generator_threads > most:
+    most = most_generator_threads(wanted)
+    if isinstance(wanted.generator_threads, int) and wanted.generator_threads > most:
         raise UserError(
             f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
-            f"{wanted.connections}{' (two each, where a witness times a chat)' if to_others else ''}"
+            f"{wanted.connections}{' (two each, where a witness times a chat)' if most < wanted.connections else ''}"
         )
 
 

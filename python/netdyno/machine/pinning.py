@@ -93,6 +93,11 @@ def server_cores(pinning: Pinning) -> int:
     return len(pinning.server) or len(os.sched_getaffinity(0))
 
 
+def generator_cores(pinning: Pinning) -> int:
+    """The same of the generator."""
+    return len(pinning.generator) or len(os.sched_getaffinity(0))
+
+
 def siblings(cpu: int) -> str:
     """The kernel's list of the hardware threads that share this CPU's physical core, itself included ("0,4")."""
     try:

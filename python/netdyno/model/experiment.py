@@ -22,6 +22,7 @@ from netdyno.model.values import (
     RATE,
     SHARE,
     TEXT,
+    THREADS,
     TIME,
     WAIT,
     Option,
@@ -97,7 +98,7 @@ class Conditions(Frozen, kw_only=True):
         WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
     ] = "gathered"
     service_time_s: Annotated[float, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
-    generator_threads: Annotated[int, Option(whole(1), "Threads of the load generator.", "load")] = 1
+    generator_threads: Annotated[int | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")] = 1
     requests_per_connection: Annotated[
         int | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
     ] = None

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.options import CORES, LOAD, SERVER, settings
+from netdyno.model.options import LOAD, SERVER, settings
+from netdyno.model.values import CORES
 
 LEVEL_UNITS = {
     "connections": "connections",

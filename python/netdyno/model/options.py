@@ -16,19 +16,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.units import duration_words
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
-from netdyno.model.values import DURATION, Kind, Option, declared, read_duration, whole, word
-
-CORES = "cores"
-"""As `threads`: as many as the server has cores, for each model that can have any number (server_options.py)."""
-
-
-def _threads(value: object) -> type_level:
-    if value == CORES:
-        return CORES
-    try:
-        return int(whole(1).read(value))
-    except ValueError as error:
-        raise ValueError(f"{error}, nor {CORES!r}") from error
+from netdyno.model.values import DURATION, THREADS, Kind, Option, declared, read_duration, whole, word
 
 
 def _server(name: str, takes: Kind, text: str) -> Option:
@@ -38,7 +26,7 @@ def _server(name: str, takes: Kind, text: str) -> Option:
 SERVER: Mapping[str, Option] = {
     option.name: option
     for option in (
-        _server("threads", Kind(_threads, typed=int, least=1), "Threads of the server."),
+        _server("threads", THREADS, "Threads of the server."),
         _server("backlog", whole(1), "Of listen(2)."),
         _server("nodelay", word("on", "off"), "TCP_NODELAY of the server's connections."),
         _server("read-buffer", whole(1), "Bytes per read."),
@@ -156,6 +144,12 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
         fields["connect_rate"] = float(fields["connections"])
     fields["warmup_s"] += fields["connections"] * scenario.warmup_per_connection_s
     return msgspec.convert(fields | {"server": server}, Settings)
+
+
+def most_generator_threads(wanted: Settings) -> int:
+    """A connection each, and two where a witness times a chat."""
+    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
+    return wanted.connections // 2 if to_others else wanted.connections
 
 
 MOST_THREADS = 1024

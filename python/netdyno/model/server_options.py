@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant
-from netdyno.model.options import CORES, MOST_THREADS, Settings, check_connections
+from netdyno.model.options import MOST_THREADS, Settings, check_connections
+from netdyno.model.values import CORES
 
 
 def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> dict[str, type_level]:

@@ -76,6 +76,22 @@ def whole(least: int) -> Kind:
     return Kind(read, typed=int, least=least)
 
 
+CORES = "cores"
+"""As a number of threads: as many as the program has cores."""
+
+
+def _threads(value: object) -> int | str:
+    if value == CORES:
+        return CORES
+    try:
+        return int(whole(1).read(value))
+    except ValueError as error:
+        raise ValueError(f"{error}, nor {CORES!r}") from error
+
+
+THREADS = Kind(_threads, typed=int, least=1)
+
+
 def word(*valid: str) -> Kind:
     """One of these words."""
 

@@ -8,9 +8,10 @@ from netdyno.base.units import format_duration
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
-from netdyno.model.options import Settings, check_connections
+from netdyno.model.options import Settings, check_connections, most_generator_threads
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
+from netdyno.model.values import CORES
 
 CHECK_DURATION_S = 0.02
 """Window of the closing check: it only asks whether a fresh connection still gets true answers."""
@@ -28,20 +29,25 @@ def server_command(
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
     """The same server and load as a user would start them: through the one entry."""
     if settings.client == GENERATOR:
-        load = load_command(("./netdyno", "load"), endpoint, settings, seed)
+        cores = trial.load.plan.threads if trial.load else 1
+        load = load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)
     else:
         load = client_command(("./netdyno", "client", settings.client), endpoint, settings, seed)
     return _server(("./netdyno", "serve", trial.contestant), endpoint, settings, trial.added), load
 
 
-def load_command(generator: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """The generator with the load of the cell; the files it writes to are the caller's to add."""
+def load_command(
+    generator: Sequence[str], endpoint: str, settings: Settings, seed: int, *, cores: int = 1
+) -> list[str]:
+    """The generator with the load of the cell; the files it writes to are the caller's to add. It has so many cores."""
+    asked = settings.generator_threads
+    threads = min(cores, most_generator_threads(settings)) if asked == CORES else asked
     return [
         *_common(generator, endpoint, settings),
         *_audience(settings),
         *("--arrivals", settings.arrivals, *_pace(settings)),
         *_anew(settings),
-        *("--connect-rate", _number(settings.connect_rate), "--threads", str(settings.generator_threads)),
+        *("--connect-rate", _number(settings.connect_rate), "--threads", str(threads)),
         *_load(endpoint, settings, seed),
     ]
 

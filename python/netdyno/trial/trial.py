@@ -16,7 +16,7 @@ from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.pinning import generator_cores, server_cores
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
@@ -169,7 +169,10 @@ def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tu
     """The program that makes the load, as it is called in a sentence, and its command line."""
     seed = _seed(cell, bench)
     if wanted.client == GENERATOR:
-        program, command = "generator", load_command(bench.generator, ready.endpoint, wanted, seed)
+        program, command = (
+            "generator",
+            load_command(bench.generator, ready.endpoint, wanted, seed, cores=generator_cores(bench.pinning)),
+        )
     else:
         client = bench.clients[wanted.client]
         program, command = f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)

@@ -141,6 +141,16 @@ def test_connections_can_be_opened_within_a_second_whatever_their_number() -> No
         assert value(command, "--connect-rate") == str(connections)
 
 
+def test_the_generator_can_have_a_thread_for_each_of_its_cores() -> None:
+    def threads(wanted: Scenario, cores: int) -> str:
+        return value(load_command(GENERATOR, URL, settings(wanted, {}), 3, cores=cores), "--threads")
+
+    echo = Scenario(name="s", workload="echo", connections=6, generator_threads="cores")
+    assert [threads(echo, cores) for cores in (1, 4, 64)] == ["1", "4", "6"]
+    witnessed = Scenario(name="s", workload="chat", connections=6, generator_threads="cores")
+    assert threads(witnessed, 64) == "3"
+
+
 def test_a_rate_can_be_that_of_each_connection() -> None:
     each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000)
     command = load_command(GENERATOR, URL, settings(each, {}), 3)
