@@ -228,6 +228,7 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: load.requests.per_second,
         lambda _, load: load.plan.rate_hz or 0.0,
         better="higher",
+        struck_out_too=True,
     ),
     "moved": Metric("messages sent and received", RATE, _moved, better="higher"),
     "mean": Metric(

@@ -104,9 +104,10 @@ def disturbances(trial: Trial) -> tuple[Audit, ...]:
 
 def faults(trial: Trial) -> tuple[Audit, ...]:
     """What the server did wrong. Where the machine was disturbed, only what no pause of a machine can cause: a server
-    that ended, and replies that were wrong."""
+    that ended, and replies that were wrong. So where an open loop asked for more than the generator could send: what it
+    gave up on is lost."""
     found = failed(trial, "server")
-    if not disturbances(trial):
+    if not disturbances(trial) and not _is_beyond(trial):
         return found
     return tuple(
         audit for audit in found if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
@@ -136,6 +137,11 @@ def has_saturated(trial: Trial) -> bool:
     if load is None or not failed(trial, "instrument"):
         return False
     return busiest(load) >= SATURATED or any(audit.name == "achieved_rate" for audit in failed(trial, "instrument"))
+
+
+def _is_beyond(trial: Trial) -> bool:
+    """Whether an open loop asked its generator for too much."""
+    return trial.load is not None and bool(trial.load.plan.rate_hz) and has_saturated(trial)
 
 
 def busiest(load: LoadResult) -> float:
@@ -178,9 +184,9 @@ def judged(run: Run) -> Run:
             return "failed"
         if disturbances(trial):
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
-        if failed(trial, "server") or _is_struck_out_for_nothing_known(trial):
+        if _spoilt(trial) or _is_struck_out_for_nothing_known(trial):
             return "struck_out"
-        return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
+        return "censored" if cell_of(trial) in censored else "valid"
 
     def all_of(trials: Iterable[Trial]) -> tuple[Trial, ...]:
         return tuple(msgspec.structs.replace(trial, status=of(trial)) for trial in trials)
@@ -193,13 +199,37 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
     their names. Trials that the machine or the server spoilt have no say."""
     cells: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in run.all_trials:
-        if trial.load is not None and not disturbances(trial) and not failed(trial, "server"):
-            cells.setdefault((trial.scenario, level_key(trial.levels), trial.contestant), []).append(trial)
+        if trial.load is not None and not disturbances(trial) and not _spoilt(trial):
+            cells.setdefault((*cell_of(trial), trial.contestant), []).append(trial)
     return tuple(
         Saturated(*key, statistics.median(busiest(trial.load) for trial in trials if trial.load))
         for key, trials in sorted(cells.items())
         if 2 * sum(map(has_saturated, trials)) > len(trials)
     )
+
+
+def cell_of(trial: Trial) -> tuple[str, str]:
+    """Its scenario and the key of its level."""
+    return trial.scenario, level_key(trial.levels)
+
+
+def not_offered(run: Run) -> Mapping[tuple[str, str], tuple[frozenset[str], frozenset[str]]]:
+    """Of each cell of an open loop whose rate the generator could not offer: the contestants beside which it was at its
+    limit, and all that were measured there."""
+    open_loops = {scenario.name for scenario in run.experiment.scenarios if scenario.arrivals != "closed"}
+    limited: dict[tuple[str, str], set[str]] = {}
+    for one in saturated(run):
+        if one.scenario in open_loops:
+            limited.setdefault((one.scenario, one.level), set()).add(one.contestant)
+    return {
+        cell: (frozenset(names), frozenset(one.contestant for one in run.trials if one.load and cell_of(one) == cell))
+        for cell, names in limited.items()
+    }
+
+
+def _spoilt(trial: Trial) -> bool:
+    """Whether an audit of the server failed, and not for what the generator could not send."""
+    return bool(faults(trial) if _is_beyond(trial) else failed(trial, "server"))
 
 
 def _is_struck_out_for_nothing_known(trial: Trial) -> bool:

@@ -134,7 +134,16 @@ class NotCounted:
     reason: Quoted | None
 
 
-Lacking = TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | GeneratorAtLimit | NotCounted
+@dataclass(frozen=True)
+class NotOffered:
+    """Cells of an open loop at whose rate the generator was at its limit: what was measured there is its own."""
+
+    cells: tuple[Cells, ...]
+
+
+Lacking = (
+    TooFewCores | OnlyOne | Refused | SingleLevel | NotPlanned | Skipped | GeneratorAtLimit | NotOffered | NotCounted
+)
 
 
 # --- claims ----------------------------------------------------------------------------------------------------------
@@ -170,6 +179,8 @@ class Judged:
     losses: Mapping[Name, float]
     scenarios: Mapping[Name, Name]
     """By the name of a scenario what it is called beside the others of the run; empty where there are no others."""
+    left_out: NotOffered | None = None
+    """What the claim is about as well, and is not judged by."""
 
     @property
     def decisive(self) -> Check | None:

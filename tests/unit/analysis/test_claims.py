@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import msgspec
 import numpy as np
@@ -13,8 +14,10 @@ from msgspec.structs import replace
 
 from netdyno.analysis.claims.judge import judge
 from netdyno.experiment import experiment
+from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
+from netdyno.model.load_result import Audit
 from netdyno.model.metrics import CLAIMED, METRICS
 from netdyno.model.run import Run
 from netdyno.model.verdicts import (
@@ -27,6 +30,7 @@ from netdyno.model.verdicts import (
     Skipped,
     TooFewCores,
 )
+from netdyno.present.prose import claims as words
 from netdyno.statistics import stats
 from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
@@ -424,6 +428,57 @@ def test_a_cell_that_one_side_cannot_have_is_left_out_of_both() -> None:
     one = judged(replace(run, trials=tuple(trials)))
     assert (one.verdict, one.checks[0].pairs) == ("confirmed", 32)
     assert one.checks[0].effect == pytest.approx(3, rel=0.02)
+
+
+BEHIND = (
+    Audit(name="achieved_rate", passed=False, detail="asked 1000000.0/s: the generator fell behind"),
+    Audit(name="verification", passed=False, detail="lost 851"),
+)
+"""What the generator says where it was asked for too much: what it gave up on is lost as well."""
+
+
+def behind(run: Run, names: Collection[str], at: Collection[int] = (1000,)) -> Run:
+    """The run as an open loop, in whose cells with so many connections the generator fell behind beside these."""
+    scenarios = tuple(replace(one, arrivals="constant", rate_per_connection=1000.0) for one in run.experiment.scenarios)
+    trials = [
+        replace(trial, load=trial.load and replace(trial.load, plan=replace(trial.load.plan, rate_hz=1e5)))
+        for trial in run.trials
+    ]
+    trials = [
+        replace(trial, status="struck_out", reason="achieved_rate", audits=BEHIND)
+        if trial.contestant in names and trial.levels["connections"] in at
+        else trial
+        for trial in trials
+    ]
+    experiment = replace(run.experiment, scenarios=scenarios)
+    return outcomes.judged(replace(run, experiment=experiment, trials=tuple(trials)))
+
+
+def test_what_the_generator_could_not_offer_refutes_nothing_and_is_told() -> None:
+    run = made(EVERYWHERE, "throughput", but_at_1000(300, 100, 100))
+    assert judged(run).verdict == "refuted"
+    one = judged(behind(run, (LOCK,)))
+    assert (one.verdict, len(one.checks)) == ("confirmed", 4)
+    assert words.left_out(one).startswith("left out: the generator could not offer the rate at 1000 connections, ")
+    assert words.left_out(judged(run)) == ""
+    assert judged(behind(made(EVERYWHERE, "throughput", but_at_1000(100, 100, 300)), (LOCK,))).verdict == "refuted"
+
+
+def test_a_claim_of_which_the_generator_could_offer_nothing_is_not_testable() -> None:
+    run = behind(made(EVERYWHERE, "throughput", FASTER_IS_TRUE), (LOCK,), (10, 100, 1000))
+    one = judged(run)
+    assert one.verdict == "not_testable"
+    assert words.reason(one).startswith("the generator could not offer the rate at ")
+
+
+def test_an_overload_is_a_rate_not_achieved_and_one_of_the_generator_is_not_the_servers() -> None:
+    claim = BOUND_OF_SHARES.replace("connected", "achieved").replace("0.5", "0.99")
+    run = made(claim, "achieved", by_name(lock=0.4, coroutines=1, snapshot=1))
+    lost = Audit(name="verification", passed=False, detail="lost 100 of 1000")
+    overloaded = [replace(one, audits=(lost,)) if one.contestant == LOCK else one for one in run.trials]
+    assert judged(outcomes.judged(replace(run, trials=tuple(overloaded)))).verdict == "confirmed"
+    assert judged(behind(run, (LOCK,))).verdict == "confirmed", "beside the others it offered that rate"
+    assert judged(behind(run, (COROUTINES, LOCK, SNAPSHOT))).verdict == "not_testable"
 
 
 def test_trials_that_failed_leave_a_claim_undecided() -> None:

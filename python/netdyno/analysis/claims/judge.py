@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from netdyno.analysis import excluded, measured
-from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, whose_code
+from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, offered, whose_code
 from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps, unpaired
 from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
@@ -46,11 +46,14 @@ def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
 
 
 def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> Judged:
-    planned = [step for test in claim.tests for step in steps(test, run)]
+    planned: Sequence[Step] = [step for test in claim.tests for step in steps(test, run)]
     scenarios = _scenarios(run)
     lacking = missing_need(claim.needs, run) or _names_refused(planned, refused)
     if lacking:
         return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
+    planned, left_out = offered(planned, run)
+    if left_out and not planned:
+        return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
     gaps: list[Lacking | None] = [missing_levels(test, run) for test in claim.tests]
     gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.all_cells]
     checks = _corrected([_check(step, run, level) for step in planned], level)
@@ -66,6 +69,7 @@ def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> 
             [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], run
         ),
         scenarios=scenarios,
+        left_out=left_out,
     )
 
 

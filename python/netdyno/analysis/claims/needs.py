@@ -7,11 +7,22 @@ from collections.abc import Sequence
 from netdyno.analysis.claims.steps import is_in, levels_along
 from netdyno.contestants import codesize
 from netdyno.experiment.claims import CORES, SECONDS
+from netdyno.model import outcomes
 from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
-from netdyno.model.metrics import Metric
+from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
-from netdyno.model.verdicts import GeneratorAtLimit, NotCounted, NotPlanned, OnlyOne, SingleLevel, Skipped, TooFewCores
+from netdyno.model.verdicts import (
+    GeneratorAtLimit,
+    NotCounted,
+    NotOffered,
+    NotPlanned,
+    OnlyOne,
+    SingleLevel,
+    Skipped,
+    Step,
+    TooFewCores,
+)
 
 
 def missing_need(needs: Sequence[str], run: Run) -> TooFewCores | OnlyOne | None:
@@ -49,6 +60,24 @@ def missing_levels(test: Test, run: Run) -> SingleLevel | None:
     if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, run)) > 1:
         return None
     return SingleLevel(test.along)
+
+
+def offered(planned: Sequence[Step], run: Run) -> tuple[Sequence[Step], NotOffered | None]:
+    """The comparisons of cells whose rate the generator could offer, and the cells of the others. Where it is at its
+    limit beside one contestant and not beside another, the rate can be offered: then the one's figures are no
+    latencies, but what it achieved is its own."""
+    beyond = outcomes.not_offered(run)
+    everybody = {cell for cell, (limited, measured) in beyond.items() if limited == measured}
+
+    def lacks(cells: Cells, metric: Metric) -> bool:
+        found = {outcomes.cell_of(trial) for trial in run.trials if trial.load is not None and is_in(cells, trial)}
+        return bool(found) and found <= (everybody if metric.struck_out_too else beyond.keys())
+
+    lacking = [[cells for cells in step.all_cells if lacks(cells, METRICS[step.metric])] for step in planned]
+    left_out = [cells for of_step in lacking for cells in of_step]
+    once = tuple(cells for number, cells in enumerate(left_out) if cells not in left_out[:number])
+    kept = [step for step, cells in zip(planned, lacking, strict=True) if not cells]
+    return kept, NotOffered(once) if once else None
 
 
 def missing_trials(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from netdyno.base import quantities
 from netdyno.model.base import type_level
@@ -15,6 +15,7 @@ from netdyno.model.verdicts import (
     Judged,
     Lacking,
     NotCounted,
+    NotOffered,
     NotPlanned,
     OnlyOne,
     Refused,
@@ -53,6 +54,8 @@ def reason(one: Judged) -> str:
 def lacking(missing: Lacking) -> str:
     """What the claim needs and the run did not have."""
     match missing:
+        case NotOffered(beyond):
+            return not_offered(beyond)
         case TooFewCores(needed, cores, of_server):
             who = " for the server" if of_server else ""
             were = "was" if cores == 1 else "were"
@@ -227,6 +230,22 @@ def beside(one: Judged) -> str:
         if side.trials
     ]
     return f"{metric.title[0].upper()}{metric.title[1:]}: {', '.join(each)}." if each else ""
+
+
+def not_offered(beyond: Sequence[Cells]) -> str:
+    """Where the generator was at its limit, by the levels in all of these cells."""
+    levels: dict[str, dict[type_level, None]] = {}
+    for selection in beyond:
+        for name, values in selection.at.items():
+            if name != CONTESTANT:
+                levels.setdefault(name, {}).update(dict.fromkeys(values))
+    where = ", ".join(_levels(name, tuple(values)) for name, values in levels.items())
+    return f"the generator could not offer the rate{f' at {where}' if where else ''}"
+
+
+def left_out(one: Judged) -> str:
+    """What the verdict says nothing of; empty where that is nothing."""
+    return f"left out: {not_offered(one.left_out.cells)}" if one.left_out is not None else ""
 
 
 def losses(one: Judged) -> tuple[str, ...]:

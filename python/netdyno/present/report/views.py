@@ -192,7 +192,11 @@ def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> t
             here=verdicts.here(one),
             published=verdicts.published(one.claim),
             beside=claim_words.beside(one),
-            notes=(*claim_words.losses(one), *stopping.of_claim(one, scenarios)),
+            notes=(
+                *filter(None, [claim_words.left_out(one)]),
+                *claim_words.losses(one),
+                *stopping.of_claim(one, scenarios),
+            ),
             checks=_checks(one),
         )
         for one in judged

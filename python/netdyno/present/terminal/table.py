@@ -88,7 +88,11 @@ def _claims(analysis: Analysis) -> Table:
         lines = [Text(one.claim.text), Text(f"here: {verdicts.here(one)}", style="dim")]
         if one.claim.published:
             lines.append(Text(f"published: {verdicts.published(one.claim, PUBLISHED_SHOWN)}", style="dim"))
-        lines += [Text(text, style="dim") for text in (claims.beside(one), *claims.losses(one), *ended) if text]
+        lines += [
+            Text(text, style="dim")
+            for text in (claims.beside(one), claims.left_out(one), *claims.losses(one), *ended)
+            if text
+        ]
         found = Text(verdicts.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
         table.add_row(one.claim.id, found, Text("\n").join(lines))
     return table
