@@ -138,7 +138,7 @@ ECHO = [
     Point(
         "echo",
         name,
-        {"rate-per-connection": 1000, "connections": connections, "threads": threads},
+        {"connections": connections, "threads": threads},
         {"p50": 1e6 * milliseconds},
     )
     for name, threads, *medians in (
