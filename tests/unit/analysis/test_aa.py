@@ -80,8 +80,8 @@ def with_twins(run: Run, factor: float) -> Run:
     return replace(run, twins=twins)
 
 
-OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "pinning", "control"}
-"""What is told of twins, too: what became of each trial."""
+OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "canary", "pinning", "control"}
+"""What is told of twins, too: what became of each trial, and of the machine beside it."""
 
 
 @pytest.mark.parametrize("made", [made_run, paired_run, claims_run, charts_run])
