@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator
 
-from netdyno.analysis.figures.fill import charts
-from netdyno.model import outcomes
+from netdyno.analysis.analysis import analyse
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present import report
@@ -125,7 +124,7 @@ def test_an_experiment_without_figures_has_no_such_section(browser: Browser, pag
 
 def test_the_table_of_each_figure_is_its_data(light: Watched) -> None:
     open_all_details(light.page)
-    for chart in charts(outcomes.judged(charts_run())):
+    for chart in analyse(charts_run()).charts:
         table = views.view(chart, theme.looks(NAMES), "f").table
         region = light.page.get_by_role("region", name=f"Values of {chart.figure.title}", exact=True)
         cells = "e => [...e.rows].map(row => [...row.cells].map(cell => cell.textContent))"

@@ -7,9 +7,10 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 
-from netdyno.analysis import canary, excluded, made_again, measured, stopping
+from netdyno.analysis import canary, made_again, measured, stopping
 from netdyno.analysis.aa.control import control
-from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims import judge
+from netdyno.analysis.claims.evidence import evidence
 from netdyno.analysis.figures.fill import charts
 from netdyno.analysis.findings import (
     Analysis,
@@ -52,8 +53,8 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         windows_s=tuple(sorted({one.duration_s for one in experiment.scenarios})),
         contestants=tuple(sorted({name for part in parts for name in part.contestants})),
         scenarios=scenarios,
-        claims=judge(run, level),
-        charts=charts(excluded.without_unranked(run)),
+        claims=judge.verdicts(experiment.claims, evidence(run, parts), level),
+        charts=charts(experiment.figures, parts),
         level=level,
         counts=_counts(trials),
         set_aside=tuple(

@@ -4,7 +4,7 @@ functions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -37,15 +37,7 @@ def refused(run: Run) -> Mapping[Name, Refusal]:
 
 def without(run: Run) -> Run:
     """The run as if none of them had taken part."""
-    return _as_if_absent(run, refused(run))
-
-
-def without_unranked(run: Run) -> Run:
-    """The run as if those had not taken part that are no contestants; who is unsafe has."""
-    return _as_if_absent(run, unranked(run))
-
-
-def _as_if_absent(run: Run, absent: Collection[Name]) -> Run:
+    absent = refused(run)
     return msgspec.structs.replace(
         run,
         trials=tuple(trial for trial in run.trials if trial.contestant not in absent),

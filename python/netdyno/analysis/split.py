@@ -48,6 +48,10 @@ class Part:
     unranked: Mapping[Name, Quoted]
     """Who was run beside the contestants and is none, with what it is instead."""
 
+    def drawn(self) -> tuple[Trial, ...]:
+        """The trials of a figure, where the unsafe stand beside the others, marked."""
+        return (*self.trials, *(trial for each in self.unsafe.values() for trial in each))
+
     def of_twins(self) -> Part:
         """The twins as a part of their own, to be read as any other."""
         trials = tuple(msgspec.structs.replace(trial, twin=False) for trial in self.twins)

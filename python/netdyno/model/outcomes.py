@@ -186,7 +186,7 @@ def judged(run: Run) -> Run:
             return "made_again" if (trial.block, trial.position, trial.attempt) in tried_again else "struck_out"
         if _spoilt(trial) or _is_struck_out_for_nothing_known(trial):
             return "struck_out"
-        return "censored" if cell_of(trial) in censored else "valid"
+        return "censored" if (trial.scenario, level_key(trial.levels)) in censored else "valid"
 
     def all_of(trials: Iterable[Trial]) -> tuple[Trial, ...]:
         return tuple(msgspec.structs.replace(trial, status=of(trial)) for trial in trials)
@@ -200,31 +200,12 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
     cells: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in run.all_trials:
         if trial.load is not None and not disturbances(trial) and not _spoilt(trial):
-            cells.setdefault((*cell_of(trial), trial.contestant), []).append(trial)
+            cells.setdefault((trial.scenario, level_key(trial.levels), trial.contestant), []).append(trial)
     return tuple(
         Saturated(*key, statistics.median(busiest(trial.load) for trial in trials if trial.load))
         for key, trials in sorted(cells.items())
         if 2 * sum(map(has_saturated, trials)) > len(trials)
     )
-
-
-def cell_of(trial: Trial) -> tuple[str, str]:
-    """Its scenario and the key of its level."""
-    return trial.scenario, level_key(trial.levels)
-
-
-def not_offered(run: Run) -> Mapping[tuple[str, str], tuple[frozenset[str], frozenset[str]]]:
-    """Of each cell of an open loop whose rate the generator could not offer: the contestants beside which it was at its
-    limit, and all that were measured there."""
-    open_loops = {scenario.name for scenario in run.experiment.scenarios if scenario.arrivals != "closed"}
-    limited: dict[tuple[str, str], set[str]] = {}
-    for one in saturated(run):
-        if one.scenario in open_loops:
-            limited.setdefault((one.scenario, one.level), set()).add(one.contestant)
-    return {
-        cell: (frozenset(names), frozenset(one.contestant for one in run.trials if one.load and cell_of(one) == cell))
-        for cell, names in limited.items()
-    }
 
 
 def _spoilt(trial: Trial) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Sequence
 
 import pytest
 from msgspec.structs import replace
@@ -12,9 +13,10 @@ from rich.console import Console
 from netdyno.analysis import analysis
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, Chart
+from netdyno.analysis.split import Part
 from netdyno.base import quantities
 from netdyno.model.contestant import About
-from netdyno.model.run import Run
+from netdyno.model.figure import Figure
 from netdyno.model.verdicts import Refused
 from netdyno.present import report
 from netdyno.present.prose import excluded as words
@@ -157,14 +159,14 @@ def test_what_is_not_ranked_is_in_no_answer_and_is_named() -> None:
 
 
 def test_a_figure_draws_who_is_unsafe_and_nobody_who_is_no_contestant(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn: list[Run] = []
+    drawn: list[set[str]] = []
 
-    def charts(run: Run) -> tuple[Chart, ...]:
-        drawn.append(run)
+    def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
+        drawn.append({trial.contestant for part in parts for trial in part.drawn()})
         return ()
 
     monkeypatch.setattr(analysis, "charts", charts)
     analyse(unsafe_run())
     run = made_run()
     analyse(replace(run, about=(replace(ABOUT[0], unranked="an instrument"), *ABOUT[1:])))
-    assert [EPOLL in {trial.contestant for trial in one.trials} for one in drawn] == [True, False]
+    assert [EPOLL in one for one in drawn] == [True, False]

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.figures.fill import charts, estimate
+from netdyno.analysis.figures import fill
 from netdyno.analysis.findings import Chart, ChartPanel, Missing, Spot
 from netdyno.analysis.measured import SetAside
+from netdyno.analysis.split import split
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
@@ -48,6 +49,10 @@ from tests.support.builders.made_charts import (
 STRUCK_OUT = Missing("struck_out", SetAside(audits=("connections",)))
 
 filled = partial(made, truth=TRUTH, names=TAKING_PART)
+
+
+def charts(run: Run) -> tuple[Chart, ...]:
+    return fill.charts(run.experiment.figures, split(run))
 
 
 def only(run: Run) -> Chart:
@@ -242,11 +247,11 @@ def test_a_figure_of_a_metric_that_nobody_recorded_says_so() -> None:
 
 def test_the_mean_is_geometric_but_of_shares_and_where_a_block_has_0() -> None:
     def middle(metric: str, *points: float) -> float:
-        found = estimate(METRICS[metric], dict(enumerate(points)))
+        found = fill.estimate(METRICS[metric], dict(enumerate(points)))
         assert found is not None
         return found.value
 
     assert middle("throughput", 100.0, 400.0) == pytest.approx(200)
     assert middle("switches", 0.0, 4.0) == pytest.approx(2)
     assert middle("lost", 0.1, 0.4) == pytest.approx(0.25)
-    assert estimate(METRICS["p50"], {}) is None
+    assert fill.estimate(METRICS["p50"], {}) is None

@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno.analysis import excluded, measured
+from netdyno.analysis.claims.evidence import Evidence, coordinates
+from netdyno.analysis.claims.evidence import evidence as evidence_of
 from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, offered, whose_code
-from netdyno.analysis.claims.steps import apart, coordinates, is_in, neutral, steps, unpaired
+from netdyno.analysis.claims.steps import apart, neutral, steps, unpaired
+from netdyno.analysis.split import split
 from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
 from netdyno.model.levels import level_key
-from netdyno.model.metrics import METRICS, WHYS, Counted, Metric
+from netdyno.model.metrics import METRICS, WHYS, Metric
 from netdyno.model.run import Run
 from netdyno.model.verdicts import (
     Check,
@@ -40,23 +42,27 @@ from netdyno.statistics.stats import Interval, Samples
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
-    """The verdict on every claim of the run's experiment, in their order. Who is unsafe or not ranked enters none."""
-    safe, refused = excluded.without(run), excluded.refused(run)
-    return tuple(_judge(claim, safe, refused, level) for claim in run.experiment.claims)
+    """The verdict on every claim of the run's experiment, in their order."""
+    return verdicts(run.experiment.claims, evidence_of(run, split(run)), level)
 
 
-def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> Judged:
-    planned: Sequence[Step] = [step for test in claim.tests for step in steps(test, run)]
-    scenarios = _scenarios(run)
-    lacking = missing_need(claim.needs, run) or _names_refused(planned, refused)
+def verdicts(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple[Judged, ...]:
+    """In the order of the claims."""
+    return tuple(_judge(claim, evidence, level) for claim in claims)
+
+
+def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
+    planned: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
+    scenarios = _scenarios(evidence)
+    lacking = missing_need(claim.needs, evidence) or _names_refused(planned, evidence.refused)
     if lacking:
         return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
-    planned, left_out = offered(planned, run)
+    planned, left_out = offered(planned, evidence)
     if left_out and not planned:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
-    gaps: list[Lacking | None] = [missing_levels(test, run) for test in claim.tests]
-    gaps += [missing_trials(cells, run, METRICS[step.metric]) for step in planned for cells in step.all_cells]
-    checks = _corrected([_check(step, run, level) for step in planned], level)
+    gaps: list[Lacking | None] = [missing_levels(test, evidence) for test in claim.tests]
+    gaps += [missing_trials(cells, evidence, METRICS[step.metric]) for step in planned for cells in step.all_cells]
+    checks = _corrected([_check(step, evidence, level) for step in planned], level)
     gap = next((gap for gap in gaps if gap), None)
     verdict = _verdict(checks, gap)
     return Judged(
@@ -64,23 +70,22 @@ def _judge(claim: Claim, run: Run, refused: Mapping[str, str], level: float) -> 
         verdict=verdict,
         lacking=gap if verdict == "not_testable" else None,
         checks=checks,
-        beside=_beside(claim, run) if claim.why and verdict != "not_testable" else None,
+        beside=_beside(claim, evidence) if claim.why and verdict != "not_testable" else None,
         losses=_largest_losses(
-            [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], run
+            [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], evidence
         ),
         scenarios=scenarios,
         left_out=left_out,
     )
 
 
-def _scenarios(run: Run) -> Mapping[str, str]:
+def _scenarios(evidence: Evidence) -> Mapping[str, str]:
     """A scenario without the name of its study, which the claim is one of."""
-    if len(run.experiment.scenarios) < 2:
+    if len(evidence.parts) < 2:
         return {}
-    parted = {one.name: one.name.partition(": ") for one in run.experiment.scenarios}
+    parted = {name: name.partition(": ") for name in evidence.parts}
     return {
-        name: short if found and study in run.experiment.parts else name
-        for name, (study, found, short) in parted.items()
+        name: short if found and study in evidence.studies else name for name, (study, found, short) in parted.items()
     }
 
 
@@ -115,14 +120,14 @@ class Scale:
         return math.exp(mean) if self.ratio else mean
 
 
-def _check(step: Step, run: Run, level: float) -> Check:
+def _check(step: Step, evidence: Evidence, level: float) -> Check:
     """One comparison, before any correction."""
     metric = METRICS[step.metric]
     scale, one = Scale(metric.scale == "ratio"), neutral(step.metric)
-    dropped, differ = unpaired(step, run), apart(step.a, step.b, run)
-    sides = [_samples(run, metric, cells, dropped) for cells in step.cells]
+    dropped, differ = unpaired(step, evidence), apart(step.a, step.b, evidence)
+    sides = [_samples(evidence, metric, cells, dropped) for cells in step.cells]
     if step.over is not None:
-        bases = [_samples(run, metric, cells, dropped) for cells in step.over]
+        bases = [_samples(evidence, metric, cells, dropped) for cells in step.over]
         sides = [_divided(side, base) for side, base in zip(sides, bases, strict=True)]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
     shared = stats.counted(first.keys() & second.keys())
@@ -144,7 +149,7 @@ def _check(step: Step, run: Run, level: float) -> Check:
         return blank
     if scale.ratio and min(min(first[cell], second[cell]) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
-    return _measured(blank, step, scale, {cell: (first[cell], second[cell]) for cell in shared}, run, level)
+    return _measured(blank, step, scale, {cell: (first[cell], second[cell]) for cell in shared}, evidence, level)
 
 
 def _measured(
@@ -152,7 +157,7 @@ def _measured(
     step: Step,
     scale: Scale,
     figures: Mapping[stats.Cell, tuple[float, float]],
-    run: Run,
+    evidence: Evidence,
     level: float,
 ) -> Check:
     metric = METRICS[step.metric]
@@ -171,7 +176,7 @@ def _measured(
         p=p,
         p_corrected=p,
         figures=tuple(_middle(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)),
-        losses=tuple(_loss_beside(cells, metric, run) for cells in step.cells),
+        losses=tuple(_loss_beside(cells, metric, evidence) for cells in step.cells),
     )
     outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side)
     if outcome != "open":
@@ -208,13 +213,13 @@ def _corrected_among(one: Check, comparisons: int, level: float) -> Check:
     return replace(one, p_corrected=p, outcome="open", why_open="unproven")
 
 
-def _samples(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
+def _samples(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
     """The metric by block and the coordinates that cells are paired by."""
     if metric.of_code is not None:
-        return _of_code(run, metric, cells, dropped)
+        return _of_code(evidence, metric, cells, dropped)
     found: dict[stats.Cell, float] = {}
-    for trial, load in measured.first(run, cells.scenario, metric.statuses):
-        figure = metric.of(trial, load) if is_in(cells, trial) else None
+    for trial, load in evidence.counted(cells, metric.statuses):
+        figure = metric.of(trial, load)
         if figure is not None:
             kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
             found[trial.block, level_key(kept)] = figure
@@ -228,38 +233,34 @@ def _divided(samples: Samples, base: Samples) -> Samples:
     }
 
 
-def _of_code(run: Run, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
+def _of_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
     """Of a server's or a client's own code and what its family shares: a loop in servers/_shared/ is its code too."""
     assert metric.of_code is not None
     kind, coordinate = whose_code(cells)
     return {
         (0, "" if coordinate in dropped else about.name): float(metric.of_code(code))
-        for about in run.about
+        for about in evidence.about
         if about.kind == kind and about.name in cells.at.get(coordinate, (about.name,))
-        if (code := codesize.with_family(about, run.about)) is not None
+        if (code := codesize.with_family(about, evidence.about)) is not None
     }
 
 
 # --- what goes with a verdict ------------------------------------------------------------------------------------
 
 
-def _beside(claim: Claim, run: Run) -> CountedBeside:
+def _beside(claim: Claim, evidence: Evidence) -> CountedBeside:
     """What was counted on each side of the claim: where a test goes along something, at its ends."""
     sides: list[Cells] = []
     for test in claim.tests:
-        for step in steps(_whole(test), run):
+        for step in steps(_whole(test), evidence):
             sides += [cells for cells in step.cells if step.needed and cells not in sides]
     name = WHYS[claim.why]
-    return CountedBeside(name, tuple(_side_count(METRICS[name], cells, run) for cells in sides))
+    return CountedBeside(name, tuple(_side_count(METRICS[name], cells, evidence) for cells in sides))
 
 
-def _side_count(metric: Metric, cells: Cells, run: Run) -> SideCount:
-    trials = _counted(cells, run)
+def _side_count(metric: Metric, cells: Cells, evidence: Evidence) -> SideCount:
+    trials = list(evidence.counted(cells, outcomes.MEASURED))
     return SideCount(cells, len(trials), metric.over(trials))
-
-
-def _counted(cells: Cells, run: Run) -> list[Counted]:
-    return [one for one in measured.first(run, cells.scenario, outcomes.MEASURED) if is_in(cells, one[0])]
 
 
 def _whole(test: Test) -> Test:
@@ -267,18 +268,18 @@ def _whole(test: Test) -> Test:
     return msgspec.structs.replace(test, every=False) if isinstance(test, Ratio | Bound) else test
 
 
-def _loss_beside(cells: Cells, metric: Metric, run: Run) -> float | None:
+def _loss_beside(cells: Cells, metric: Metric, evidence: Evidence) -> float | None:
     """The largest loss of a trial that a latency is from; None where none can be lost."""
-    most = _largest_losses([cells], run) if metric.latency else {}
+    most = _largest_losses([cells], evidence) if metric.latency else {}
     return max(most.values(), default=None)
 
 
-def _largest_losses(selections: Sequence[Cells], run: Run) -> Mapping[str, float]:
+def _largest_losses(selections: Sequence[Cells], evidence: Evidence) -> Mapping[str, float]:
     """By contestant the largest share of messages lost in a trial, of those whose transport may lose some."""
     most: dict[str, float] = {}
     for cells in selections:
-        for trial, load in measured.first(run, cells.scenario, outcomes.VALID):
+        for trial, load in evidence.counted(cells, outcomes.VALID):
             lost = transports.share_lost(load)
-            if is_in(cells, trial) and lost is not None:
+            if lost is not None:
                 most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))
     return dict(sorted(most.items()))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from netdyno.analysis.claims.steps import is_in, levels_along
+from netdyno.analysis.claims.evidence import Evidence
+from netdyno.analysis.claims.steps import levels_along
 from netdyno.contestants import codesize
 from netdyno.experiment.claims import CORES, SECONDS
-from netdyno.model import outcomes
+from netdyno.model.base import Name
 from netdyno.model.claim import CONTESTANT, Cells, Flat, Test, Trend
+from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, Metric
-from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
     GeneratorAtLimit,
@@ -24,53 +25,56 @@ from netdyno.model.verdicts import (
     TooFewCores,
 )
 
+_Cell = tuple[Name, str]
+"""A scenario and the key of its level."""
 
-def missing_need(needs: Sequence[str], run: Run) -> TooFewCores | OnlyOne | None:
+
+def missing_need(needs: Sequence[str], evidence: Evidence) -> TooFewCores | OnlyOne | None:
     """The first need that the recorded environment does not meet. A library is not asked for here: where it is missing,
     the trials of its contestants say so."""
     for need in needs:
         asked = CORES.fullmatch(need)
         if asked is not None:
             of_server, least = bool(asked[1]), int(asked[2])
-            cores = _server_cores(run) if of_server else _cores(run)
+            cores = _server_cores(evidence) if of_server else _cores(evidence)
             if cores is None or cores < least:
                 return TooFewCores(least, cores, of_server)
         if need in SECONDS:
-            count = run.environment.get(SECONDS[need], 1)
+            count = evidence.environment.get(SECONDS[need], 1)
             if not isinstance(count, int) or count < 2:
                 return OnlyOne(need)
     return None
 
 
-def _cores(run: Run) -> int | None:
-    cores = run.environment.get("cores_allowed")
+def _cores(evidence: Evidence) -> int | None:
+    cores = evidence.environment.get("cores_allowed")
     return cores if isinstance(cores, int) else None
 
 
-def _server_cores(run: Run) -> int | None:
+def _server_cores(evidence: Evidence) -> int | None:
     """Those that servers were pinned to, or all where they were not; None where it was not recorded."""
-    pinned = run.environment.get("pinning.server")
+    pinned = evidence.environment.get("pinning.server")
     if not isinstance(pinned, str):
         return None
-    return _cores(run) if pinned == "none" else len(pinned.split(","))
+    return _cores(evidence) if pinned == "none" else len(pinned.split(","))
 
 
-def missing_levels(test: Test, run: Run) -> SingleLevel | None:
+def missing_levels(test: Test, evidence: Evidence) -> SingleLevel | None:
     """Why a test cannot go along its factor: a smaller size of the experiment may have a single level of it."""
-    if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, run)) > 1:
+    if not isinstance(test, Trend | Flat) or len(levels_along(test.cells, test.along, evidence)) > 1:
         return None
     return SingleLevel(test.along)
 
 
-def offered(planned: Sequence[Step], run: Run) -> tuple[Sequence[Step], NotOffered | None]:
+def offered(planned: Sequence[Step], evidence: Evidence) -> tuple[Sequence[Step], NotOffered | None]:
     """The comparisons of cells whose rate the generator could offer, and the cells of the others. Where it is at its
     limit beside one contestant and not beside another, the rate can be offered: then the one's figures are no
     latencies, but what it achieved is its own."""
-    beyond = outcomes.not_offered(run)
+    beyond = _beyond(evidence)
     everybody = {cell for cell, (limited, measured) in beyond.items() if limited == measured}
 
     def lacks(cells: Cells, metric: Metric) -> bool:
-        found = {outcomes.cell_of(trial) for trial in run.trials if trial.load is not None and is_in(cells, trial)}
+        found = {_cell_of(trial) for trial in evidence.trials(cells) if trial.load is not None}
         return bool(found) and found <= (everybody if metric.struck_out_too else beyond.keys())
 
     lacking = [[cells for cells in step.all_cells if lacks(cells, METRICS[step.metric])] for step in planned]
@@ -80,14 +84,33 @@ def offered(planned: Sequence[Step], run: Run) -> tuple[Sequence[Step], NotOffer
     return kept, NotOffered(once) if once else None
 
 
+def _beyond(evidence: Evidence) -> Mapping[_Cell, tuple[frozenset[Name], frozenset[Name]]]:
+    """Of each cell of an open loop whose rate the generator could not offer: the contestants beside which it was at its
+    limit, and all that were measured there."""
+    found: dict[_Cell, tuple[frozenset[Name], frozenset[Name]]] = {}
+    for name, part in evidence.parts.items():
+        if part.scenario.arrivals == "closed":
+            continue
+        for level in {one.level for one in part.saturated}:
+            cell = (name, level)
+            limited = {one.contestant for one in part.saturated if one.level == level}
+            measured = {one.contestant for one in part.trials if one.load is not None and _cell_of(one) == cell}
+            found[cell] = (frozenset(limited), frozenset(measured))
+    return found
+
+
+def _cell_of(trial: Trial) -> _Cell:
+    return trial.scenario, level_key(trial.levels)
+
+
 def missing_trials(
-    cells: Cells, run: Run, metric: Metric
+    cells: Cells, evidence: Evidence, metric: Metric
 ) -> NotPlanned | Skipped | GeneratorAtLimit | NotCounted | None:
     """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
     failed are no such reason, and neither are some cells of many that were skipped or at the generator's limit."""
     if metric.of_code is not None:
-        return _missing_code(cells, run)
-    trials = [trial for trial in run.trials if is_in(cells, trial)]
+        return _missing_code(cells, evidence)
+    trials = evidence.trials(cells)
     if CONTESTANT not in cells.at:
         return _missing(trials, metric, None)
     of_each = ((name, [one for one in trials if one.contestant == name]) for name in cells.at[CONTESTANT])
@@ -114,14 +137,14 @@ def whose_code(cells: Cells) -> tuple[str, str]:
     return ("client", "client") if "client" in cells.at else ("server", CONTESTANT)
 
 
-def _missing_code(cells: Cells, run: Run) -> NotCounted | None:
+def _missing_code(cells: Cells, evidence: Evidence) -> NotCounted | None:
     kind, coordinate = whose_code(cells)
-    counted = {about.name: about for about in run.about if about.kind == kind}
+    counted = {about.name: about for about in evidence.about if about.kind == kind}
     for name in cells.at.get(coordinate, ()):
         about = counted.get(str(name))
         if about is None:
             return NotCounted(str(name), None)
-        for part in codesize.parts(about, run.about):
+        for part in codesize.parts(about, evidence.about):
             if part.code is None:
                 return NotCounted(part.name, part.why_no_code)
     return None

@@ -8,29 +8,28 @@ from dataclasses import replace
 
 import msgspec
 
+from netdyno.analysis.claims.evidence import Evidence, coordinates
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.metrics import METRICS
-from netdyno.model.run import Run
-from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Step
 
 
-def steps(test: Test, run: Run) -> tuple[Step, ...]:
+def steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
     """All comparisons of a test."""
     match test:
         case Ratio():
             one = Step(test.metric, test.a, test.b, test.side, test.threshold, over=test.over)
-            return tuple(_each(one, run)) if test.every else (one,)
+            return tuple(_each(one, evidence)) if test.every else (one,)
         case Bound():
             one = Step(test.metric, test.cells, None, test.side, test.threshold)
-            return tuple(_each(one, run)) if test.every else (one,)
+            return tuple(_each(one, evidence)) if test.every else (one,)
         case Order():
             return tuple(_order(test))
         case Trend():
-            return tuple(_trend(test, run))
+            return tuple(_trend(test, evidence))
         case Flat():
-            return tuple(_flat(test, run))
+            return tuple(_flat(test, evidence))
 
 
 def at(cells: Cells, name: str, value: type_level) -> Cells:
@@ -38,31 +37,21 @@ def at(cells: Cells, name: str, value: type_level) -> Cells:
     return msgspec.structs.replace(cells, at=cells.at | {name: (value,)})
 
 
-def unpaired(step: Step, run: Run) -> set[str]:
+def unpaired(step: Step, evidence: Evidence) -> set[str]:
     """The coordinates that no two figures of a comparison are paired by."""
-    found = apart(step.a, step.b, run)
+    found = apart(step.a, step.b, evidence)
     for cells, base in zip(step.cells, step.over or (), strict=False):
-        found |= apart(cells, base, run)
+        found |= apart(cells, base, evidence)
     return found
 
 
-def apart(a: Cells, b: Cells | None, run: Run) -> set[str]:
+def apart(a: Cells, b: Cells | None, evidence: Evidence) -> set[str]:
     """The coordinates that cells of `a` and `b` are not paired by: those they differ in, and those of one alone."""
     if b is None:
         return set()
-    factors = {one.name: set(one.factors) for one in run.experiment.scenarios}
-    own = factors[a.scenario] ^ factors[b.scenario]
+    first, second = (set(evidence.parts[cells.scenario].scenario.factors) for cells in (a, b))
+    own = first ^ second
     return own | {name for name in a.at.keys() | b.at.keys() if a.at.get(name) != b.at.get(name)}
-
-
-def coordinates(trial: Trial) -> dict[str, type_level]:
-    return {CONTESTANT: trial.contestant, **trial.levels}
-
-
-def is_in(cells: Cells, trial: Trial) -> bool:
-    """Whether a trial is one of these cells."""
-    where = coordinates(trial)
-    return trial.scenario == cells.scenario and all(where.get(name) in values for name, values in cells.at.items())
 
 
 def neutral(metric: str) -> float:
@@ -79,10 +68,10 @@ def _order(test: Order) -> Iterator[Step]:
             yield Step(test.metric, a, b, side, neutral(test.metric), over=over)
 
 
-def _trend(test: Trend, run: Run) -> Iterator[Step]:
+def _trend(test: Trend, evidence: Evidence) -> Iterator[Step]:
     """From the first level to the last, which is the claim; then level by level, none of which may go the other way."""
     side: Side = "above" if test.direction == "rises" else "below"
-    levels = levels_along(test.cells, test.along, run)
+    levels = levels_along(test.cells, test.along, evidence)
     if len(levels) < 2:
         return
     whole = Step(test.metric, test.cells, test.cells, side, neutral(test.metric))
@@ -92,9 +81,9 @@ def _trend(test: Trend, run: Run) -> Iterator[Step]:
         yield replace(whole, a=a, b=b, needed=(first, last) == ends[0])
 
 
-def _flat(test: Flat, run: Run) -> Iterator[Step]:
+def _flat(test: Flat, evidence: Evidence) -> Iterator[Step]:
     """Every level against the first, each way."""
-    first, *others = levels_along(test.cells, test.along, run) or ("",)
+    first, *others = levels_along(test.cells, test.along, evidence) or ("",)
     most = test.within
     least = 1 / most if METRICS[test.metric].scale == "ratio" else -most
     for level in others:
@@ -103,23 +92,23 @@ def _flat(test: Flat, run: Run) -> Iterator[Step]:
         yield Step(test.metric, a, b, "above", least)
 
 
-def levels_along(cells: Cells, along: str, run: Run) -> tuple[type_level, ...]:
+def levels_along(cells: Cells, along: str, evidence: Evidence) -> tuple[type_level, ...]:
     """The levels of a coordinate in their order in the file."""
-    scenario = next(one for one in run.experiment.scenarios if one.name == cells.scenario)
+    scenario = evidence.parts[cells.scenario].scenario
     named = cells.at.get(along)
     if along not in scenario.factors or along == "client":
         return named or ()
     return tuple(level for level in scenario.factors[along] if named is None or level in named)
 
 
-def _each(step: Step, run: Run) -> Iterator[Step]:
+def _each(step: Step, evidence: Evidence) -> Iterator[Step]:
     """The same for each cell on its own, in the order of the levels. Without any trial, as it is."""
-    free = apart(step.a, step.b, run)
-    found: dict[tuple[tuple[str, type_level], ...], None] = {}
-    for trial in run.trials:
-        if any(is_in(cells, trial) for cells in step.cells):
-            found[tuple((name, value) for name, value in coordinates(trial).items() if name not in free)] = None
-    for where in sorted(found, key=lambda one: _position(step.a, one, run)):
+    free = apart(step.a, step.b, evidence)
+    found = dict.fromkeys(
+        tuple((name, value) for name, value in coordinates(trial).items() if name not in free)
+        for trial in evidence.trials(*step.cells)
+    )
+    for where in sorted(found, key=lambda one: _position(step.a, one, evidence)):
         a, b = step.a, step.b
         for name, value in where:
             a, b = at(a, name, value), b and at(b, name, value)
@@ -128,11 +117,11 @@ def _each(step: Step, run: Run) -> Iterator[Step]:
         yield step
 
 
-def _position(cells: Cells, where: Sequence[tuple[str, type_level]], run: Run) -> tuple[tuple[int, str], ...]:
+def _position(cells: Cells, where: Sequence[tuple[str, type_level]], evidence: Evidence) -> tuple[tuple[int, str], ...]:
     """Where a cell stands in the plan: by its level in each factor, contestants by name."""
 
     def place(name: str, value: type_level) -> tuple[int, str]:
-        levels = () if name == CONTESTANT else levels_along(cells, name, run)
+        levels = () if name == CONTESTANT else levels_along(cells, name, evidence)
         return (levels.index(value) if value in levels else 0), str(value)
 
     return tuple(place(name, value) for name, value in where)

@@ -12,18 +12,17 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from netdyno.analysis import excluded, measured
 from netdyno.analysis import loss as losses
-from netdyno.analysis.claims.steps import coordinates, is_in
+from netdyno.analysis import measured
+from netdyno.analysis.claims.evidence import coordinates, is_in
 from netdyno.analysis.findings import Chart, ChartPanel, Estimate, Missing, Spot
+from netdyno.analysis.split import Part
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.claim import CONTESTANT
-from netdyno.model.experiment import Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
 from netdyno.model.load_result import LoadResult
 from netdyno.model.metrics import METRICS, Metric
-from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Interval
@@ -33,10 +32,11 @@ Place = tuple[type_level, ...]
 Counted = tuple[Trial, LoadResult]
 
 
-def charts(run: Run) -> tuple[Chart, ...]:
-    """Every figure of the run's experiment, in their order. Who is unsafe is drawn where the experiment names it, and
-    marked (docs/adr/unsafe.md)."""
-    return tuple(_chart(figure, run) for figure in run.experiment.figures)
+def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...]:
+    """In the order of the figures. Who is unsafe is drawn where the experiment names it, and marked
+    (docs/adr/unsafe.md)."""
+    by_name = {part.scenario.name: part for part in parts}
+    return tuple(_chart(figure, [by_name[cells.scenario] for cells in figure.cells]) for figure in figures)
 
 
 def where(trial: Trial) -> dict[str, type_level]:
@@ -44,23 +44,26 @@ def where(trial: Trial) -> dict[str, type_level]:
     return {**coordinates(trial), SCENARIO: trial.scenario}
 
 
-def _chart(figure: Figure, run: Run) -> Chart:
-    planned = _by_place(figure, [one for one in run.trials if any(is_in(cells, one) for cells in figure.cells)])
-    found = [_measured(figure, run, METRICS[name]) for name in (figure.metric, *figure.below)]
-    values = {name: _values(figure, name, run, planned) for name in figure.drawn}
+def _chart(figure: Figure, parts: Sequence[Part]) -> Chart:
+    """`parts`: of each of the figure's cells."""
+    by_name = {part.scenario.name: part for part in parts}
+    trials = [one for part in by_name.values() for one in part.drawn()]
+    planned = _by_place(figure, [one for one in trials if any(is_in(cells, one) for cells in figure.cells)])
+    found = [_measured(figure, parts, METRICS[name]) for name in (figure.metric, *figure.below)]
+    values = {name: _values(figure, name, parts, planned) for name in figure.drawn}
     order = sorted(planned, key=lambda place: [values[name].index(one) for name, one in _pairs(figure, place)])
-    spots = [_spot(figure, run, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
+    spots = [_spot(figure, by_name, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
     panels: dict[Place, list[Spot]] = {}
     for spot in spots:
         panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
-    unsafe = tuple(sorted({spot.contestant for spot in spots} & excluded.names(run).keys()))
+    unsafe = tuple(sorted({spot.contestant for spot in spots}.intersection(*(part.why_unsafe for part in parts))))
     return Chart(
         figure=figure,
         along=values[figure.along],
         across=values.get(figure.across, (None,)),
         panels=tuple(_panel(figure, at, of, unsafe) for at, of in panels.items()),
         blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
-        loss_bounds=tuple(dict.fromkeys(scenario.loss_bound for scenario in _scenarios(figure, run))),
+        loss_bounds=tuple(dict.fromkeys(part.scenario.loss_bound for part in parts)),
         unsafe=unsafe,
         elsewhere=sum(
             not any(_stands_in(one, dict(zip(figure.panels, at, strict=True))) for at in panels)
@@ -82,12 +85,6 @@ def _stands_in(one: Published, panel: Mapping[str, type_level]) -> bool:
     return all(one.at.get(name, value) == value for name, value in panel.items())
 
 
-def _scenarios(figure: Figure, run: Run) -> list[Scenario]:
-    """Of the figure's cells, in their order."""
-    by_name = {one.name: one for one in run.experiment.scenarios}
-    return [by_name[cells.scenario] for cells in figure.cells]
-
-
 def _pairs(figure: Figure, place: Place) -> list[tuple[str, type_level]]:
     return list(zip(figure.drawn, place, strict=True))
 
@@ -107,18 +104,20 @@ def _place(figure: Figure, trial: Trial) -> Place:
     return tuple(at[name] for name in figure.drawn)
 
 
-def _measured(figure: Figure, run: Run, metric: Metric) -> dict[Place, list[Counted]]:
+def _measured(figure: Figure, parts: Sequence[Part], metric: Metric) -> dict[Place, list[Counted]]:
     """The trials that a metric is read from, in the order of their blocks."""
     found: dict[Place, list[Counted]] = {}
-    for cells in figure.cells:
-        counted = measured.first(run, cells.scenario, metric.statuses)
+    for cells, part in zip(figure.cells, parts, strict=True):
+        counted = measured.each_once(part.drawn(), metric.statuses)
         for trial, load in sorted(counted, key=lambda one: one[0].block):
             if is_in(cells, trial) and metric.of(trial, load) is not None:
                 found.setdefault(_place(figure, trial), []).append((trial, load))
     return found
 
 
-def _values(figure: Figure, name: str, run: Run, planned: Mapping[Place, object]) -> tuple[type_level, ...]:
+def _values(
+    figure: Figure, name: str, parts: Sequence[Part], planned: Mapping[Place, object]
+) -> tuple[type_level, ...]:
     """The values of a coordinate that were run: as the figure names them, else as the experiment does, contestants by
     name (an experiment may say `*`)."""
     number = figure.drawn.index(name)
@@ -128,8 +127,8 @@ def _values(figure: Figure, name: str, run: Run, planned: Mapping[Place, object]
     elif name == CONTESTANT:
         known = [*figure.cells[0].at.get(name, ()), *sorted(map(str, seen))]
     else:
-        of = zip(figure.cells, _scenarios(figure, run), strict=True)
-        named = [cells.at.get(name, scenario.factors.get(name, ())) for cells, scenario in of]
+        of = zip(figure.cells, parts, strict=True)
+        named = [cells.at.get(name, part.scenario.factors.get(name, ())) for cells, part in of]
         known = [value for values in named for value in values] + sorted(seen, key=str)
     return tuple(dict.fromkeys(value for value in known if value in seen))
 
@@ -138,13 +137,17 @@ def _values(figure: Figure, name: str, run: Run, planned: Mapping[Place, object]
 
 
 def _spot(
-    figure: Figure, run: Run, place: Place, planned: Sequence[Trial], counted: Sequence[Sequence[Counted]]
+    figure: Figure,
+    parts: Mapping[str, Part],
+    place: Place,
+    planned: Sequence[Trial],
+    counted: Sequence[Sequence[Counted]],
 ) -> Spot:
     metrics = [METRICS[name] for name in (figure.metric, *figure.below)]
     estimates = [_estimate(metric, of) for metric, of in zip(metrics, counted, strict=True)]
     used = counted[0]
-    scenario = next(one for one in run.experiment.scenarios if one.name == planned[0].scenario)
-    loss = losses.of_cell(used, scenario, run.experiment.seed) if used else None
+    part = parts[planned[0].scenario]
+    loss = losses.of_cell(used, part.scenario, part.seed) if used else None
     return Spot(
         at=dict(_pairs(figure, place)),
         contestant=planned[0].contestant,

@@ -1,0 +1,62 @@
+"""What claims may use of a run: the parts of its scenarios, and where they were measured. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from netdyno.analysis import excluded, measured
+from netdyno.analysis.excluded import Refusal
+from netdyno.analysis.split import Part
+from netdyno.model.base import Name, type_level
+from netdyno.model.claim import CONTESTANT, Cells
+from netdyno.model.contestant import About
+from netdyno.model.metrics import Counted
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Nobody who is unsafe or no contestant is in it, but in `refused`."""
+
+    parts: Mapping[Name, Part]
+    """By scenario, in their order."""
+    studies: Collection[Name]
+    """Of a run of several experiments: a scenario's name begins with its own."""
+    about: Sequence[About]
+    environment: Mapping[Name, object]
+    refused: Mapping[Name, Refusal]
+
+    def trials(self, *selections: Cells) -> list[Trial]:
+        """Of any of these cells, in the order of the run."""
+        names = dict.fromkeys(cells.scenario for cells in selections)
+        return [
+            one for name in names for one in self.parts[name].trials if any(is_in(cells, one) for cells in selections)
+        ]
+
+    def counted(self, cells: Cells, statuses: Collection[Status]) -> Iterator[Counted]:
+        """The trials of cells with figures and one of these statuses, each cell once."""
+        every = measured.each_once(self.parts[cells.scenario].trials, statuses)
+        return ((trial, load) for trial, load in every if is_in(cells, trial))
+
+
+def evidence(run: Run, parts: Sequence[Part]) -> Evidence:
+    """Of a run and what it was split into."""
+    return Evidence(
+        parts={part.scenario.name: part for part in parts},
+        studies=run.experiment.parts,
+        about=excluded.without(run).about,
+        environment=run.environment,
+        refused=excluded.refused(run),
+    )
+
+
+def coordinates(trial: Trial) -> dict[str, type_level]:
+    return {CONTESTANT: trial.contestant, **trial.levels}
+
+
+def is_in(cells: Cells, trial: Trial) -> bool:
+    """Whether a trial is one of these cells."""
+    where = coordinates(trial)
+    return trial.scenario == cells.scenario and all(where.get(name) in values for name, values in cells.at.items())
