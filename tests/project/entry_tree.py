@@ -115,6 +115,7 @@ class Tree:
         try:
             yield partial(_let_go_by, pipe)
         finally:
+            (self.fakes / "seconds").unlink()  # who sleeps from now on, sleeps; nobody waits for a line to come
             os.close(pipe)
 
     def _write(self, name: str, lines: tuple[str, ...]) -> None:
