@@ -185,7 +185,11 @@ def test_what_is_no_contestant_is_chosen_only_by_its_full_name(tmp_path: Path) -
 
 def test_a_build_step_runs_in_its_folder_and_its_failure_is_the_reason(tmp_path: Path) -> None:
     folder = add(tmp_path, "good", COMMAND | {"build": ["sh", "-c", "touch made"]})
-    add(tmp_path, "bad", COMMAND | {"build": ["sh", "-c", "echo no compiler >&2; exit 4"]})
+    add(
+        tmp_path,
+        "bad",
+        COMMAND | {"build": ["sh", "-c", "echo looking; echo one moment >&2; echo no compiler >&2; exit 4"]},
+    )
     add(tmp_path, "ugly", COMMAND | {"build": ["no-such-program-anywhere"]})
     bad, good, ugly = (prepare(contestant, tmp_path, tmp_path) for contestant in discover(tmp_path, tmp_path))
     assert good.available
