@@ -163,6 +163,20 @@ def test_one_that_cannot_be_read_leaves_the_other_and_the_next(fake: Canary, mon
     assert readings(fake.beside(ran)).unread == ""
 
 
+def test_one_that_could_not_be_read_before_is_told_though_it_could_be_after(
+    fake: Canary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run() -> Trial:
+        monkeypatch.setenv("FAKE_CANARY", "good")
+        return ran()
+
+    monkeypatch.setenv("FAKE_CANARY", "fails")
+    told = readings(fake.beside(run))
+    assert told.before is None
+    assert told.after is not None
+    assert told.unread.startswith("the canary ended with exit code 1")
+
+
 def test_one_that_hangs_is_ended(fake: Canary, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text("#!/bin/sh\nexec sleep 1000\n")
     begun: list[int] = []
