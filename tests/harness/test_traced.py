@@ -153,6 +153,16 @@ def test_the_log_stays_and_the_trace_goes(experiment: Experiment, contestant: Co
     assert [path.name for path in (bench.folder / "logs").iterdir()] == [Path(found.log).name]
 
 
+@pytest.mark.usefixtures("strace_program", "steady")
+def test_answers_are_waited_for_no_longer_than_a_trace_needs(
+    experiment: Experiment, contestant: Contestant, bench: Bench
+) -> None:
+    for asked_s, waits in ((60.0, "2s"), (1.0, "1s")):
+        found = trace_one(experiment.with_each(timeout_s=asked_s), contestant, bench)
+        loads = [line for line in (bench.folder / found.log).read_text().splitlines() if "--arrivals" in line]
+        assert f"--timeout {waits} " in loads[-1]
+
+
 def test_without_strace_it_is_a_stated_skip(
     experiment: Experiment, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
