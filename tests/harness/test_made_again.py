@@ -118,6 +118,16 @@ def test_time_that_is_left_goes_to_the_widest_interval(
     assert sum(one.seconds for one in run.trials) <= 60.0
 
 
+def test_a_block_is_expected_to_take_what_its_cells_took_with_all_their_tries(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each cell is tried twice, so a block takes 40 s: after the ninth there is time for half of another."""
+    disturbs(monkeypatch, lambda cell: cell.attempt == 1, seconds=10.0)
+    timed = replace(fixed("echo", blocks=6, most_blocks=60), time_budget_s=390.0, time_limit_s=1000.0)
+    run = stored(execute(timed, tmp_path, fake_build))
+    assert len({one.block for one in run.trials}) == 9
+
+
 def test_an_interrupted_round_goes_on_where_it_was(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
