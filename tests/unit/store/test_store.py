@@ -14,7 +14,7 @@ from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Traced, Trial
 from netdyno.store import read, schema, write
 
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
@@ -90,6 +90,16 @@ def test_a_run_of_schema_7_has_no_twins(path: Path) -> None:
         connection.executescript("ALTER TABLE cell DROP COLUMN twin; PRAGMA user_version = 7;")
     assert list(read.load_cells(path)) == cells()
     assert read.load(path).twins == ()
+
+
+def test_a_run_of_schema_8_has_its_twins_and_what_was_traced(path: Path) -> None:
+    found = Traced(scenario="echo", contestant="a", levels={"connections": 1}, messages=7)
+    with write.Store.reopen(path) as made:
+        made.add_traced(found)
+    with sqlite3.connect(path) as connection:
+        connection.executescript("UPDATE cell SET twin = 1 WHERE position = 2; PRAGMA user_version = 8;")
+    assert [cell.twin for cell in read.load_cells(path)] == [False, False, True]
+    assert read.load(path).traced == (found,)
 
 
 def test_a_run_of_schema_9_had_durations_as_texts(path: Path) -> None:
