@@ -140,6 +140,12 @@ def test_what_the_others_cost_is_in_the_answer() -> None:
     assert "throughput \N{MINUS SIGN}" in answer(one).sentence
 
 
+def test_beside_whom_is_said_only_where_several_are_taken() -> None:
+    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "echo")
+    assert one.verdict == "winner"
+    assert " What the others cost: " in answer(one).sentence
+
+
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
     one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
     assert all(
