@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -11,8 +12,9 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings
 from netdyno.model.metrics import METRICS
 from netdyno.present.report import along, machine, scoreboard, theme, views
-from netdyno.present.report.scale import RatioScale
+from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
+from netdyno.statistics.stats import Interval
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import (
     CALLBACKS,
@@ -157,6 +159,18 @@ def test_a_table_of_counters_has_a_line_for_each_difference_with_a_bar_as_long_a
             scales.append(bar.width / abs(math.log(difference.comparison.ratio)))
             assert line.counter
     assert scales == pytest.approx([scales[0]] * len(scales), rel=0.02)
+
+
+def test_the_scale_reaches_to_the_ends_of_every_interval() -> None:
+    findings = of(made(), "echo")
+    why = next(one for one in findings.whys if one.differences)
+    one = why.differences[0]
+    wide = replace(one.comparison, interval=Interval(one.comparison.ratio / 50, one.comparison.ratio * 50))
+    found = along.view(replace(findings, whys=(replace(why, differences=(replace(one, comparison=wide),)),)))
+    assert found is not None
+    bar = found.pairs[0].lines[0].bar
+    assert bar is not None
+    assert (bar.low, bar.high) == (100 * MARGIN, 100 * (1 - MARGIN))
 
 
 def test_a_scale_of_ratios_ends_where_an_interval_is_open() -> None:
