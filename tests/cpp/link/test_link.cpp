@@ -105,6 +105,18 @@ TEST(Line, LosesTheShareThatWasAsked) {
   EXPECT_EQ(lost_share(losses(0, 1, 0, 100'000)), 0);
 }
 
+TEST(Line, LosesTheSameFramesWhileItIsFull) {
+  const std::string seen = losses(0.5, 3, 0, 100);
+  Line line{{.loss = 0.5, .limit = 1, .seed = 3}, 0};
+  std::string full;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Fate fate = give(line, "frame", start);
+    full += fate == Fate::lost ? '1' : '0';
+  }
+  EXPECT_EQ(line.held(), 1U);
+  EXPECT_EQ(full, seen);
+}
+
 TEST(Line, LossesAreThoseOfTheSeedAndOfTheDirection) {
   const std::string seen = losses(0.3, 7, 0, 200);
   EXPECT_EQ(losses(0.3, 7, 0, 200), seen);
