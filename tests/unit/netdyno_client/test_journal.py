@@ -170,6 +170,16 @@ def test_an_answer_that_comes_again_is_counted_and_the_right_one_waited_for(talk
     assert talk.result().messages.lost == 0
 
 
+def test_an_answer_to_what_was_given_up_does_not_answer_the_next_request(talk: Talk) -> None:
+    first = talk.ask()
+    talk.caller.failed(Failure.RESPONSE_TIMEOUT)
+    second = talk.ask()
+    assert not talk.answer(first.job_id, first.stamp)
+    assert talk.caller.waiting
+    assert talk.answer(second.job_id, second.stamp)
+    assert talk.journal.messages.received == 2
+
+
 def test_a_late_answer_is_reordered_and_no_loss(talk: Talk) -> None:
     first = talk.ask()
     talk.caller.failed(Failure.RESPONSE_TIMEOUT)
