@@ -227,6 +227,14 @@ def test_connections_are_the_first_attempts_and_add_up(clock: Clock, failure: Fa
     assert (connections.attempted, connections.established, getattr(connections, counted)) == (2, 1, 1)
 
 
+@pytest.mark.parametrize("failure", [Failure.CLOSED, Failure.RESET])
+def test_a_connection_that_ended_early_fails_its_audit(talk: Talk, failure: Failure) -> None:
+    while talk.journal.may_send():
+        talk.exchange()
+    talk.caller.failed(failure)
+    assert talk.failed_audits() == ["connections"]
+
+
 def test_errno_says_how_a_connect_failed() -> None:
     assert connect_failure(OSError(errno.ECONNREFUSED, "")) is Failure.CONNECT_REFUSED
     assert connect_failure(OSError(errno.ETIMEDOUT, "")) is Failure.CONNECT_TIMED_OUT
