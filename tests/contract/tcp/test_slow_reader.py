@@ -119,6 +119,20 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
     assert lasted[1] - lasted[0] > 12 << 20  # 23 MiB, less what the kernel's buffers vary
 
 
+@pytest.mark.workloads("chat")
+def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(contestant: Contestant, workload: str) -> None:
+    """The limit is on what waits, and nothing waits for one who reads."""
+    options = ("--workload", workload, "--outbox-limit", "1KiB", *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        speaker, listener = (stack.enter_context(joined(server, workload)) for _ in range(2))
+        for _ in range(3):
+            number = speaker.next_number()
+            speaker.send(message(workload, speaker.identity, number, 16 << 10))
+            while wire.read_stamp(listener.frame()) != (speaker.identity, number):
+                pass
+        assert server.stop()["slow_closed"] == 0
+
+
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
 def test_a_client_that_asks_and_never_reads(contestant: Contestant, workload: str) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
