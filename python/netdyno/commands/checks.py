@@ -42,7 +42,7 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     """Everything that `netdyno test` runs, in order. Tests that need the machine for themselves come last, one at a
     time; which those are is marked in the tests, so that each test is in one of the two steps."""
     return [
-        (_cpp_tests(build), *_lint(root)),
+        (_cpp_tests(build), _collection(), *_lint(root)),
         (
             _pytest(
                 "Python, conformance and browser tests",
@@ -83,6 +83,11 @@ def _cpp_tests(build: Path) -> Step:
     """Four times as many at a time as there are cores: most of the time is that of windows which have to pass."""
     options = ("--output-on-failure", "--no-tests=error", "--parallel", str(4 * _cores()))
     return Step("C++ tests", ("ctest", "--test-dir", str(build), *options))
+
+
+def _collection() -> Step:
+    """That all tests can be collected; with that, Python has compiled them, which else every process would do."""
+    return _pytest("collection of the tests", "tests", "--collect-only", "-qq")
 
 
 def _lint(root: Path) -> Stage:
