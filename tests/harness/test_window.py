@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.experiment import experiment
-from netdyno.machine import server_proc
+from netdyno.machine import cpu_share, server_proc
 from netdyno.model.options import settings
 from netdyno.trial.window import Watch
 
@@ -61,6 +61,29 @@ def test_the_readings_are_rehearsed_shortly_before_the_window(monkeypatch: pytes
     watched.window_end()
     assert taken == [os.getpid()] * 3
     assert watched.observation({}).window_s == pytest.approx(10), "a rehearsal is no reading"
+
+
+@pytest.mark.parametrize(("cost_s", "looks"), [(0.0, 100), (0.003, 16)])
+def test_looking_takes_a_small_share_of_a_core_whatever_a_look_costs(
+    monkeypatch: pytest.MonkeyPatch, cost_s: float, looks: int
+) -> None:
+    now = used_s = 1000.0
+    looked: list[float] = []
+
+    def look(*_: object) -> None:
+        nonlocal used_s
+        used_s += cost_s
+        looked.append(now)
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "process_time", lambda: used_s)
+    monkeypatch.setattr(cpu_share, "observation", look)
+    watched = watch("0ms")
+    watched.window_start()
+    for _ in range(1000):
+        now += 0.01
+        watched.maybe_take()
+    assert abs(len(looked) - looks) <= 0.1 * looks
 
 
 def test_without_a_warm_up_the_window_comes_first() -> None:

@@ -26,6 +26,8 @@ kernel's in reach, and takes microseconds where the first would take millisecond
 
 LOOK_EVERY_S = 0.1
 """How often the cores are read within the window, to end a trial early that is to be made again anyway."""
+LOOK_SHARE = 0.005
+"""Of a core, what that may take: the CPU time of a process with thousands of threads is read in milliseconds."""
 
 IsLost = Callable[[MachineObservation], bool]
 
@@ -84,8 +86,9 @@ class Watch:
         """What is due now. Raises WindowLostError."""
         now = time.monotonic()
         if now >= self._look_at:
-            self._look_at = now + LOOK_EVERY_S
+            began_s = time.process_time()
             seen = cores.observation(self._machine[0], self._take_machine(), os.sched_getaffinity(0))
+            self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
             if seen is not None and self._is_lost(seen):
                 raise WindowLostError(seen)
         if now >= self._rehearse_at:
