@@ -7,7 +7,6 @@ figure in words only ("flat at about 16,000"), that is what it is taken for. No 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -19,25 +18,15 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
-from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_claims import Point, of_points
 from tests.support.studies import at
 
 BLOCKS = 12
-LARGE: Environment = {"cores_allowed": 64, "pinning.server": ",".join(map(str, range(32))), "platforms": 1, "hosts": 1}
 ASIO, THREADS, POOL = "asio-callbacks", "qt-thread-per-client", "qt-thread-pool"
 LOCK, SNAPSHOT = "threads-global-lock", "threads-snapshot"
 FOLLY = "folly-async"
 OF_SERVERS = {"switching", "switches", "lock-wait"}
 """What is known of a server beside its answers, where a made run has it."""
-
-
-class Point(NamedTuple):
-    """What is published of a cell."""
-
-    scenario: str
-    contestant: str
-    levels: Mapping[str, type_level]
-    figures: Mapping[str, float]
 
 
 def points_of_a(where: str, rows: Sequence[tuple[str, str, float, float]]) -> Iterator[Point]:
@@ -161,34 +150,10 @@ WEB = [  # a chart without figures: its two ratios
 
 
 def stored(name: str, points: Sequence[Point]) -> Run:
-    """A run of the published cells, each as it was published to within a thousandth, which cancels out over the blocks.
-    Code is that of this tree."""
-    asked = of_published_levels(at(name, "full"), points)
-    scenarios = {one.name: one for one in asked.scenarios}
-    trials = [
-        without_unpublished(
-            made_trial(
-                scenarios[point.scenario],
-                block,
-                point.contestant,
-                point.levels,
-                {metric: figure * (1 + 0.001 * (-1) ** (block + number)) for metric, figure in point.figures.items()},
-            ),
-            point,
-        )
-        for block in range(1, BLOCKS + 1)
-        for number, point in enumerate(points)
-    ]
+    """A run of the published cells. Code is that of this tree."""
+    asked = of_published_levels(at(name, "full"), points).with_each(blocks=BLOCKS)
     about = codesize.describe(discover(), discover(kind="client"))
-    return Run(
-        run_id="published",
-        experiment=asked,
-        started_at="2025-01-01T12:00:00Z",
-        finished_at=None,
-        environment=dict(LARGE),
-        trials=tuple(trials),
-        about=about,
-    )
+    return msgspec.structs.replace(of_points(asked, points, without_unpublished), about=about)
 
 
 def without_unpublished(trial: Trial, point: Point) -> Trial:

@@ -5,8 +5,9 @@ The text of the experiment is parsed as a file would be, so that a test is about
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -14,11 +15,11 @@ from msgspec.structs import replace
 from netdyno.analysis.claims.judge import judge
 from netdyno.experiment import experiment
 from netdyno.model.base import type_level
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.load_result import Distribution, LoadResult
 from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObservation
-from netdyno.model.run import Run
+from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged
 from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
@@ -43,6 +44,17 @@ CANARY = CanaryReading(
 )
 Levels = Mapping[str, type_level]
 Truth = Callable[[str, Levels], float]
+LARGE: Environment = {"cores_allowed": 64, "pinning.server": ",".join(map(str, range(32))), "platforms": 1, "hosts": 1}
+"""A machine with cores enough for any claim."""
+
+
+class Point(NamedTuple):
+    """What is known of a cell."""
+
+    scenario: str
+    contestant: str
+    levels: Levels
+    figures: Mapping[str, float]
 
 
 def text(tests: str, keys: str = "") -> str:
@@ -169,6 +181,28 @@ def made_trial(scenario: Scenario, block: int, name: str, levels: Levels, figure
         server=server,
         canary=CanaryReadings(before=CANARY, after=CANARY),
         kernel={"DelayedACKs": 40, "ListenOverflows": 1, "setup.ListenOverflows": 2, "RetransSegs": 0},
+    )
+
+
+def of_points(
+    asked: Experiment, points: Sequence[Point], change: Callable[[Trial, Point], Trial] = lambda trial, _: trial
+) -> Run:
+    """A run of these cells on a large machine, each as its point says to within a thousandth, which cancels out over
+    the blocks."""
+    scenarios = {one.name: one for one in asked.scenarios}
+    trials = []
+    for number, point in enumerate(points):
+        scenario = scenarios[point.scenario]
+        for block in range(1, scenario.blocks + 1):
+            figures = {name: value * (1 + 0.001 * (-1) ** (block + number)) for name, value in point.figures.items()}
+            trials.append(change(made_trial(scenario, block, point.contestant, point.levels, figures), point))
+    return Run(
+        run_id="made",
+        experiment=asked,
+        started_at="2025-01-01T12:00:00Z",
+        finished_at=None,
+        environment=dict(LARGE),
+        trials=tuple(trials),
     )
 
 

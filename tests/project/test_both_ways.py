@@ -1,0 +1,222 @@
+"""Every claim of the five studies can come out either way: on a machine that has what it needs, at its study's default
+size and as published, there are figures that confirm it, and for each of its comparisons figures that refute it by this
+one alone.
+
+The figures are made from the comparisons. All cells begin alike; the two sides of a comparison that does not hold are
+moved apart until each holds clearly. To refute, one of them is then moved to the other side of its threshold."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.claims.across import across
+from netdyno.analysis.claims.evidence import Evidence
+from netdyno.analysis.claims.evidence import evidence as evidence_of
+from netdyno.analysis.claims.judge import judge
+from netdyno.analysis.claims.needs import whose_code
+from netdyno.analysis.claims.steps import steps
+from netdyno.analysis.split import split
+from netdyno.base.paths import ROOT
+from netdyno.model.base import type_level
+from netdyno.model.claim import CONTESTANT, Cells, Claim
+from netdyno.model.contestant import About, CodeSize
+from netdyno.model.experiment import Budget, Experiment, Scenario
+from netdyno.model.levels import combinations
+from netdyno.model.metrics import METRICS, TIME
+from netdyno.model.run import Run
+from netdyno.model.verdicts import ClaimVerdict, Step
+from tests.support.builders.made_claims import Point, of_points
+from tests.support.studies import at
+
+SIZES: tuple[Budget, ...] = ("normal", "full")
+STUDIES = {size: {name: at(name, size) for name in at("sources").parts} for size in SIZES}
+CLAIMS = [
+    pytest.param(study, claim, id=f"{claim.id}-{size}")
+    for size, studies in STUDIES.items()
+    for study in studies.values()
+    for claim in study.claims
+]
+ON_PLATFORMS = "second platform"
+"""What a claim needs that is judged over the runs of two."""
+BEYOND_THE_WINDOW: Mapping[Budget, set[str]] = {"normal": {"C3"}, "full": set()}
+"""Claims that made figures confirm and no measured ones can, for at this size no message of the window has such an
+answer. C3: who waits 4.87 s for the answer to his first message, which is sent in the warm-up, sends the next one after
+the window of 100 clients has ended."""
+
+
+class Cell(NamedTuple):
+    """A cell of a scenario, or the code of a contestant: then the scenario is its kind, and there are no levels."""
+
+    scenario: str
+    contestant: str
+    levels: tuple[tuple[str, type_level], ...]
+
+
+Truth = dict[tuple[str, Cell], float]
+"""Of metric and cell: a share as it is, any other figure as its logarithm."""
+
+
+def is_share(metric: str) -> bool:
+    return METRICS[metric].scale == "share"
+
+
+# --- what a claim compares -----------------------------------------------------------------------------------------
+
+
+def all_cells(scenario: Scenario) -> Iterator[Cell]:
+    for levels in combinations(scenario):
+        for name in scenario.contestants:
+            yield Cell(scenario.name, name, tuple(levels.items()))
+
+
+def cells_of(study: Experiment, selection: Cells, metric: str) -> list[Cell]:
+    if METRICS[metric].of_code is not None:
+        kind, coordinate = whose_code(selection)
+        return [Cell(kind, str(name), ()) for name in selection.at[coordinate]]
+    (scenario,) = (one for one in study.scenarios if one.name == selection.scenario)
+    return [
+        cell
+        for cell in all_cells(scenario)
+        if all({CONTESTANT: cell.contestant, **dict(cell.levels)}.get(name) in of for name, of in selection.at.items())
+    ]
+
+
+@lru_cache
+def measured_once(name: str, size: Budget) -> Evidence:
+    """A run of every cell of a study: the comparisons of some claims are those of the cells that were measured."""
+    study = STUDIES[size][name].with_each(blocks=1)
+    everywhere = (cell for scenario in study.scenarios for cell in all_cells(scenario))
+    run = of_points(study, [Point(cell.scenario, cell.contestant, dict(cell.levels), {}) for cell in everywhere])
+    return evidence_of(run, split(run))
+
+
+def comparisons(study: Experiment, claim: Claim) -> list[Step]:
+    return [step for test in claim.tests for step in steps(test, measured_once(study.name, study.budget))]
+
+
+# --- figures for which they hold -----------------------------------------------------------------------------------
+
+
+def sides(study: Experiment, step: Step) -> Iterator[tuple[int, list[tuple[str, Cell]]]]:
+    """What is added up in a comparison, and what is taken off."""
+    for sign, selection in zip((1, -1, -1, 1), (step.a, step.b, *(step.over or ())), strict=False):
+        if selection is not None:
+            yield sign, [(step.metric, cell) for cell in cells_of(study, selection, step.metric)]
+
+
+def settle(study: Experiment, step: Step, truth: Truth) -> bool:
+    """Whether a comparison holds clearly; where it does not, its sides are moved so far that it does."""
+    share = is_share(step.metric)
+    threshold = step.threshold if share else math.log(step.threshold)
+    clear = 0.4 * min(threshold, 1 - threshold) if share and threshold else 0.02
+    moved = list(sides(study, step))
+    for _, keys in moved:
+        for key in keys:
+            truth.setdefault(key, 0.5 if share else math.log(1e6))
+    way = 1 if step.side == "above" else -1
+    lies = sum(sign * fmean(truth[key] for key in keys) for sign, keys in moved)
+    short = clear - way * (lies - threshold)
+    if short <= 0:
+        return True
+    for sign, keys in moved:
+        for key in keys:
+            truth[key] += sign * way * (short + clear) / len(moved)
+    return False
+
+
+def settled(study: Experiment, plan: Sequence[Step], truth: Truth) -> Truth:
+    """Figures near these for which all of the plan holds."""
+    found = dict(truth)
+    for _ in range(1000):
+        if False not in [settle(study, step, found) for step in plan]:
+            assert all(0 <= value <= 1 for (metric, _), value in found.items() if is_share(metric))
+            return found
+    raise AssertionError("no figures were found for which all of its comparisons hold")
+
+
+def against(step: Step) -> Step:
+    return dataclasses.replace(step, side="below" if step.side == "above" else "above")
+
+
+# --- runs with such figures ----------------------------------------------------------------------------------------
+
+
+def run_of(study: Experiment, claim: Claim, truth: Truth, platform: str = "one") -> Run:
+    """The run of a large machine that measured this, with its single claim."""
+    figures: dict[Cell, dict[str, float]] = defaultdict(dict)
+    code: dict[Cell, dict[str, float]] = defaultdict(dict)
+    for (metric, cell), value in truth.items():
+        where = figures if METRICS[metric].of_code is None else code
+        where[cell][metric] = value if is_share(metric) else math.exp(value)
+    points = [Point(cell.scenario, cell.contestant, dict(cell.levels), own) for cell, own in figures.items()]
+    run = of_points(replace(study, claims=(claim,)), points)
+    return replace(
+        run,
+        run_id=platform,
+        environment=run.environment | {"cpu_model": platform},
+        about=tuple(about(cell, own) for cell, own in code.items()),
+    )
+
+
+def about(cell: Cell, code: Mapping[str, float]) -> About:
+    size = CodeSize(files=1, lines=0, functions=1, complexity=0, complexity_max=0)
+    size = replace(size, **{metric: round(value) for metric, value in code.items()})
+    return About(kind="client" if cell.scenario == "client" else "server", name=cell.contestant, code=size)
+
+
+def verdict(run: Run) -> ClaimVerdict:
+    (found,) = judge(run)
+    return found.verdict
+
+
+def sent_in_the_window(scenario: Scenario, answer_s: float) -> bool:
+    """Of rounds, whether anybody whose answers take so long sends within the measured window."""
+    apart_s = math.ceil(answer_s / scenario.round_s) * scenario.round_s
+    return math.ceil(scenario.warmup_s / apart_s) * apart_s < scenario.warmup_s + scenario.duration_s
+
+
+# --- both ways -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("study", "claim"), CLAIMS)
+def test_every_claim_comes_out_both_ways(study: Experiment, claim: Claim) -> None:
+    plan = comparisons(study, claim)
+    holds = settled(study, plan, {})
+    fails = [settled(study, [against(step)], holds) for step in plan]
+    assert fails
+    if ON_PLATFORMS not in claim.needs:
+        assert verdict(run_of(study, claim, holds)) == "confirmed"
+        assert [verdict(run_of(study, claim, one)) for one in fails] == ["refuted"] * len(plan)
+        return
+    here, alike, other = (run_of(study, claim, *what) for what in ((holds,), (holds, "alike"), (fails[0], "other")))
+    (different,), (same,) = across([here, other]), across([here, alike])
+    assert (different.together, same.together) == ("confirmed", "refuted")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_window_can_hold_the_answers_that_confirm_a_claim(size: Budget) -> None:
+    cannot = set()
+    for study in STUDIES[size].values():
+        in_rounds = {scenario.name: scenario for scenario in study.scenarios if scenario.round_s}
+        for claim in study.claims:
+            for (metric, cell), value in settled(study, comparisons(study, claim), {}).items():
+                is_answer = cell.scenario in in_rounds and METRICS[metric].unit is TIME
+                if is_answer and not sent_in_the_window(in_rounds[cell.scenario], math.exp(value) / 1e9):
+                    cannot.add(claim.id)
+    assert cannot == BEYOND_THE_WINDOW[size]
+
+
+def test_the_page_has_every_claim_once() -> None:
+    page = (ROOT / "docs" / "measurements" / "claims.md").read_text()
+    listed = re.findall(r"^\* \*\*(\w+)\*\*", page, re.MULTILINE)
+    assert listed == [claim.id for study in STUDIES["normal"].values() for claim in study.claims]
