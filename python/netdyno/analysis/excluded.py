@@ -41,7 +41,7 @@ def without(run: Run) -> Run:
     return msgspec.structs.replace(
         run,
         trials=tuple(trial for trial in run.trials if trial.contestant not in absent),
-        about=tuple(about for about in run.about if about.kind != "server" or about.name not in absent),
+        about=tuple(about for about in run.about if not (about.unsafe or about.unranked)),
     )
 
 

@@ -36,7 +36,9 @@ def charts(figures: Sequence[Figure], parts: Sequence[Part]) -> tuple[Chart, ...
     """In the order of the figures. Who is unsafe is drawn where the experiment names it, and marked
     (docs/adr/unsafe.md)."""
     by_name = {part.scenario.name: part for part in parts}
-    return tuple(_chart(figure, [by_name[cells.scenario] for cells in figure.cells]) for figure in figures)
+    return tuple(
+        _chart(figure, {cells.scenario: by_name[cells.scenario] for cells in figure.cells}) for figure in figures
+    )
 
 
 def where(trial: Trial) -> dict[str, type_level]:
@@ -44,26 +46,27 @@ def where(trial: Trial) -> dict[str, type_level]:
     return {**coordinates(trial), SCENARIO: trial.scenario}
 
 
-def _chart(figure: Figure, parts: Sequence[Part]) -> Chart:
-    """`parts`: of each of the figure's cells."""
-    by_name = {part.scenario.name: part for part in parts}
-    trials = [one for part in by_name.values() for one in part.drawn()]
+def _chart(figure: Figure, parts: Mapping[str, Part]) -> Chart:
+    """`parts`: of the figure's scenarios, each once."""
+    trials = [one for part in parts.values() for one in part.drawn()]
     planned = _by_place(figure, [one for one in trials if any(is_in(cells, one) for cells in figure.cells)])
     found = [_measured(figure, parts, METRICS[name]) for name in (figure.metric, *figure.below)]
     values = {name: _values(figure, name, parts, planned) for name in figure.drawn}
     order = sorted(planned, key=lambda place: [values[name].index(one) for name, one in _pairs(figure, place)])
-    spots = [_spot(figure, by_name, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
+    spots = [_spot(figure, parts, place, planned[place], [one.get(place, ()) for one in found]) for place in order]
     panels: dict[Place, list[Spot]] = {}
     for spot in spots:
         panels.setdefault(tuple(spot.at[name] for name in figure.panels), []).append(spot)
-    unsafe = tuple(sorted({spot.contestant for spot in spots}.intersection(*(part.why_unsafe for part in parts))))
+    unsafe = tuple(
+        sorted({spot.contestant for spot in spots}.intersection(*(part.why_unsafe for part in parts.values())))
+    )
     return Chart(
         figure=figure,
         along=values[figure.along],
         across=values.get(figure.across, (None,)),
         panels=tuple(_panel(figure, at, of, unsafe) for at, of in panels.items()),
         blocks=min((len(spot.value.points) for spot in spots if spot.value), default=0),
-        loss_bounds=tuple(dict.fromkeys(part.scenario.loss_bound for part in parts)),
+        loss_bounds=tuple(dict.fromkeys(part.scenario.loss_bound for part in parts.values())),
         unsafe=unsafe,
         elsewhere=sum(
             not any(_stands_in(one, dict(zip(figure.panels, at, strict=True))) for at in panels)
@@ -104,11 +107,11 @@ def _place(figure: Figure, trial: Trial) -> Place:
     return tuple(at[name] for name in figure.drawn)
 
 
-def _measured(figure: Figure, parts: Sequence[Part], metric: Metric) -> dict[Place, list[Counted]]:
+def _measured(figure: Figure, parts: Mapping[str, Part], metric: Metric) -> dict[Place, list[Counted]]:
     """The trials that a metric is read from, in the order of their blocks."""
     found: dict[Place, list[Counted]] = {}
-    for cells, part in zip(figure.cells, parts, strict=True):
-        counted = measured.each_once(part.drawn(), metric.statuses)
+    for cells in figure.cells:
+        counted = measured.each_once(parts[cells.scenario].drawn(), metric.statuses)
         for trial, load in sorted(counted, key=lambda one: one[0].block):
             if is_in(cells, trial) and metric.of(trial, load) is not None:
                 found.setdefault(_place(figure, trial), []).append((trial, load))
@@ -116,7 +119,7 @@ def _measured(figure: Figure, parts: Sequence[Part], metric: Metric) -> dict[Pla
 
 
 def _values(
-    figure: Figure, name: str, parts: Sequence[Part], planned: Mapping[Place, object]
+    figure: Figure, name: str, parts: Mapping[str, Part], planned: Mapping[Place, object]
 ) -> tuple[type_level, ...]:
     """The values of a coordinate that were run: as the figure names them, else as the experiment does, contestants by
     name (an experiment may say `*`)."""
@@ -127,8 +130,7 @@ def _values(
     elif name == CONTESTANT:
         known = [*figure.cells[0].at.get(name, ()), *sorted(map(str, seen))]
     else:
-        of = zip(figure.cells, parts, strict=True)
-        named = [cells.at.get(name, part.scenario.factors.get(name, ())) for cells, part in of]
+        named = [cells.at.get(name, parts[cells.scenario].scenario.factors.get(name, ())) for cells in figure.cells]
         known = [value for values in named for value in values] + sorted(seen, key=str)
     return tuple(dict.fromkeys(value for value in known if value in seen))
 
