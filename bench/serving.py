@@ -7,11 +7,14 @@ import json
 import os
 import statistics
 import subprocess
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
+ROOT = Path(__file__).resolve().parents[1]
 SERVER_CORE, LOAD_CORE = 0, 1
 
 
@@ -55,6 +58,18 @@ def on_core(core: int, *, realtime: bool = False) -> list[str]:
     """What starts a program on a core (where there are several), at real-time priority where asked for."""
     pinned = ["taskset", "-c", str(core)] if len(os.sched_getaffinity(0)) > 1 else []
     return [*(["chrt", "--fifo", "1"] if realtime else []), *pinned]
+
+
+def comparison_options(doc: str | None, *, server: str, blocks: int, seconds: int, connections: int) -> ArgumentParser:
+    """What every script asks that holds netdyno-load against another load program, with its own defaults."""
+    parser = ArgumentParser(description=doc, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--server", default=server, help="its name, and options of its own")
+    parser.add_argument("--blocks", type=int, default=blocks)
+    parser.add_argument("--seconds", type=int, default=seconds, help="of each run; the other takes whole ones only")
+    parser.add_argument("--connections", type=int, nargs="+", default=[connections])
+    parser.add_argument("--seed", type=int, default=1, help="of the order within the blocks")
+    return parser
 
 
 def without_audit_failures(result: Any) -> Any:

@@ -15,7 +15,6 @@ with CAP_NET_RAW; where something is missing it says so and ends.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import re
@@ -35,9 +34,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serving import LOAD_CORE, SERVER_CORE, Served, on_core, quartiles, serving, without_audit_failures
+from serving import (
+    LOAD_CORE,
+    SERVER_CORE,
+    Served,
+    comparison_options,
+    on_core,
+    quartiles,
+    serving,
+    without_audit_failures,
+)
 
-ROOT = Path(__file__).resolve().parents[1]
 NEEDED = {
     "tcpkali": "in no Debian; build it from github.com/satori-com/tcpkali",
     "tcpdump": "Debian: apt-get install tcpdump",
@@ -253,13 +260,7 @@ def judged(name: str, reads: Sequence[Read]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
-    parser.add_argument("--server", default="asio-callbacks", help="its name, and options of its own")
-    parser.add_argument("--blocks", type=int, default=5)
-    parser.add_argument("--seconds", type=int, default=3, help="of each run; tcpkali takes whole ones only")
-    parser.add_argument("--connections", type=int, nargs="+", default=[100])
-    parser.add_argument("--seed", type=int, default=1, help="of the order within the blocks")
+    parser = comparison_options(__doc__, server="asio-callbacks", blocks=5, seconds=3, connections=100)
     options = parser.parse_args()
     missing = [f"{name} is not installed ({how})" for name, how in NEEDED.items() if shutil.which(name) is None]
     if missing:

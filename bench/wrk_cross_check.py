@@ -15,7 +15,6 @@ tail; and it only counts bytes, where netdyno-load verifies every reply.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import shlex
@@ -29,12 +28,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving, without_audit_failures
+from serving import LOAD_CORE, SERVER_CORE, Served, comparison_options, on_core, serving, without_audit_failures
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.instruments.calibrate import others
 
-ROOT = Path(__file__).resolve().parents[1]
 TARGET = 64
 """Bytes of a request target after its first "/", which the server sends back."""
 
@@ -182,13 +180,7 @@ def quartiles(values: Sequence[float]) -> tuple[float, float, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
-    parser.add_argument("--server", default="epoll-reactor", help="its name, and options of its own")
-    parser.add_argument("--blocks", type=int, default=8)
-    parser.add_argument("--seconds", type=int, default=2, help="of each run; wrk takes whole ones only")
-    parser.add_argument("--connections", type=int, nargs="+", default=[1])
-    parser.add_argument("--seed", type=int, default=1, help="of the order within the blocks")
+    parser = comparison_options(__doc__, server="epoll-reactor", blocks=8, seconds=2, connections=1)
     parser.add_argument("--realtime", action="store_true", help="all programs under SCHED_FIFO")
     options = parser.parse_args()
     if shutil.which("wrk") is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import struct
 import subprocess
@@ -92,15 +91,8 @@ def test_what_a_load_says_stands_over_what_the_packets_say(cross: ModuleType) ->
 
 
 def test_without_tcpkali_it_says_so(tmp_path: Path) -> None:
-    """And ends well: a skip is a result."""
-    ended = subprocess.run(
-        [sys.executable, str(SCRIPT)],
-        env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout.startswith("skipped: tcpkali is not installed (in no Debian; build it from github.com/")
+    said = bench_script.without_programs("tcpkali_cross_check", tmp_path)
+    assert said.startswith("skipped: tcpkali is not installed (in no Debian; build it from github.com/")
 
 
 @pytest.mark.quiet

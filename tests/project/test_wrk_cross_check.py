@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 import subprocess
@@ -82,15 +81,8 @@ def test_each_load_runs_twice_in_each_block_in_random_order_against_one_server(
 
 
 def test_without_wrk_it_says_so(tmp_path: Path) -> None:
-    """And ends well: a skip is a result."""
-    ended = subprocess.run(
-        [sys.executable, str(SCRIPT)],
-        env={**os.environ, "PATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert ended.stdout == "skipped: wrk is not installed (Debian: apt-get install wrk)\n"
+    said = bench_script.without_programs("wrk_cross_check", tmp_path)
+    assert said == "skipped: wrk is not installed (Debian: apt-get install wrk)\n"
 
 
 @pytest.mark.quiet

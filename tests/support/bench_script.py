@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 from netdyno.base.paths import ROOT
@@ -22,3 +25,15 @@ def load(name: str) -> ModuleType:
     sys.modules[spec.name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)
     return module
+
+
+def without_programs(name: str, folder: Path) -> str:
+    """What bench/<name>.py prints where an empty folder is all of PATH. Raises CalledProcessError if it does not end
+    well: a skip is a result."""
+    return subprocess.run(
+        [sys.executable, str(BENCH / f"{name}.py")],
+        env={**os.environ, "PATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
