@@ -26,12 +26,7 @@ class SetAside:
 
 def valid(run: Run, scenario: Scenario) -> Iterator[tuple[Trial, LoadResult]]:
     """The trials that enter a ranking."""
-    return first(run, scenario.name, outcomes.RANKED)
-
-
-def first(run: Run, scenario: str, statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
-    """Trials of a scenario with figures and one of these statuses, each cell once."""
-    return each_once((trial for trial in run.trials if trial.scenario == scenario), statuses)
+    return each_once((trial for trial in run.trials if trial.scenario == scenario.name), outcomes.RANKED)
 
 
 def each_once(trials: Iterable[Trial], statuses: Collection[Status]) -> Iterator[tuple[Trial, LoadResult]]:
