@@ -184,16 +184,17 @@ def _lock_wait(trial: Trial, _: LoadResult) -> float | None:
     return totals["lock_wait_ns"] / totals["requests"] if "lock_wait_ns" in totals and totals["requests"] else None
 
 
-def _switching(trial: Trial, _: LoadResult) -> float | None:
+_switches = _threads(lambda server: server.voluntary_switches + server.involuntary_switches)
+
+
+def _switching(trial: Trial, load: LoadResult) -> float | None:
     """Nanoseconds that a server's context switches took at most, each charged with half a round trip of the canary
     beside the trial: one side's sleep, its wake-up on another core and the way through the kernel, which is more than
     the switch."""
     seen = [trial.canary.before, trial.canary.after] if trial.canary is not None else []
     rates = [one.round_trips_per_second for one in seen if one is not None]
-    if trial.server is None or not rates:
-        return None
-    switches = trial.server.voluntary_switches + trial.server.involuntary_switches
-    return switches * 0.5e9 / max(rates)
+    switches = _switches(trial, load)
+    return switches * 0.5e9 / max(rates) if rates and switches is not None else None
 
 
 def _bytes(way: Callable[[Bytes], int]) -> Figure:
@@ -302,7 +303,7 @@ METRICS: Mapping[str, Metric] = {
     "switches": Metric(
         "server context switches per message",
         PER_MESSAGE,
-        _threads(lambda server: server.voluntary_switches + server.involuntary_switches),
+        _switches,
         _completed,
     ),
     "switching": Metric(

@@ -670,3 +670,13 @@ def test_a_claim_and_its_verdict_survive_storing() -> None:
     again = msgspec.json.decode(msgspec.json.encode(run), type=Run)
     assert again.experiment.claims == run.experiment.claims
     assert judge(again) == judge(run)
+
+
+def test_what_switches_took_is_unknown_where_threads_ended_unread() -> None:
+    run = made('[claim.test]\nkind = "bound"\nmetric = "switching"\nbelow = 0.1', "switching", lambda *_: 0.05)
+    (trial, *_) = run.trials
+    assert trial.load is not None
+    assert trial.server is not None
+    unread = replace(trial, server=replace(trial.server, threads_unread=1))
+    assert METRICS["switching"].of(trial, trial.load) is not None
+    assert METRICS["switching"].of(unread, trial.load) is None
