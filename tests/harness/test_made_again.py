@@ -67,6 +67,49 @@ def test_what_is_disturbed_is_made_again_in_its_block(
     assert found.causes == {"steal": 2}
 
 
+BEHIND = Audit(name="achieved_rate", passed=False, detail="asked 1,000,000/s")
+
+
+def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A block that the machine disturbed does not count as one of them, and one that could be offered ends it."""
+    made = trials_with({"echo": 0.01, "chat": 0.01})
+
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+        trial = made(cell, scenario, contestant, bench)
+        assert trial.load is not None
+        open_loop = replace(trial.load, plan=replace(trial.load.plan, arrivals="constant", rate_hz=1e6))
+        trial = replace(trial, load=open_loop)
+        if cell.contestant == NAMES[1] or (cell.scenario == "chat" and cell.block == 2):
+            return trial
+        audits = (BEHIND, STEAL) if cell.block == 1 and cell.attempt < 50 else (BEHIND,)
+        return replace(trial, status="struck_out", reason="achieved_rate: asked 1,000,000/s", audits=audits)
+
+    monkeypatch.setattr(runner, "run_trial", run_trial)
+    run = stored(execute(fixed("echo", "chat", blocks=6), tmp_path, fake_build))
+    tried = {
+        (scenario, name): [
+            one.block
+            for one in run.trials
+            if one.attempt == 1 and (one.scenario, one.contestant) == (scenario, name) and one.status != "skipped"
+        ]
+        for scenario in ("echo", "chat")
+        for name in NAMES
+    }
+    everything = [1, 2, 3, 4, 5, 6]
+    assert tried == {
+        ("echo", NAMES[0]): [1, 2, 3, 4],
+        ("echo", NAMES[1]): everything,
+        ("chat", NAMES[0]): everything,
+        ("chat", NAMES[1]): everything,
+    }
+    reasons = {one.reason for one in run.trials if one.status == "skipped"}
+    assert reasons == {"the generator could not offer the rate in any of 3 blocks"}
+    judged = [one for one in outcomes.judged(run).trials if one.scenario == "echo" and one.attempt == 1]
+    assert {one.status for one in judged if one.contestant == NAMES[1]} == {"censored"}
+
+
 def test_it_is_given_up_after_a_stated_number_of_tries(
     tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -107,7 +107,7 @@ def faults(trial: Trial) -> tuple[Audit, ...]:
     that ended, and replies that were wrong. So where an open loop asked for more than the generator could send: what it
     gave up on is lost."""
     found = failed(trial, "server")
-    if not disturbances(trial) and not _is_beyond(trial):
+    if not disturbances(trial) and not is_beyond(trial):
         return found
     return tuple(
         audit for audit in found if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
@@ -139,7 +139,7 @@ def has_saturated(trial: Trial) -> bool:
     return busiest(load) >= SATURATED or any(audit.name == "achieved_rate" for audit in failed(trial, "instrument"))
 
 
-def _is_beyond(trial: Trial) -> bool:
+def is_beyond(trial: Trial) -> bool:
     """Whether an open loop asked its generator for too much."""
     return trial.load is not None and bool(trial.load.plan.rate_hz) and has_saturated(trial)
 
@@ -210,7 +210,7 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
 
 def _spoilt(trial: Trial) -> bool:
     """Whether an audit of the server failed, and not for what the generator could not send."""
-    return bool(faults(trial) if _is_beyond(trial) else failed(trial, "server"))
+    return bool(faults(trial) if is_beyond(trial) else failed(trial, "server"))
 
 
 def _is_struck_out_for_nothing_known(trial: Trial) -> bool:

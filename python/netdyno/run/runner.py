@@ -38,7 +38,7 @@ from netdyno.store import read, write
 from netdyno.trial import traced
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench
-from netdyno.trial.trial import run_trial
+from netdyno.trial.trial import run_trial, skipped
 
 SPARE_DESCRIPTORS = 64
 """What a server or a generator opens beside its connections: listener, loops, timers, files, libraries."""
@@ -221,7 +221,8 @@ def _run_cells(
             for cell in schedule.cells(stored.extend):
                 display.trial_started(cell, progress)
                 run = partial(run_trial, cell, scenarios[cell.scenario], servers[cell.contestant], bench)
-                trial = canary.beside(run)
+                why = schedule.out_of_reach(cell)
+                trial = skipped(cell, why) if why else canary.beside(run)
                 stored.add(trial)
                 schedule.add(trial)
                 judge.add(trial)

@@ -10,17 +10,22 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
+from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.blocks import most
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.run.progress import Progress
 
 MOST_TRIES = 40
 """Of one cell in one block."""
+BEYOND_BLOCKS = 3
+"""In so many blocks an open loop asks the generator for too much before it is asked no more. Then more than half of its
+trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
 MADE_AGAIN_PER_CELL = 6
 """Of a whole block, over its cells. A neighbour that takes a quarter of each core in bursts leaves a trial of 0.7 s
 alone three times in ten (bench/disturb.py); a machine that never rests makes a run seven times as long at the most."""
@@ -108,6 +113,24 @@ class Schedule:
         self._left[trial.block] -= 1
         self._spent_s += plan.seconds_of(trial)
         self._progress.add(trial)
+
+    def out_of_reach(self, cell: Cell) -> str:
+        """Why nothing is asked of a cell any more; empty while something is. A search's rates are not judged here: it
+        has its own end."""
+        if any(one.slo for one in self._run.experiment.scenarios if one.name == cell.scenario):
+            return ""
+        judged = [
+            one
+            for one in self._last.values()
+            if (one.scenario, one.contestant) == (cell.scenario, cell.contestant)
+            and level_key(one.levels) == level_key(cell.levels)
+            and one.load is not None
+            and not outcomes.disturbances(one)
+        ]
+        blocks = {one.block for one in judged} - {cell.block}
+        if len(blocks) < BEYOND_BLOCKS or not all(map(outcomes.is_beyond, judged)):
+            return ""
+        return f"the generator could not offer the rate in any of {quantities.plural(len(blocks), 'block')}"
 
     @property
     def trials(self) -> tuple[Trial, ...]:

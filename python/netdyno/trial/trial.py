@@ -58,22 +58,27 @@ class Ready(msgspec.Struct, frozen=True):
     pid: int
 
 
-def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
-    started = time.monotonic()
-    base = Trial(
+def skipped(cell: Cell, reason: str) -> Trial:
+    """The trial of a cell that is not run."""
+    return Trial(
         block=cell.block,
         position=cell.position,
         scenario=cell.scenario,
         contestant=cell.contestant,
         levels=cell.levels,
         status="skipped",
-        reason=why_skip(contestant, scenario, cell.levels, bench.clients),
+        reason=reason,
         started_at=utc_now(),
         seconds=0.0,
         twin=cell.twin,
         attempt=cell.attempt,
     )
+
+
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
+    started = time.monotonic()
+    base = skipped(cell, why_skip(contestant, scenario, cell.levels, bench.clients))
     if base.reason:
         return base
     path = log_path(cell)
