@@ -16,7 +16,7 @@ from netdyno.model.experiment import Budget, Scenario
 NORMAL: Budget = "normal"
 """What the file says outside of its budgets."""
 OTHERS = tuple(name for name in get_args(Budget) if name != NORMAL)
-AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "duration")
+AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "warmup-per-connection", "duration")
 BUDGET_KEYS = (*AMOUNTS, "scenario")
 SCENARIO_KEYS = (*AMOUNTS, "factors")
 

@@ -37,6 +37,7 @@ duration = "3s"
 
 [budget.smoke]
 blocks = 1
+warmup-per-connection = "2ms"
 [budget.smoke.scenario.echo]
 warmup = "50ms"
 [budget.smoke.scenario.echo.factors]
@@ -88,6 +89,7 @@ def test_a_size_changes_amounts_and_levels_and_nothing_else() -> None:
     echo, chat = at("smoke").scenarios
     assert (echo.blocks, chat.blocks) == (1, 2)  # what a scenario says for itself counts
     assert (echo.warmup_s, echo.duration_s, chat.warmup_s) == (0.05, 1.0, 0.1)
+    assert (echo.warmup_per_connection_s, at("full").scenarios[0].warmup_per_connection_s) == (0.002, 0)
     assert echo.factors == {"connections": (10,), "both.nodelay": ("on", "off")}
     echo, chat = at("full").scenarios
     assert (echo.duration_s, chat.duration_s, chat.blocks) == (10.0, 3.0, 3)
