@@ -36,7 +36,7 @@ def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def program(tmp_path: Path, write_program: Callable[[Path, str], None], _unhurried: None) -> Path:
     path = tmp_path / "netdyno-canary"
-    write_program(path, "canary.py")
+    write_program(path, "canary.sh")
     (tmp_path / "logs").mkdir()
     return path
 

@@ -100,7 +100,8 @@ def write_program() -> WriteProgram:
 
     def write(path: Path, fake: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f'#!/bin/sh\nexec {" ".join(PYTHON)} {FAKES / fake} "$@"\n')
+        runner = ("/bin/sh",) if fake.endswith(".sh") else PYTHON
+        path.write_text(f'#!/bin/sh\nexec {" ".join(runner)} {FAKES / fake} "$@"\n')
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
 
     return write
@@ -112,7 +113,7 @@ def fake_build(tmp_path: Path, write_program: WriteProgram, _unhurried: None) ->
     contestant."""
     build = tmp_path / "build"
     write_program(build / "loadgen" / "netdyno-load", "load.py")
-    write_program(build / "canary" / "netdyno-canary", "canary.py")
+    write_program(build / "canary" / "netdyno-canary", "canary.sh")
     for found in discover():
         if found.manifest.kind == "cmake":
             write_program(build / "servers" / found.name, "server.py")

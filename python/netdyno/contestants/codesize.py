@@ -7,6 +7,7 @@ into the function that holds it, and takes `&&` for a decision in `auto&&` too."
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import os
 import re
@@ -223,6 +224,15 @@ def _with_code(about: About, files: Sequence[Path]) -> About:
 
 
 def _analysed(path: Path) -> _File:
+    try:
+        return _read(path, path.stat().st_mtime_ns)
+    except OSError as error:
+        raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
+
+
+@functools.cache
+def _read(path: Path, _changed_ns: int) -> _File:
+    """A file as it was when it was changed last: some runs are made by one process, and each counts all of them."""
     # by name, because most commands start without it, and it has no types
     lizard = importlib.import_module("lizard")
     try:
