@@ -20,7 +20,7 @@ from tests.support.fakes import faulty
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 FAST, SLOW = "epoll-reactor", "slow"
-BLOCKS = 6
+BLOCKS = 4
 BURN_PER_READ_S = 0.0005
 
 
@@ -62,7 +62,7 @@ def failures(run: Run, audit: str) -> Counter[str]:
 
 
 def test_the_generator_is_the_limit_of_the_fast_server_alone(run: Run) -> None:
-    """In how many trials is the machine's affair: 5 or 6 of 6 beside compilers, fewer where both cores are taken."""
+    """In how many trials is the machine's affair: all but one beside compilers, fewer where both cores are taken."""
     saturated = failures(run, "generator")
     assert saturated[FAST] > 0
     assert saturated[SLOW] == 0
