@@ -67,6 +67,8 @@ class Check:
     outcome: Outcome
     why_open: Open | None = None
     """None where it is not."""
+    blocks_to_decide: int | None = None
+    """How many would end that, if the effect and its spread stay what they are; None where they say nothing of it."""
 
     @property
     def needed(self) -> bool:

@@ -5,6 +5,8 @@ FEWEST_BLOCKS = 5
 """Of a comparison that can be judged, and of an interval. Among fifty comparisons Student's t makes an interval of four
 blocks 6.5 standard deviations wide to each side, and one of five 3.9; and the fewer blocks, the more it hangs on noise
 being normal."""
+MANY_BLOCKS = 1000
+"""Nobody measures more."""
 FIRST_LOOK = 10
 """The number of blocks after which an interval is first asked how wide it is."""
 LOOKS = 8

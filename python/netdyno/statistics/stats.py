@@ -10,6 +10,7 @@ import importlib
 import itertools
 import math
 import statistics
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -20,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 
 Floats = NDArray[np.float64]
 Cell = tuple[int, str]
@@ -150,6 +151,17 @@ def mean_p(pairs: Pairs, expected: float = 0.0) -> float:
     if len(means) < FEWEST_BLOCKS:
         return 1.0
     return p_of(float(means.mean()) - expected, spread(means) / math.sqrt(len(means)), len(means) - 1)
+
+
+def blocks_to_leave_out(pairs: Pairs, expected: float, level: float = LEVEL) -> int | None:
+    """How many blocks an interval takes that leaves the expected mean out, if mean and spread stay what they are. None
+    where they say nothing of that, or MANY_BLOCKS would not do."""
+    means = block_means(pairs)
+    if len(means) < 2 or (away := abs(float(means.mean()) - expected)) <= ROUNDING:
+        return None
+    errors, counts = spread(means) / away, range(FEWEST_BLOCKS, MANY_BLOCKS + 1)
+    found = bisect_left(counts, True, key=lambda count: student(count - 1, level) * errors < math.sqrt(count))
+    return counts[found] if found < len(counts) else None
 
 
 def _special() -> ModuleType:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -109,6 +111,9 @@ def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_m
     assert claims.reason(few).endswith(f"against {LOCK}: too few blocks: 4, and a verdict needs 5")
     near = judged(made(FASTER, "throughput", faster_by(2)))
     assert " cannot be told from the threshold (p = " in claims.reason(near)
+    assert claims.reason(near).endswith("; as it stands, 1000 blocks would not tell")
+    almost = judged(made(FASTER, "throughput", faster_by(2.002)))
+    assert re.search(r"; as it stands, \d+ blocks would tell$", claims.reason(almost))
     in_each = judged(made(EVERYWHERE, "throughput", faster_by(2)))
     assert claims.reason(in_each).endswith("; and 5 more are open")
     zero = judged(made(TREND, "switches", at_connections(0)))

@@ -50,6 +50,26 @@ def pairs_of(differences: Sequence[float]) -> stats.Pairs:
 # --- one interval, one test --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("level", [0.05, 0.05 / 16])
+@pytest.mark.parametrize("away", [0.05, 0.3, 3.0])
+def test_so_many_blocks_and_no_fewer_would_leave_a_mean_out(away: float, level: float) -> None:
+    values = [0.0, 0.4, -0.4, 0.2, -0.2]
+    found = stats.blocks_to_leave_out(pairs_of([away + value for value in values]), 0.0, level)
+    assert found is not None
+
+    def leaves_out(blocks: int) -> bool:
+        return stats.student(blocks - 1, level) * float(np.std(values, ddof=1)) / math.sqrt(blocks) < away
+
+    assert leaves_out(found)
+    assert found == FEWEST_BLOCKS or not leaves_out(found - 1)
+
+
+def test_what_lies_on_the_expected_mean_is_decided_by_no_blocks() -> None:
+    assert stats.blocks_to_leave_out(pairs_of([-1.0, 1.0, -2.0, 2.0, 0.0]), 0.0) is None
+    assert stats.blocks_to_leave_out(pairs_of([-1.0, 1.0, -2.0, 2.0, 0.05]), 0.0) is None  # 30,000 would do
+    assert stats.blocks_to_leave_out(pairs_of([1.0]), 0.0) is None
+
+
 def test_the_interval_is_that_of_student() -> None:
     """Worked by hand: mean 3, standard deviation 1.5811, and t of four degrees of freedom is 2.7764."""
     one = stats.mean_interval(pairs_of([1.0, 2.0, 3.0, 4.0, 5.0]))

@@ -62,7 +62,7 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
     gaps: list[Lacking | None] = [missing_levels(test, evidence) for test in claim.tests]
     gaps += [missing_trials(cells, evidence, METRICS[step.metric]) for step in planned for cells in step.all_cells]
-    checks = _corrected([_check(step, evidence, level) for step in planned], level)
+    checks = _corrected([_check(step, evidence, level, len(planned)) for step in planned], level)
     gap = next((gap for gap in gaps if gap), None)
     verdict = _verdict(checks, gap)
     return Judged(
@@ -120,8 +120,8 @@ class Scale:
         return math.exp(mean) if self.ratio else mean
 
 
-def _check(step: Step, evidence: Evidence, level: float) -> Check:
-    """One comparison, before any correction."""
+def _check(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
+    """One comparison of so many, before any correction."""
     metric = METRICS[step.metric]
     scale, one = Scale(metric.scale == "ratio"), neutral(step.metric)
     dropped, differ = unpaired(step, evidence), apart(step.a, step.b, evidence)
@@ -149,7 +149,8 @@ def _check(step: Step, evidence: Evidence, level: float) -> Check:
         return blank
     if scale.ratio and min(min(first[cell], second[cell]) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
-    return _measured(blank, step, scale, {cell: (first[cell], second[cell]) for cell in shared}, evidence, level)
+    both = {cell: (first[cell], second[cell]) for cell in shared}
+    return _measured(blank, step, scale, both, evidence, level, comparisons)
 
 
 def _measured(
@@ -159,6 +160,7 @@ def _measured(
     figures: Mapping[stats.Cell, tuple[float, float]],
     evidence: Evidence,
     level: float,
+    comparisons: int,
 ) -> Check:
     metric = METRICS[step.metric]
     threshold = scale.contrast(step.threshold, neutral(step.metric))
@@ -179,6 +181,10 @@ def _measured(
         losses=tuple(_loss_beside(cells, metric, evidence) for cells in step.cells),
     )
     outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side)
+    if not exact:  # what is to fail must do so among all of them (_corrected)
+        tends_to_hold = (mean > threshold) == (step.side == "above")
+        enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
+        check = replace(check, blocks_to_decide=enough)
     if outcome != "open":
         return replace(check, outcome=outcome, why_open=None)
     return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")

@@ -25,7 +25,7 @@ from netdyno.model.verdicts import (
     TooFewCores,
 )
 from netdyno.present.prose import loss
-from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
 
 Speak = Callable[[float], str]
 Scenarios = Mapping[str, str]
@@ -93,9 +93,17 @@ def why_open(check: Check, comparisons: int) -> str:
             return f"too few blocks: {check.blocks}, and a verdict needs {FEWEST_BLOCKS}"
         case "unproven":
             p = quantities.p_value(check.p_corrected)
-            return f"it fails, but not proven so among {comparisons} comparisons ({p} corrected)"
+            return f"it fails, but not proven so among {comparisons} comparisons ({p} corrected); {_enough(check)}"
         case "near":
-            return f"{shown(check)} cannot be told from the threshold ({quantities.p_value(check.p)})"
+            p = quantities.p_value(check.p)
+            return f"{shown(check)} cannot be told from the threshold ({p}); {_enough(check)}"
+
+
+def _enough(check: Check) -> str:
+    """How many blocks would decide it."""
+    if check.blocks_to_decide is None:
+        return f"as it stands, {quantities.plural(MANY_BLOCKS, 'block')} would not tell"
+    return f"as it stands, {quantities.plural(check.blocks_to_decide, 'block')} would tell"
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
