@@ -29,7 +29,7 @@ def of_run(run: Run) -> MadeAgain:
     return made_again.of_trials(run.all_trials, run.experiment.seed)
 
 
-def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0) -> None:
+def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: float = 1.0, by: Audit = STEAL) -> None:
     """In place of the programs: a trial is disturbed where the function says so of its cell."""
     assert callable(is_disturbed)
     made = trials_with({"echo": 0.01, "chat": 0.3})
@@ -38,7 +38,7 @@ def disturbs(monkeypatch: pytest.MonkeyPatch, is_disturbed: object, seconds: flo
         trial = replace(made(cell, scenario, contestant, bench), seconds=seconds)
         if not is_disturbed(cell):
             return trial
-        return replace(trial, status="struck_out", reason="steal: taken", audits=(STEAL,), load=None)
+        return replace(trial, status="struck_out", reason=f"{by.name}: taken", audits=(by,), load=None)
 
     monkeypatch.setattr(runner, "run_trial", run_trial)
 
@@ -129,6 +129,16 @@ def test_in_a_large_block_a_cell_is_tried_so_often_and_no_more(
     disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1)
     run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
     assert max(one.attempt for one in run.trials) == schedule.MOST_TRIES == 40
+
+
+def test_what_fails_while_nobody_else_is_seen_is_tried_a_few_times_only(
+    tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever room its block has: it is the trial's own way, and would fail forty times."""
+    unfit = Audit(name="observation", passed=False, detail="read 1.6 s apart")
+    disturbs(monkeypatch, lambda cell: cell.contestant == NAMES[0] and cell.levels["connections"] == 1, by=unfit)
+    run = stored(execute(fixed("echo", blocks=1, factors={"connections": (1, 2, 3, 4)}), tmp_path, fake_build))
+    assert max(one.attempt for one in run.trials) == schedule.TRIES_ALONE == 8
 
 
 def test_where_foreign_load_is_counted_nothing_is_made_again(

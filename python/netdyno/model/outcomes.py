@@ -47,6 +47,9 @@ KINDS: Mapping[str, Kind] = {
 """By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
 (`little`, `plausible`) say nothing of a server: the measurement is made again."""
 
+OF_OTHERS = ("steal", "foreign_load", "canary")
+"""Audits that see another at work. The rest of the machine's see only that something does not fit."""
+
 VALID: tuple[Status, ...] = ("valid",)
 RANKED: tuple[Status, ...] = ("valid", "censored")
 """What a ranking is made of: in a cell that saturates the generator all figures are bounds, and are told as such."""
@@ -129,6 +132,11 @@ def is_disturbed(trial: Trial) -> bool:
     """Whether the machine was not the trial's own, and nothing else is certain of it: then it is made again. No figure
     of the load is looked at."""
     return trial.status not in ("skipped", "failed") and bool(disturbances(trial)) and not faults(trial)
+
+
+def had_company(trial: Trial) -> bool:
+    """Whether an audit saw others use its cores or its caches."""
+    return any(audit.name in OF_OTHERS for audit in failed(trial, "machine"))
 
 
 def has_saturated(trial: Trial) -> bool:

@@ -23,6 +23,8 @@ from netdyno.run.progress import Progress
 
 MOST_TRIES = 40
 """Of one cell in one block."""
+TRIES_ALONE = 8
+"""Of those in succession that were disturbed while nobody else was seen at work: more likely it is the trial's own."""
 BEYOND_BLOCKS = 3
 """In so many blocks an open loop asks the generator for too much before it is asked no more. Then more than half of its
 trials have done so, and its figures are bounds however often they are taken (outcomes.saturated)."""
@@ -100,7 +102,12 @@ class Schedule:
 
     def _is_to_be_made_again(self, cell: Cell) -> bool:
         last = self._last[_place(cell)]
-        return outcomes.is_disturbed(last) and last.attempt < MOST_TRIES
+        if not outcomes.is_disturbed(last) or last.attempt >= MOST_TRIES:
+            return False
+        latest = range(last.attempt, max(last.attempt - TRIES_ALONE, 0), -1)
+        return len(latest) < TRIES_ALONE or any(
+            outcomes.had_company(self._trials[*_place(cell), attempt]) for attempt in latest
+        )
 
     def _again(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1
