@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a block may call itself. An unknown word is an error, so that no block drops out unseen.
-RUN, SLOW, OTHER = "sh", "sh slow", {"text", "json", "toml", "toml claim", "toml figure", "toml size", "cpp", ""}
+RUN, SLOW = "sh", "sh slow"
+OTHER = {"text", "json", "toml", "toml claim", "toml figure", "toml size", "cpp", "python", ""}
 
 
 @dataclass(frozen=True)

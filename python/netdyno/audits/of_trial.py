@@ -46,6 +46,11 @@ def server_alive(check: LoadResult | None, check_error: str) -> Audit:
     return Audit(name="server_alive", passed=passed, detail=detail or "a fresh connection got no answer")
 
 
+def not_asked(name: str) -> Audit:
+    """An audit that needs the contract of a contestant, of a server that knows nothing of it."""
+    return Audit(name=name, passed=True, detail="not judged: it is your own server, which keeps no count for netdyno")
+
+
 ABOUT_THE_GENERATOR = "generator"
 """The audit that asks whether the generator had CPU to spare and kept its schedule (protocol/load-result.md)."""
 

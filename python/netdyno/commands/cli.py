@@ -66,6 +66,18 @@ def run(
     *,
     asked: Asked,
     contestant: Contestants = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Your own server, in place of contestants, or beside those that are named: "
+            "'my-server --port {port}'; may be repeated.",
+        ),
+    ] = None,
+    name: Annotated[
+        list[str] | None, typer.Option("--as", help="What your server is called here; may be repeated, in their order.")
+    ] = None,
+    workload: Annotated[str, typer.Option(help="What your servers speak (protocol/WIRE.md).")] = "http",
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
@@ -78,7 +90,8 @@ def run(
     from netdyno.commands import run as run_command
 
     names = tuple(contestant or ())
-    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace)
+    own = run_command.OwnServers(tuple(server or ()), tuple(name or ()), workload)
+    wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own)
     return run_command.run(wishes, sys.argv)
 
 

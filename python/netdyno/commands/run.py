@@ -15,7 +15,7 @@ from rich.console import Console
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
 from netdyno.commands.flags import Asked
-from netdyno.contestants import contestants
+from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Budget, Experiment
@@ -35,6 +35,14 @@ FINDINGS_NAME = "findings.json"
 """Beside it: the same for programs (protocol/findings.md)."""
 
 
+class OwnServers(NamedTuple):
+    """The user's own servers: their command lines, the names of the first of them, and what all of them speak."""
+
+    commands: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    workload: str = ""
+
+
 class Wishes(NamedTuple):
     """What a run was asked for; `asked` has what takes the place of what the experiment says."""
 
@@ -46,6 +54,7 @@ class Wishes(NamedTuple):
     as_json: bool
     foreign_load: ForeignLoad
     trace: Trace = "auto"
+    own: OwnServers = OwnServers()
 
 
 class Done(NamedTuple):
@@ -70,6 +79,8 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     build = build_dir()
     everyone = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
+    own_servers = own.of_commands(*wishes.own, taken=[server.name for server in servers])
+    servers = (*servers, *own_servers)
     asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
@@ -137,8 +148,9 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
     """The experiment with the command line's wishes in place, its contestants by name."""
     path = experiment.find(wishes.experiment, experiment.experiments_dir())
     asked = experiment.with_clients(experiment.load(path, wishes.budget), clients, str(path))
+    chosen = (*wishes.contestants, *(one.name for one in servers if one.own is not None))
     asked = experiment.with_contestants(
-        asked, lambda patterns: [one.name for one in contestants.select(servers, wishes.contestants or patterns)]
+        asked, lambda patterns: [one.name for one in contestants.select(servers, chosen or patterns)]
     )
     given = wishes.asked
     if "aa-share" in given:

@@ -206,7 +206,10 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         copies=manifest.copies,
         threads=manifest.threads if kind == "server" else None,
         family=family,
+        own=one.own,
     )
+    if one.own is not None:
+        return msgspec.structs.replace(about, threads=None, why_no_code="it is your own")
     return _with_code(about, sources(home / one.name))
 
 

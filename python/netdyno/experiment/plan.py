@@ -19,7 +19,7 @@ from netdyno.model.base import Frozen, type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
-from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings
+from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings, whose
 from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
@@ -113,6 +113,7 @@ def why_skip(
         if reason:
             return f"client {client.name}: {reason}"
     reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
+    reason = reason or _why_not_own(contestant, levels)
     if reason:
         return reason
     manifest = contestant.manifest
@@ -138,6 +139,14 @@ def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
             f"{model}; with threads = {threads}, {most - threads} of {most} connections would wait until others leave"
         )
     return ""
+
+
+def _why_not_own(contestant: Contestant, levels: Iterable[str]) -> str:
+    """Of a server of the user's own: it is told no option, so levels of one would be the same cell several times."""
+    varied = sorted({option for factor in levels if (option := whose(factor)[1])})
+    if contestant.own is None or not varied:
+        return ""
+    return f"{contestant.name} is your own server, and is not told its {quantities.listed(varied)}"
 
 
 def _why_silent(contestant: Contestant, workload: str) -> str:

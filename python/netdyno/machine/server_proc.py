@@ -103,6 +103,20 @@ def choose_threads(pid: int) -> tuple[str, ...]:
     return str(pid), *random.Random(pid).sample(others, MOST_THREADS_READ - 1)
 
 
+def family(pid: int) -> tuple[int, ...]:
+    """A process and all that it has started, and those have, as far as they are still there (CONFIG_PROC_CHILDREN)."""
+    found, waiting = [], [pid]
+    while waiting:
+        one = waiting.pop()
+        found.append(one)
+        for task in _threads(f"{_PROC}/{one}/task"):
+            try:
+                waiting += map(int, read_file(f"{_PROC}/{one}/task/{task}/children").split())
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has just ended
+    return tuple(found)
+
+
 def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:
     """Read a process now, with all of its threads or with the chosen ones. Raises OSError when it is gone."""
     harness_cpu_s = time.process_time()
@@ -131,6 +145,21 @@ def understand(taken: Snapshot) -> Reading:
         threads=int(stat[17]),
         tasks={int(tid): _task(status, schedstat) for tid, (status, schedstat) in taken.tasks.items()},
         harness_cpu_s=taken.harness_cpu_s,
+    )
+
+
+def together(readings: Sequence[Reading]) -> Reading:
+    """Several processes as one server. Pure."""
+    first = readings[0]
+    return Reading(
+        at_s=first.at_s,
+        cpu_s=sum(one.cpu_s for one in readings),
+        user_ticks=sum(one.user_ticks for one in readings),
+        system_ticks=sum(one.system_ticks for one in readings),
+        rss_peak_bytes=sum(one.rss_peak_bytes for one in readings),
+        threads=sum(one.threads for one in readings),
+        tasks={tid: task for one in readings for tid, task in one.tasks.items()},
+        harness_cpu_s=first.harness_cpu_s,
     )
 
 

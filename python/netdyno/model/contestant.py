@@ -46,14 +46,24 @@ class Manifest(Frozen):
         return bool(self.unsafe or self.unranked)
 
 
+class Own(Frozen):
+    """A server of the user's own: the command line that starts it, and the workload that it speaks. It knows nothing of
+    protocol/WIRE.md."""
+
+    command: str
+    workload: str
+
+
 class Contestant(Frozen):
-    """One discovered folder: its manifest, and either the command that starts it or the reason why it cannot start."""
+    """One discovered folder, or a server of the user's own: its manifest, and either the command that starts it or the
+    reason why it cannot start."""
 
     name: str
     manifest: Manifest
     command: tuple[str, ...]
     available: bool
     why_not: str = ""
+    own: Own | None = None
 
 
 class CodeSize(Frozen):
@@ -70,7 +80,8 @@ class About(Frozen):
     """A contestant, or code that contestants share, as a stored run remembers it. `code` is None where it could not be
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
     stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
-    code, of clients, and in a run stored before it was recorded, `threads` is None."""
+    code, of clients, of one's own, and in a run stored before it was recorded, `threads` is None. `own`: one's own.
+    """
 
     kind: Literal["server", "client", "shared"]
     name: str
@@ -84,3 +95,4 @@ class About(Frozen):
     code: CodeSize | None = None
     why_no_code: str = ""
     family: tuple[str, ...] = ()
+    own: Own | None = None

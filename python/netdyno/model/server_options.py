@@ -16,6 +16,8 @@ def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> di
     for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md), for clients that
     stay; and the number that `threads = "cores"` is here. What the cell itself says about an option goes before.
     Pure."""
+    if contestant.own is not None:
+        return {}
     added = {
         name: value
         for name, value in wanted.where_possible.items()

@@ -17,9 +17,8 @@ from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
 from netdyno.base.utc_now import utc_now
-from netdyno.contestants import contestants
+from netdyno.contestants import contestants, own
 from netdyno.experiment import experiment
-from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trace
@@ -46,7 +45,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             raise UserError(
                 f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
             )
-        servers, clients = _ready(asked, build)
+        servers, clients = _ready(run, build)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
             asked,
@@ -83,8 +82,9 @@ def _with_line(run: Run, differ: Sequence[str]) -> Environment:
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _ready(asked: Experiment, build: Path) -> needed.Ready:
-    servers = contestants.discover(build=build)
+def _ready(run: Run, build: Path) -> needed.Ready:
+    asked = run.experiment
+    servers = (*contestants.discover(build=build), *own.of_run(run.about))
     clients = contestants.discover(build=build, kind="client")
     names = sorted({name for scenario in asked.scenarios for name in scenario.contestants})
     return needed.make(

@@ -24,6 +24,11 @@ CHECK_CONNECTS_S = 10.0
 """How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
 
 
+NEWS_S = 0.5
+"""How long after the load has failed the news may take that its server had ended: another's comes through a program of
+ours (contestants/stand_in.py)."""
+
+
 class Event(msgspec.Struct, frozen=True):
     """A line of --events-fd (protocol/load-result.md); `completed` counts from the start of the window."""
 
@@ -70,11 +75,19 @@ def measure(
             with punctual(bench.pinning):
                 serving = _follow(generator, server, LineReader(reading), watch, bench, limit_s)
             if not serving:
-                how = describe_exit(server.exit_code())
-                raise ServerError(f"the server ended with {how} under load{server.last_words()}")
-            load = _read_result(generator, result)
+                raise _ended_under_load(server)
+            try:
+                load = _read_result(generator, result)
+            except TrialError:
+                if server.wait(time.monotonic() + NEWS_S):
+                    raise _ended_under_load(server) from None
+                raise
         watch.generator_ended()
         return load
+
+
+def _ended_under_load(server: Process) -> ServerError:
+    return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}")
 
 
 def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:

@@ -138,6 +138,7 @@ def _measure(
             wanted,
             network.counters,
             datagrams=datagrams,
+            with_children=contestant.own is not None,
             is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
         )
         program, command = load_program(cell, wanted, ready, bench)
@@ -158,7 +159,9 @@ def _measure(
         audits.observation(observed, wanted.duration_s, clients_leave=wanted.clients_leave),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
-    if not ended:
+    if contestant.own is not None:
+        judged.append(audits.not_asked("server_totals"))
+    elif not ended:
         loads = [load, *([check] if check else [])]
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -29,6 +30,9 @@ LOOK_EVERY_S = 0.1
 LOOK_SHARE = 0.005
 """Of a core, what that may take: the CPU time of a process with thousands of threads is read in milliseconds."""
 
+Taken = dict[int, server_proc.Snapshot]
+"""By process of the server."""
+
 IsLost = Callable[[MachineObservation], bool]
 
 
@@ -44,23 +48,33 @@ class Watch:
     """Takes the readings as the generator announces its window."""
 
     def __init__(
-        self, pid: int, wanted: Settings, counters: Path, *, datagrams: bool = False, is_lost: IsLost = lambda _: False
+        self,
+        pid: int,
+        wanted: Settings,
+        counters: Path,
+        *,
+        datagrams: bool = False,
+        with_children: bool = False,
+        is_lost: IsLost = lambda _: False,
     ) -> None:
-        """Of the server `pid`; `counters` is the net folder of its network namespace (proc(5)), and with `datagrams`
-        its sockets are asked as well what they dropped. `is_lost` says of a part of the window whether the trial is
-        lost."""
+        """Of the server `pid`, and of what it has started where it is `with_children`; `counters` is the net folder of
+        its network namespace (proc(5)), and with `datagrams` its sockets are asked as well what they dropped. `is_lost`
+        says of a part of the window whether the trial is lost."""
         self._pid = pid
         self._wanted = wanted
         self._counters = counters
         self._datagrams = datagrams
+        self._with_children = with_children
+        self._pids: tuple[int, ...] = ()
         self._kernel = [self._take_kernel()]
         try:
-            self._rss_ready_bytes = server_proc.peak_memory(pid)
+            started = server_proc.family(pid) if with_children else (pid,)
+            self._rss_ready_bytes = sum(map(server_proc.peak_memory, started))
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
-        self._before: server_proc.Snapshot | None = None
-        self._late: server_proc.Snapshot | None = None
-        self._after: server_proc.Snapshot | None = None
+        self._before: Taken | None = None
+        self._late: Taken | None = None
+        self._after: Taken | None = None
         self._rehearse_at = float("inf")
         self._late_at = float("inf")
         self._chosen: tuple[str, ...] | None = None
@@ -78,9 +92,10 @@ class Watch:
         self._before = self._take()
         self._kernel.append(self._take_kernel())
         self._machine.append(self._take_machine())
-        if len(self._before.tasks) > 1:
-            self._late_at = self._before.at_s + self._wanted.duration_s - LATE_READING_S
-        self._look_at = self._before.at_s + LOOK_EVERY_S
+        began_s = self._before[self._pid].at_s
+        if sum(len(one.tasks) for one in self._before.values()) > 1:
+            self._late_at = began_s + self._wanted.duration_s - LATE_READING_S
+        self._look_at = began_s + LOOK_EVERY_S
 
     def maybe_take(self) -> None:
         """What is due now. Raises WindowLostError."""
@@ -122,8 +137,9 @@ class Watch:
         """Raises TrialError when the load announced no window."""
         if self._before is None or self._after is None:
             raise TrialError("the load did not announce its window on --events-fd")
-        late = server_proc.understand(self._late) if self._late else None
-        before, after = server_proc.understand(self._before), server_proc.understand(self._after)
+        stayed = [pid for pid in self._before if pid in self._after]  # what ended on the way took its figures along
+        before, after = _understood(self._before, stayed), _understood(self._after, stayed)
+        late = _understood(self._late, [pid for pid in stayed if pid in self._late]) if self._late else None
         seen = server_proc.observation(before, late, after, totals, self._pid if self._chosen else 0)
         return msgspec.structs.replace(seen, rss_ready_bytes=self._rss_ready_bytes)
 
@@ -156,10 +172,20 @@ class Watch:
                 raise ServerError("the server was gone when it was to be observed") from error
         return server_proc.Kernel(server_proc.take_kernel(self._counters), drops)
 
-    def _take(self) -> server_proc.Snapshot:
+    def _take(self) -> Taken:
+        """The server now. Which processes and threads it has is asked once, before the window."""
         try:
             if self._chosen is None:
-                self._chosen = server_proc.choose_threads(self._pid)
-            return server_proc.take(self._pid, self._chosen)
+                self._pids = server_proc.family(self._pid) if self._with_children else (self._pid,)
+                self._chosen = server_proc.choose_threads(self._pid) if len(self._pids) == 1 else ()
+            found = {self._pid: server_proc.take(self._pid, self._chosen)}
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
+        for pid in self._pids[1:]:
+            with suppress(OSError):  # a child that has ended
+                found[pid] = server_proc.take(pid)
+        return found
+
+
+def _understood(taken: Taken, pids: Sequence[int]) -> server_proc.Reading:
+    return server_proc.together([server_proc.understand(taken[pid]) for pid in pids])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from netdyno.experiment.capacity import asked_again
+from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 
 
-def again(experiment: Experiment) -> str:
+def again(experiment: Experiment, about: Sequence[About] = ()) -> str:
     """It repeats the run, from its own description and not from the words that were typed."""
     if experiment.capacity is None:
-        return f"./netdyno run {experiment.name}"
+        own = [(one.name, one.own) for one in about if one.own is not None]
+        flags = [word for name, one in own for word in ("--server", one.command, "--as", name)]
+        spoken = ["--workload", own[0][1].workload] if own else []
+        return shlex.join(["./netdyno", "run", experiment.name, *flags, *spoken])
     options = asked_again(experiment, experiment.capacity)
     flags = [word for name, value in options.items() for word in (f"--{name}", value)]
     return shlex.join(["./netdyno", "capacity", *experiment.scenarios[0].contestants, *flags])

@@ -23,7 +23,7 @@ class Command:
 
 
 def commands(analysis: Analysis) -> tuple[Command, ...]:
-    whole = Command("The whole run again", again(analysis.asked))
+    whole = Command("The whole run again", again(analysis.asked, analysis.about))
     report = Command("This report again, from what is stored", f"./netdyno report {analysis.run_id}")
     trial = analysis.example
     return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))
@@ -34,8 +34,10 @@ def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Comman
     wanted = settings(scenario, trial.levels)
     endpoint, how = _endpoint(load.plan.url, wanted)
     server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
+    own = next((one.own for one in analysis.about if one.name == trial.contestant and one.own is not None), None)
+    started = own.command.replace("{port}", endpoint.rpartition(":")[2]) if own else shlex.join(server)
     return (
-        Command(f"One trial by hand{how}: the server", shlex.join(server)),
+        Command(f"One trial by hand{how}: the server", started),
         Command(f"One trial by hand{how}: its load", shlex.join(client)),
     )
 

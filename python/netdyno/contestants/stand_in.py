@@ -1,0 +1,150 @@
+"""Starts a server that knows nothing of netdyno, and stands in for what it lacks of a contestant's contract
+(protocol/WIRE.md): it finds a port, says when the server accepts, and ends it on SIGTERM. A program of its own, which
+imports the standard library only.
+
+    stand_in.py COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
+
+`{port}` and `{address}` in a word of the command stand for where it is to listen. The options are not passed on."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+LOOK_EVERY_S = 0.01
+PATIENCE_S = 4.0
+"""How long the server may take to end: a second less than the harness waits."""
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Asked(NamedTuple):
+    """The command of the server, and the address that it is to listen at."""
+
+    command: tuple[str, ...]
+    address: str
+
+
+def parse(words: Sequence[str]) -> Asked:
+    """Of the command line: the harness's options begin with the last --listen."""
+    at = len(words) - 1 - list(reversed(words)).index("--listen")
+    return Asked(tuple(words[:at]), words[at + 1].removeprefix("tcp://").rpartition(":")[0])
+
+
+def free_port(address: str) -> int:
+    """One that nobody listens at. Somebody may take it before the server does; then the server says so and ends."""
+    with socket.create_server((address, 0)) as found:
+        port: int = found.getsockname()[1]
+    return port
+
+
+def filled(command: Sequence[str], address: str, port: int) -> list[str]:
+    """The words of the command with their places filled in. Pure."""
+    return [word.replace("{port}", str(port)).replace("{address}", address) for word in command]
+
+
+def accepts(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """The server, which dies with this process; its output goes to where ours complains. Raises OSError."""
+    parent = os.getpid()
+
+    def die_with_us() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=die_with_us)
+
+
+def end_all() -> None:
+    """Whatever the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER, prctl(2))."""
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while left := children.read_text().split():
+        for pid in map(int, left):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def end_of(server: subprocess.Popen[bytes]) -> int:
+    """As a shell says it."""
+    return server.returncode if server.returncode >= 0 else 128 - server.returncode
+
+
+def wait(pid: int, woken: int) -> None:
+    """Until the server ends or a signal comes, without a single turn in between: a window may be open."""
+    ended = os.pidfd_open(pid)
+    poll = select.poll()
+    for descriptor in (ended, woken):
+        poll.register(descriptor, select.POLLIN)
+    poll.poll()
+    os.close(ended)
+
+
+def main() -> int:
+    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        return serve(parse(sys.argv[1:]))
+    finally:
+        end_all()
+
+
+def serve(asked: Asked) -> int:
+    """The exit code: 0 where it was told to end, else what the server ended with."""
+    port = free_port(asked.address)
+    told_to_end: list[int] = []
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        told_to_end.append(number)
+
+    woken, wakes = os.pipe()
+    os.set_blocking(wakes, False)
+    signal.set_wakeup_fd(wakes)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, end)
+    try:
+        server = start(filled(asked.command, asked.address, port))
+    except OSError as error:
+        sys.exit(f"{asked.command[0]} cannot be started: {error.strerror}")
+    while not accepts(asked.address, port):
+        if server.poll() is not None:
+            return end_of(server) or 1
+        if told_to_end:
+            return 1
+        time.sleep(LOOK_EVERY_S)
+    endpoint = f"tcp://{asked.address}:{port}"
+    print(json.dumps({"ready": True, "endpoint": endpoint, "pid": server.pid}), flush=True)
+    wait(server.pid, woken)
+    if not told_to_end:
+        server.wait()
+        return end_of(server) or 1
+    server.terminate()
+    try:
+        server.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        print(f"it did not end within {PATIENCE_S:g} s of SIGTERM", file=sys.stderr)
+    print("{}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

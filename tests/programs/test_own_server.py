@@ -1,0 +1,99 @@
+"""A server of the user's own in a run: started, loaded, observed with its children, judged as far as it can be, and
+ended."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import build_dir
+from netdyno.contestants import own
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.store import read, schema
+from tests.support.fixtures import FAKES
+
+pytestmark = pytest.mark.needs_build
+
+HTTP = FAKES / "own_http.py"
+
+
+def run(results: Path, *how: str) -> Run:
+    """One trial of each, by the name of how it behaves."""
+    line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}}"
+    servers = own.of_commands([f"{line} {word}" for word in how], how, "http", [])
+    scenario = Scenario(name="web", workload="http", contestants=how, blocks=1, connections=4, duration_s=0.2)
+    outcome = runner.execute(
+        Experiment(name="own", question="Whose?", scenarios=(scenario,)),
+        servers,
+        results=results,
+        build=build_dir(),
+        argv=["netdyno", "run"],
+        display=PlainDisplay(io.StringIO()),
+        foreign_load="count",
+        trace="never",
+    )
+    return read.load(outcome.folder / schema.FILE_NAME)
+
+
+def only(run: Run, name: str) -> Trial:
+    (trial, *_) = [one for one in run.trials if one.contestant == name]
+    return trial
+
+
+def running() -> list[str]:
+    """The command lines of own servers that are left."""
+    lines = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            lines.append(entry.read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue  # it has just ended
+    return [line for line in lines if str(HTTP) in line]
+
+
+def test_it_is_loaded_verified_observed_and_ended(tmp_path: Path) -> None:
+    stored = run(tmp_path, "serves", "forks")
+    for name in ("serves", "forks"):
+        trial = only(stored, name)
+        audits = {audit.name: audit for audit in trial.audits}
+        assert trial.load is not None
+        assert trial.server is not None
+        assert trial.load.messages.corrupt == 0
+        assert trial.load.requests.completed > 10
+        assert trial.server.cpu_user_s + trial.server.cpu_system_s > 0.01
+        assert trial.server.totals == {}
+        assert "not judged" in audits["server_totals"].detail
+        assert audits["verification"].passed
+        assert audits["server_alive"].passed
+        assert trial.added == {}
+    serves, forks = (only(stored, name).server for name in ("serves", "forks"))
+    assert serves is not None
+    assert forks is not None
+    assert forks.rss_peak_bytes > 1.2 * serves.rss_peak_bytes  # two processes
+    assert running() == []
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("leaves", "I am not configured"), ("ends", "exit code 3")],
+)
+def test_one_that_does_not_serve_says_why(tmp_path: Path, how: str, reason: str) -> None:
+    trial = only(run(tmp_path, how), how)
+    said = f"{trial.reason} {[audit.detail for audit in trial.audits if not audit.passed]}"
+    assert reason in said
+    assert running() == []
+
+
+def test_one_that_never_listens_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    trial = only(run(tmp_path, "sleeps"), "sleeps")
+    assert trial.status == "failed"
+    assert "no ready line from the server within 10 s" in trial.reason
+    assert running() == []

@@ -1,0 +1,33 @@
+"""A web server that knows nothing of netdyno: own_http.py PORT [HOW]. HOW: "forks" answers in a child; "ends" ends when
+it is asked for something; "sleeps" never listens; "leaves" ends at once."""
+
+import os
+import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PORT, HOW = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+
+
+class Echo(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        if HOW == "ends":
+            os._exit(3)
+        body = self.path.encode()
+        head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\n\r\n"
+        self.wfile.write(head.encode() + body)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+if HOW == "sleeps":
+    time.sleep(60)
+if HOW == "leaves":
+    sys.exit("I am not configured")
+server = ThreadingHTTPServer(("127.0.0.1", PORT), Echo)
+if HOW == "forks" and os.fork() != 0:
+    server.socket.close()
+    os.wait()
+server.serve_forever()
