@@ -160,7 +160,7 @@ def _measure(
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if contestant.own is not None:
-        judged.append(audits.not_asked("server_totals"))
+        judged.append(audits.no_totals())
     elif not ended:
         loads = [load, *([check] if check else [])]
         counted = wanted.failed_connects == "count"
