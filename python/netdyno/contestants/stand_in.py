@@ -16,13 +16,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
 LOOK_EVERY_S = 0.01
+"""Nobody is told that another's socket has begun to listen, so it is asked so often."""
 PATIENCE_S = 4.0
 """How long the server may take to end: a second less than the harness waits."""
 _PR_SET_PDEATHSIG = 1
@@ -68,7 +68,6 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
     def die_with_us() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
@@ -90,13 +89,13 @@ def end_of(server: subprocess.Popen[bytes]) -> int:
     return server.returncode if server.returncode >= 0 else 128 - server.returncode
 
 
-def wait(pid: int, woken: int) -> None:
+def wait(pid: int, woken: int, at_most_s: float | None = None) -> None:
     """Until the server ends or a signal comes, without a single turn in between: a window may be open."""
     ended = os.pidfd_open(pid)
     poll = select.poll()
     for descriptor in (ended, woken):
         poll.register(descriptor, select.POLLIN)
-    poll.poll()
+    poll.poll(None if at_most_s is None else 1000 * at_most_s)
     os.close(ended)
 
 
@@ -130,7 +129,7 @@ def serve(asked: Asked) -> int:
             return end_of(server) or 1
         if told_to_end:
             return 1
-        time.sleep(LOOK_EVERY_S)
+        wait(server.pid, woken, LOOK_EVERY_S)
     endpoint = f"tcp://{asked.address}:{port}"
     print(json.dumps({"ready": True, "endpoint": endpoint, "pid": server.pid}), flush=True)
     wait(server.pid, woken)

@@ -2,8 +2,8 @@
 it is asked for something; "sleeps" never listens; "leaves" ends at once."""
 
 import os
+import signal
 import sys
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT, HOW = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
@@ -23,7 +23,7 @@ class Echo(BaseHTTPRequestHandler):
 
 
 if HOW == "sleeps":
-    time.sleep(60)
+    signal.pause()
 if HOW == "leaves":
     sys.exit("I am not configured")
 server = ThreadingHTTPServer(("127.0.0.1", PORT), Echo)
