@@ -6,6 +6,7 @@ import shlex
 from dataclasses import dataclass
 
 from netdyno.analysis.findings import Analysis
+from netdyno.contestants import stand_in
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
 from netdyno.model.transports import LOOPBACK_ADDRESS
@@ -34,10 +35,12 @@ def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Comman
     wanted = settings(scenario, trial.levels)
     endpoint, how = _endpoint(load.plan.url, wanted)
     server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
-    own = next((one.own for one in analysis.about if one.name == trial.contestant and one.own is not None), None)
-    started = own.command.replace("{port}", endpoint.rpartition(":")[2]) if own else shlex.join(server)
+    for one in analysis.about:
+        if one.name == trial.contestant and one.own is not None:
+            address, _, port = endpoint.removeprefix("tcp://").rpartition(":")
+            server = stand_in.filled(shlex.split(one.own.command), address, int(port))
     return (
-        Command(f"One trial by hand{how}: the server", started),
+        Command(f"One trial by hand{how}: the server", shlex.join(server)),
         Command(f"One trial by hand{how}: its load", shlex.join(client)),
     )
 
