@@ -12,6 +12,7 @@ import os
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -109,11 +110,9 @@ def family(pid: int) -> tuple[int, ...]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        for task in _threads(f"{_PROC}/{one}/task"):
-            try:
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+            for task in _threads(f"{_PROC}/{one}/task"):
                 waiting += map(int, read_file(f"{_PROC}/{one}/task/{task}/children").split())
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has just ended
     return tuple(found)
 
 
