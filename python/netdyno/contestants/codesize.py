@@ -204,12 +204,12 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
         unsafe=manifest.unsafe,
         unranked=manifest.unranked,
         copies=manifest.copies,
-        threads=manifest.threads if kind == "server" else None,
+        threads=manifest.threads if kind == "server" and one.own is None else None,
         family=family,
         own=one.own,
     )
     if one.own is not None:
-        return msgspec.structs.replace(about, threads=None, why_no_code="it is your own")
+        return msgspec.structs.replace(about, why_no_code="it is your own")
     return _with_code(about, sources(home / one.name))
 
 
@@ -229,7 +229,8 @@ def _with_code(about: About, files: Sequence[Path]) -> About:
 def _analysed(path: Path) -> _File:
     try:
         return _read(path, path.stat().st_mtime_ns)
-    except OSError as error:
+    except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
+        # lizard has no error of its own: on what it cannot read its states run into one of these
         raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
 
 
@@ -238,9 +239,5 @@ def _read(path: Path, _changed_ns: int) -> _File:
     """A file as it was when it was changed last: some runs are made by one process, and each counts all of them."""
     # by name, because most commands start without it, and it has no types
     lizard = importlib.import_module("lizard")
-    try:
-        found: _File = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, LookupError, AttributeError, RecursionError) as error:
-        # lizard has no error of its own: on what it cannot read its states run into one of these
-        raise CodeError(f"{path.name} cannot be counted ({type(error).__name__}: {error})") from error
+    found: _File = lizard.analyze_file.analyze_source_code(str(path), path.read_text(encoding="utf-8"))
     return found

@@ -104,10 +104,10 @@ class Schedule:
         last = self._last[_place(cell)]
         if not outcomes.is_disturbed(last) or last.attempt >= MOST_TRIES:
             return False
-        latest = range(last.attempt, max(last.attempt - TRIES_ALONE, 0), -1)
-        return len(latest) < TRIES_ALONE or any(
-            outcomes.had_company(self._trials[*_place(cell), attempt]) for attempt in latest
-        )
+        if last.attempt < TRIES_ALONE:
+            return True
+        latest = range(last.attempt - TRIES_ALONE + 1, last.attempt + 1)
+        return any(outcomes.had_company(self._trials[*_place(cell), attempt]) for attempt in latest)
 
     def _again(self, disturbed: Trial) -> None:
         self._left[disturbed.block] += 1

@@ -23,7 +23,6 @@ from netdyno.trial.setup import Bench
 CHECK_CONNECTS_S = 10.0
 """How long the closing check may take to connect: twice the default of the generator's `--connect-timeout`."""
 
-
 NEWS_S = 1.0
 """How long after the load has failed the news may take that its server had ended: another's comes through a program of
 ours (contestants/stand_in.py)."""

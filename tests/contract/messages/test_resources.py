@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 
 from tests.contract.golden import wire
@@ -19,11 +17,6 @@ ROOM = 800
 """Fewer than all who come, and more than all who vanish: it must be given back."""
 
 
-def has_let_go(pid: int, descriptors: int) -> bool:
-    """But for the last who talked, over a transport that has connections."""
-    return proc.descriptors(pid) <= descriptors + 1
-
-
 def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: Spoken, workload: str) -> None:
     """A session of 64 KiB that is lost for each of them would be 60 MiB here."""
     with spoken.serving(workload, "--peer-timeout", "1s", "--peers", str(ROOM)) as server:
@@ -37,8 +30,8 @@ def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: 
                         client.bye()  # the others vanish
             with talking(spoken.transport, server, workload, alone=False):
                 pass  # what those have said may come only now
-            gone = partial(has_let_go, server.pid, descriptors)
-            eventually(gone, "a busy machine may be late with who has gone, but not for ever")
+            # but for the last who talked, over a transport that has connections
+            eventually(lambda: proc.descriptors(server.pid) <= descriptors + 1, "not all who went are let go")
             after.append(proc.resident_bytes(server.pid))
         assert spoken.transport.connected or proc.descriptors(server.pid) == descriptors
         if not proc.sanitized(server.pid):

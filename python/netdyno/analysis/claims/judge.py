@@ -181,11 +181,13 @@ def _measured(
         losses=tuple(_loss_beside(cells, metric, evidence) for cells in step.cells),
     )
     outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side)
-    if not exact:  # what is to fail must do so among all of them (_corrected)
-        tends_to_hold = (mean > threshold) == (step.side == "above")
-        enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
-        check = replace(check, blocks_to_decide=enough)
-    if outcome != "open":
+    if outcome == "holds" or exact:
+        return replace(check, outcome=outcome, why_open=None)
+    tends_to_hold = (mean > threshold) == (step.side == "above")
+    # what is to fail must do so among all of them (_corrected)
+    enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
+    check = replace(check, blocks_to_decide=enough)
+    if outcome == "fails":
         return replace(check, outcome=outcome, why_open=None)
     return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")
 
