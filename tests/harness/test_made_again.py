@@ -87,7 +87,8 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
         return replace(trial, status="struck_out", reason="achieved_rate: asked 1,000,000/s", audits=audits)
 
     monkeypatch.setattr(runner, "run_trial", run_trial)
-    run = stored(execute(fixed("echo", "chat", blocks=6), tmp_path, fake_build))
+    outcome = execute(fixed("echo", "chat", blocks=6), tmp_path, fake_build)
+    run = stored(outcome)
     tried = {
         (scenario, name): [
             one.block
@@ -108,6 +109,11 @@ def test_what_the_generator_cannot_offer_is_asked_no_more_after_three_blocks(
     assert reasons == {"the generator could not offer the rate in any of 3 blocks"}
     judged = [one for one in outcomes.judged(run).trials if one.scenario == "echo" and one.attempt == 1]
     assert {one.status for one in judged if one.contestant == NAMES[1]} == {"censored"}
+    cells = read.load_cells(outcome.folder / schema.FILE_NAME)
+    last = next(one for one in reversed(cells) if (one.scenario, one.contestant) == ("echo", NAMES[0]))
+    assert schedule.Schedule(run, cells, Silent().progress).out_of_reach(last)
+    search = replace(run, experiment=run.experiment.with_each(slo="p99<5ms"))
+    assert not schedule.Schedule(search, cells, Silent().progress).out_of_reach(last)
 
 
 def test_it_is_given_up_after_a_stated_number_of_tries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import sqlite3
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
+from netdyno.run.resume import resume
 from netdyno.store import read, schema
 from tests.support.fixtures import FAKES
 
@@ -97,3 +99,13 @@ def test_one_that_never_listens_is_not_waited_for_without_end(tmp_path: Path) ->
     assert trial.status == "failed"
     assert "no ready line from the server within 10 s" in trial.reason
     assert running() == []
+
+
+def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
+    whole = run(tmp_path, "serves")
+    path = tmp_path / whole.run_id / schema.FILE_NAME
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM trial")
+        connection.execute("UPDATE run SET finished_at = NULL")
+    resume(path, build=build_dir(), display=PlainDisplay(io.StringIO()), anyway=True)
+    assert only(read.load(path), "serves").load is not None

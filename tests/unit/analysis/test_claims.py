@@ -384,6 +384,7 @@ def test_a_refutation_is_corrected_for_the_number_of_comparisons_and_a_confirmat
     one = judged(made(EVERYWHERE, "throughput", but_at_1000(400, 100, 100), blocks=6, noise=noise))
     assert one.verdict == "undecided"
     assert {check.why_open for check in one.open_checks} == {"unproven"}
+    assert all(check.blocks_to_decide is not None and check.blocks_to_decide > 6 for check in one.open_checks)
     assert all(check.p_corrected == pytest.approx(6 * check.p) for check in one.checks)
     assert [check.p for check in one.checks] == pytest.approx([0.027] * 6, abs=0.001)
 

@@ -12,6 +12,7 @@ from netdyno.experiment.plan import why_skip
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
+from netdyno.model.server_options import added_options
 from netdyno.trial.command import server_command
 
 SERVER = f"{sys.executable} -m mine --port {{port}}"
@@ -50,6 +51,7 @@ def test_what_cannot_be_meant_is_one_clear_line(commands: list[str], names: list
 
 def test_it_gets_a_port_and_no_option() -> None:
     scenario = Scenario(name="web", workload="http", server={"backlog": 7}, where_possible={"threads": "cores"})
+    assert added_options(mine(), settings(scenario, {}), cores=2) == {}
     command = server_command(mine(), settings(scenario, {}), cores=2)
     asked = stand_in.parse(command[command.index(str(own.STAND_IN)) + 1 :])
     assert asked.address == "127.0.0.1"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
+from netdyno.model.contestant import About, Own
 from netdyno.present.prose.repeat import commands
-from tests.support.builders.made_run import (
-    paired_run,
-)
+from tests.support.builders.made_run import paired_run
 
 
 def test_the_commands_by_hand_are_those_of_the_trial() -> None:
@@ -30,3 +29,13 @@ def test_a_trial_over_a_link_that_is_gone_is_repeated_over_the_loopback() -> Non
     assert server.purpose == "One trial by hand, over the loopback: the server"
     assert server.line.startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 ")
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
+
+
+def test_a_server_of_ones_own_is_started_by_its_own_command() -> None:
+    run = paired_run()
+    own = Own(command="mine --at '{address}:{port}'", workload="rpc")
+    name = analyse(run).example.contestant  # type: ignore[union-attr]
+    about = (About(kind="server", name=name, own=own),)
+    whole, _, server, _ = commands(analyse(replace(run, about=about)))
+    assert server.line == "mine --at 127.0.0.1:7000"
+    assert whole.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
