@@ -128,6 +128,7 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
           {"connections", connections_json(figures)},
           {"connect_ns", distribution(figures.connect)},
           {"messages", messages_json(figures.messages)},
+          {"connection_mean_ns", distribution(figures.connection)},
           {"bytes",
            {{"sent", figures.bytes.sent}, {"received", figures.bytes.received}, {"expected", figures.bytes.expected}}},
           {"generator", generator_json(plan, measurement)},

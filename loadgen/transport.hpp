@@ -10,6 +10,7 @@
 #include "lib/measure/clock.hpp"
 #include "lib/measure/process.hpp"
 #include "lib/net/arrivals.hpp"
+#include "lib/net/descriptor.hpp"
 #include "loadgen/plan.hpp"
 #include "loadgen/schedule.hpp"
 

@@ -186,6 +186,7 @@ void Worker::expire_some() {
     Connection& connection = clients_[expire_next_];
     if (connecting_.too_long(connection, now_)) {
       transport_->close(expire_next_);
+  matching_.end();
       on_connect_failed(expire_next_, ConnectFailure::timed_out, 0);
     }
     if (connection.gone()) continue;

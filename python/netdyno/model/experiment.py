@@ -33,7 +33,7 @@ from netdyno.model.values import (
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
-RankedBy = Literal["throughput", "p50", "p99", "mean", "capacity"]
+RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "capacity"]
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]

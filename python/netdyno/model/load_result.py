@@ -145,7 +145,9 @@ class ClientReport(Frozen):
 
 class LoadResult(Frozen, kw_only=True):
     """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
-    a sample of the messages; None in runs stored before the key, empty where the kernel did not say."""
+    a sample of the messages; None in runs stored before the key, empty where the kernel did not say.
+    `connection_mean_ns`: one value for each connection; None in runs stored before the key, and of client
+    contestants."""
 
     version: int
     plan: Plan
@@ -156,6 +158,7 @@ class LoadResult(Frozen, kw_only=True):
     connections: Connections
     connect_ns: Distribution
     messages: Messages
+    connection_mean_ns: Distribution | None = None
     bytes: Bytes
     generator: Generator
     errors: dict[str, int]
