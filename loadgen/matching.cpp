@@ -130,6 +130,7 @@ void Matching::begin_drain(std::uint64_t intended) {
 }
 
 std::uint64_t Matching::recipients() const {
+  const std::uint64_t apart = plan_.slow_readers + (plan_.audience == Audience::others ? 1U : 0U);
   const std::uint64_t established = control_.established;
   return established - std::min(apart, established);
 }

@@ -124,6 +124,7 @@ class Plan(Frozen):
     look_every_s: float = 0.0
     send_buffer: int = 0
     requests_per_connection: int | None = None
+    slow_readers: int = 0
 
 
 class ClientReport(Frozen):
@@ -157,8 +158,8 @@ class LoadResult(Frozen, kw_only=True):
     receive_lag_ns: Distribution | None = None
     connections: Connections
     connect_ns: Distribution
-    messages: Messages
     connection_mean_ns: Distribution | None = None
+    messages: Messages
     bytes: Bytes
     generator: Generator
     errors: dict[str, int]

@@ -149,7 +149,8 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
 def most_generator_threads(wanted: Settings) -> int:
     """A connection each, and two where a witness times a chat."""
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
-    return wanted.connections // 2 if to_others else wanted.connections
+    speakers = wanted.connections - wanted.slow_readers
+    return speakers // 2 if to_others else speakers
 
 
 MOST_THREADS = 1024
