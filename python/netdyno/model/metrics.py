@@ -267,7 +267,7 @@ METRICS: Mapping[str, Metric] = {
         TIMES,
         _of_connections(lambda means: float(means.p99)),
         lambda _, load: float(load.connection_mean_ns.p50) if load.connection_mean_ns else 0.0,
-        short="spread over connections",
+        short="spread",
     ),
     "lost": Metric(
         "share of messages lost",

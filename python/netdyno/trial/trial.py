@@ -162,7 +162,7 @@ def _measure(
         audits.died(ended),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s, clients_leave=wanted.clients_leave),
+        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if contestant.own is not None:

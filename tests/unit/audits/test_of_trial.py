@@ -150,8 +150,8 @@ def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
     judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
     assert not judged.passed
     assert "2 of the server's threads" in judged.detail
-    assert observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0, clients_leave=True).passed
-    assert not observation(observed(0.0, 0.5), 1.0, clients_leave=True).passed
+    assert observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0, threads_end=True).passed
+    assert not observation(observed(0.0, 0.5), 1.0, threads_end=True).passed
 
 
 @pytest.mark.parametrize(
