@@ -173,7 +173,8 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
                                    rate, service_s * 1e6);
   if (given_up > 0) detail += fmt::format(" and {:.4f} given up", given_up);
   if (plan.arrivals == Arrivals::closed && plan.round == 0) {
-    const std::uint64_t clients = std::min<std::uint64_t>(figures.connections.established, plan.connections);
+    const std::uint64_t standing = std::min<std::uint64_t>(figures.connections.established, plan.connections);
+    const std::uint64_t clients = standing - std::min<std::uint64_t>(plan.slow_readers, standing);
     const double asked = as_double(clients * plan.depth);
     const double response_s = mean_response_s(figures);
     const double lost = as_double(figures.given_up_response_ns) / static_cast<double>(plan.duration);

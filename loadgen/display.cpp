@@ -27,6 +27,7 @@ std::string row(const char* name, const Histogram& histogram) {
 std::string load_text(const LoadPlan& plan) {
   std::string which = fmt::format("{} of {} B over {} connection{}", netdyno::to_string(plan.workload), plan.size,
                                   plan.connections, plan.connections == 1 ? "" : "s");
+  if (plan.slow_readers > 0) which += fmt::format(", {} of which read slowly", plan.slow_readers);
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
   if (!plan.rate_hz) {

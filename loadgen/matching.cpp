@@ -1,5 +1,7 @@
 #include "loadgen/matching.hpp"
 
+#include <algorithm>
+
 namespace netdyno::load {
 
 Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, const Codec& codec, Schedule& schedule,
@@ -81,6 +83,10 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   if (!answered) return;  // chat: the witness before this one had it already
   const Flight::Times& times = answered->times;
   --clients_.waiting;
+  if (window_.holds(now_)) {
+    clients_[sender].response_ns += static_cast<std::uint64_t>(now_ - times.intended);
+    ++clients_[sender].answered;
+  }
   recorder_.answered(times.intended, times.sent, now_, answered->expired);
   if (receive_lag_ != never) recorder_.lagged(times.intended, receive_lag_);
   if (answered->expired) --clients_.overdue;
@@ -124,8 +130,19 @@ void Matching::begin_drain(std::uint64_t intended) {
 }
 
 std::uint64_t Matching::recipients() const {
+  const std::uint64_t apart = plan_.slow_readers + (plan_.audience == Audience::others ? 1U : 0U);
   const std::uint64_t established = control_.established;
-  return plan_.audience == Audience::all ? established : established - 1;
+  return established - std::min(apart, established);
+}
+
+/// A closed loop always has a message under way, so a connection that was answered nothing has waited all the time.
+void Matching::end() const {
+  for (const Connection& connection : clients_.connections) {
+    if (connection.answered > 0)
+      recorder_.figures.connection.record(static_cast<Nanos>(connection.response_ns / connection.answered));
+    else if (plan_.arrivals == Arrivals::closed && connection.open())
+      recorder_.figures.connection.record(plan_.duration);
+  }
 }
 
 void Matching::choose_witnesses() {

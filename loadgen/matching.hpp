@@ -44,6 +44,8 @@ class Matching final : public ReplySink {
   /// Chat: from now on what is delivered is taken off what all threads owe; this one sent so many messages.
   void begin_drain(std::uint64_t intended);
   bool draining() const { return draining_; }
+  /// When all is answered or given up: what the window brought each connection goes into the figures.
+  void end() const;
 
   /// Deliveries that each message of the load brings.
   std::uint64_t recipients() const;

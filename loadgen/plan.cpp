@@ -138,6 +138,8 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_choice(line, "--audience", plan.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "chat: who gets a message, as the server was told (default others)");
+  line.add_number("--slow-readers", plan.slow_readers, 0U, 1'000'000U,
+                  "chat: so many of the connections read 10 KiB a second and say nothing; the others are measured");
   add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
@@ -171,6 +173,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   if (plan.send_buffer > 0) return fmt::format("--send-buffer is for tcp; leave it out over {}", transport);
   if (plan.requests_per_connection > 0)
     return fmt::format("--requests-per-connection is for tcp; leave it out over {}", transport);
+  if (plan.slow_readers > 0) return fmt::format("--slow-readers is for tcp; leave it out over {}", transport);
   if (plan.write_mode == WriteMode::split)
     return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
   const std::size_t longest = longest_in_a_datagram(plan.workload);
@@ -213,10 +216,15 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (plan.threads > plan.connections) return "--threads: more threads than connections";
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
   if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
+  if (plan.slow_readers > 0 && plan.workload != Workload::chat) return "--slow-readers is for --workload chat";
+  if (plan.slow_readers >= plan.connections)
+    return "--slow-readers: somebody has to talk; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
-  if (witnesses && plan.connections < 2 * plan.threads)
-    return "chat to others is timed by a second connection of the same thread: --connections must be at least twice "
-           "--threads";
+  const std::uint32_t speakers = plan.connections - plan.slow_readers;
+  if (witnesses && speakers < 2 * plan.threads)
+    return "chat to others is timed by a second connection of the same thread: --connections (without --slow-readers) "
+           "must be at least twice --threads";
+  if (speakers < plan.threads) return "--slow-readers: every thread needs a connection that talks";
   if (plan.events_fd >= 0 && fcntl(plan.events_fd, F_GETFD) < 0)
     return "--events-fd: descriptor " + std::to_string(plan.events_fd) + " is not open";
   return {};
@@ -250,7 +258,8 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
                                      netdyno::to_string(*spoken.begin())));
   if (raw.rate_hz > 0 && !line.given("--arrivals")) plan.arrivals = Arrivals::constant;
   if (const auto why = contradiction(raw, line); !why.empty()) usage_error(program, why);
-  if (raw.rate_hz > 0) plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * plan.connections : raw.rate_hz;
+  if (raw.rate_hz > 0)
+    plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * (plan.connections - plan.slow_readers) : raw.rate_hz;
   plan.duration = raw.duration.count();
   plan.warmup = raw.warmup.count();
   plan.timeout = raw.timeout.count();

@@ -18,6 +18,8 @@ struct Slice {
   std::uint32_t global(std::uint32_t local) const { return local * threads + thread; }
   bool owns(std::uint32_t number) const { return number % threads == thread && number < connections; }
   std::uint32_t local(std::uint32_t number) const { return number / threads; }
+  /// Of this thread, those that talk: slow readers are the last of all, so of the slice as well.
+  Slice speakers(const LoadPlan& plan) const { return {thread, threads, connections - plan.slow_readers}; }
 };
 
 /// One message to come: when it is meant to be sent, and on which connection of the slice.

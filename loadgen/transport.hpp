@@ -10,6 +10,7 @@
 #include "lib/measure/clock.hpp"
 #include "lib/measure/process.hpp"
 #include "lib/net/arrivals.hpp"
+#include "lib/net/descriptor.hpp"
 #include "loadgen/plan.hpp"
 #include "loadgen/schedule.hpp"
 
@@ -55,6 +56,8 @@ class Transport {
                                     std::span<const std::size_t> ends);
   /// Lets go of a connection, without an event.
   virtual void close(std::uint32_t connection) = 0;
+  /// Only over streams: hands over the socket of a connection that stands, and knows no more of it.
+  virtual UniqueFd release(std::uint32_t connection);
   /// Delivers events until there are none at hand; waits for the first until `until` at most (a moment that has passed:
   /// does not wait). False when there was none.
   virtual bool wait(Nanos until, TransportEvents& events) = 0;

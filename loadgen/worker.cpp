@@ -26,7 +26,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
     : plan_(plan),
       control_(control),
       codec_(make_codec(plan)),
-      schedule_(make_schedule(plan, slice)),
+      schedule_(make_schedule(plan, slice.speakers(plan))),
       transport_(make_transport(plan, slice)),
       recorder_(timeline),
       sender_(plan, slice, *transport_, *codec_, clock_, recorder_),
@@ -62,6 +62,7 @@ void Worker::measure(Nanos start) {
   patience_ = plan_.requests_per_connection > 0 ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
   expire_at_ = start + patience_;
   recorder_.set_window(window_);
+  set_slow_readers_apart();
   if (is_chat()) sender_.set_recipients(matching_.recipients());
   matching_.begin(window_);
   transport_->sample_arrivals(0);  // the load's reads count, not those before it
@@ -73,6 +74,7 @@ void Worker::measure(Nanos start) {
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
     if (now_ >= window_.end && !is_due() && (drained() || now_ >= give_up)) break;
     if (now_ >= expire_at_) expire_some();
+    slow_readers_.read(now_);
     recorder_.roll(now_);
     completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
     if (plan_.look_every > 0) {
@@ -85,6 +87,17 @@ void Worker::measure(Nanos start) {
     if (!transport_->wait(until, *this) && spinning) spun_ += now_ns() - now_;
   }
   finish();
+}
+
+/// From here on, what they hear is nobody's answer, and what becomes of them is no error.
+void Worker::set_slow_readers_apart() {
+  for (std::uint32_t number = clients_.slice.speakers(plan_).size(); number < clients_.size(); ++number) {
+    if (!clients_[number].open()) continue;
+    slow_readers_.add(transport_->release(number), clock_.turn());
+    clients_[number].state = Connection::State::gone;
+    --clients_.open;
+    --clients_.joined;
+  }
 }
 
 /// Sleeps until the sockets are to be looked at again, once all of them have been. What is due is sent before.
@@ -124,7 +137,7 @@ void Worker::cross_boundary() {
 }
 
 Nanos Worker::next_wakeup(Nanos give_up) const {
-  Nanos next = std::min({boundary_, expire_at_, give_up});
+  Nanos next = std::min({boundary_, expire_at_, give_up, slow_readers_.next()});
   if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended - early_);
   // What other threads received ends the drain of a chat too.
   if (matching_.draining() && is_chat()) next = std::min(next, now_ + drain_check);
@@ -173,6 +186,7 @@ void Worker::finish() {
     recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
     recorder_.figures.errors.timeout += matching_.give_up(connection, never, now_) + connection.flight.unsent();
   }
+  matching_.end();
   recorder_.finish();
   completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
 }

@@ -18,6 +18,7 @@
 #include "loadgen/message_reader.hpp"
 #include "loadgen/schedule.hpp"
 #include "loadgen/sender.hpp"
+#include "loadgen/slow_readers.hpp"
 #include "loadgen/stream_reader.hpp"
 #include "loadgen/transport.hpp"
 
@@ -54,6 +55,7 @@ class Worker final : private TransportEvents {
   void finish();
   void rest();
   Nanos lag_since(KernelStamp arrived);
+  void set_slow_readers_apart();
   bool is_chat() const { return plan_.workload == Workload::chat; }
 
   void on_connected(std::uint32_t number) override;
@@ -77,6 +79,7 @@ class Worker final : private TransportEvents {
   Connecting connecting_;
   Matching matching_;
   StreamReader streams_;
+  SlowReaders slow_readers_;
   std::optional<MessageReader> reader_;  // instead, where whole messages come
 
   Window window_;

@@ -43,6 +43,7 @@ void Figures::add(const Figures& other) {
   blocked_lag.add(other.blocked_lag);
   receive_lag.add(other.receive_lag);
   connect.add(other.connect);
+  connection.add(other.connection);
   add_counts(connections, other.connections);
   connected_in_window += other.connected_in_window;
   add_counts(messages, other.messages);

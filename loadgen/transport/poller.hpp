@@ -21,6 +21,9 @@ class Poller {
   void add(int fd, std::uint32_t what, std::uint32_t connection) { control(EPOLL_CTL_ADD, fd, what, connection); }
   void modify(int fd, std::uint32_t what, std::uint32_t connection) { control(EPOLL_CTL_MOD, fd, what, connection); }
 
+  /// A descriptor that stays open.
+  void remove(int fd) { control(EPOLL_CTL_DEL, fd, 0, 0); }
+
   /// Waits for the first event until `until` at most (a moment that has passed: does not wait); the events are valid
   /// until the next call.
   std::span<const epoll_event> wait(Nanos until);

@@ -79,6 +79,11 @@ class TcpTransport final : public Transport {
     fds_[connection].reset();
   }
 
+  UniqueFd release(std::uint32_t connection) override {
+    poller_.remove(fds_[connection].get());
+    return std::move(fds_[connection]);
+  }
+
   bool wait(Nanos until, TransportEvents& events) override {
     const auto ready = poller_.wait(unfinished_.empty() ? until : 0);
     for (const epoll_event& event : ready)

@@ -35,6 +35,8 @@ std::size_t Transport::send_messages(std::uint32_t connection, std::string_view 
   return taken;
 }
 
+UniqueFd Transport::release(std::uint32_t) { die("connections of this transport have no socket of their own"); }
+
 std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice) {
   for (const Kind& kind : kinds)
     if (kind.scheme == plan.url.transport) return kind.make(plan, slice);

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,19 @@ def server() -> Iterator[str]:
         assert process.stdout is not None
         try:
             yield json.loads(process.stdout.readline())["endpoint"]
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def room() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The URL of a chat server that keeps 64 KiB for a slow reader, and its process."""
+    command = [str(build_dir() / "servers" / "epoll-reactor"), "--workload", "chat", "--audience", "all"]
+    command += ["--outbox-limit", "65536"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["endpoint"], process
         finally:
             process.terminate()
 
@@ -109,6 +123,44 @@ def test_connections_are_made_anew(server: str) -> None:
     assert result.messages.received == result.messages.sent
     assert sum(result.errors.values()) == 0
     assert [audit.detail for audit in result.audits if audit.name == "connections" and not audit.passed] == []
+
+
+def test_each_connection_has_its_mean(server: str) -> None:
+    done = load(server, "-c", "7", "--json", "-", *QUICK)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    means = result.connection_mean_ns
+    assert means is not None
+    assert means.count == 7
+    assert means.p50 <= means.max <= result.latency.response_ns.max
+
+
+TALKING = ("--workload", "chat", "--audience", "all", "--json", "-")
+
+
+def test_slow_readers_say_nothing_and_only_the_others_are_measured() -> None:
+    with room() as (url, _):
+        done = load(url, *TALKING, "--rate", "200", "-c", "6", "--slow-readers", "2", *QUICK)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert (result.plan.slow_readers, result.connections.established) == (2, 6)
+    assert result.messages.sent > 20
+    assert result.messages.expected == 4 * result.messages.sent == result.messages.received
+    assert result.connection_mean_ns is not None
+    assert result.connection_mean_ns.count <= 4
+    told = [audit for audit in result.audits if audit.name in ("verification", "bytes", "connections")]
+    assert [audit.detail for audit in told if not audit.passed] == []
+
+
+def test_a_slow_reader_that_the_server_closes_is_no_error() -> None:
+    """A megabyte for each of twenty messages in a window, which no socket between them holds."""
+    with room() as (url, process):
+        done = load(url, *TALKING, "--rate", "100", "--size", "1000000", "-c", "3", "--slow-readers", "1", *QUICK)
+        process.terminate()
+        assert process.stdout is not None
+        totals = json.loads(process.stdout.readline())
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert totals["slow_closed"] >= 1
+    assert result.messages.sent > 5
+    assert result.messages.received > result.messages.sent
 
 
 def test_the_summary_says_how_many_connections_were_made(server: str) -> None:

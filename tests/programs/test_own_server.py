@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import io
 import shlex
+import socket
 import sqlite3
+import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from netdyno.base.paths import build_dir
-from netdyno.contestants import own
+from netdyno.contestants import own, stand_in
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
@@ -30,7 +35,12 @@ HTTP = FAKES / "own_http.py"
 def run(results: Path, *how: str) -> Run:
     """One trial of each, by the name of how it behaves."""
     line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}}"
-    servers = own.of_commands([f"{line} {word}" for word in how], how, "http", [])
+    servers = own.named([Own(command=f"{line} {word}", workload="http") for word in how], how, [])
+    return run_of(servers, results)
+
+
+def run_of(servers: Sequence[Contestant], results: Path) -> Run:
+    how = tuple(one.name for one in servers)
     scenario = Scenario(name="web", workload="http", contestants=how, blocks=1, connections=4, duration_s=0.2)
     outcome = runner.execute(
         Experiment(name="own", question="Whose?", scenarios=(scenario,)),
@@ -109,3 +119,59 @@ def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
         connection.execute("UPDATE run SET finished_at = NULL")
     resume(path, build=build_dir(), display=PlainDisplay(io.StringIO()), anyway=True)
     assert only(read.load(path), "serves").load is not None
+
+
+@contextmanager
+def standing(*how: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """The same server, started by somebody else, and its URL."""
+    port = stand_in.free_port("127.0.0.1")
+    command = [sys.executable, "-I", "-S", str(HTTP), str(port), *how]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        try:
+            while not stand_in.accepts("127.0.0.1", port):
+                assert process.poll() is None
+            yield process, f"tcp://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def test_one_that_stands_already_is_loaded_observed_and_left_as_it_was(tmp_path: Path) -> None:
+    with standing("serves") as (process, url):
+        there = own.named([own.at(url, "http", may_be_loaded=False)], ["there"], [])
+        trial = only(run_of(there, tmp_path), "there")
+        assert process.poll() is None
+        assert stand_in.accepts(*stand_in.place(url))
+        assert stand_in.process_at(*stand_in.place(url)) == process.pid
+    assert trial.status == "valid", trial.reason
+    assert trial.load is not None
+    assert trial.server is not None
+    assert trial.load.plan.url == url
+    assert trial.server.cpu_s > 0.01
+    assert trial.server.rss_ready_bytes == 0  # it has served others before
+    assert trial.machine is not None
+    assert trial.machine.own_s > trial.server.cpu_s  # it is nobody's child here, and no foreign load
+
+
+def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that share a port are not one server; the load itself is measured."""
+    with standing("serves") as (_, url):
+        folder = tmp_path / "elsewhere"
+        folder.mkdir()
+        program = folder / "stand_in.py"
+        program.write_text(Path(own.STAND_IN).read_text().replace("return first[0] if", "return None if"))
+        monkeypatch.setattr(own, "STAND_IN", program)
+        there = own.named([own.at(url, "http", may_be_loaded=False)], ["there"], [])
+        trial = only(run_of(there, tmp_path), "there")
+    assert trial.status == "valid", trial.reason
+    assert trial.load is not None
+    assert trial.load.requests.completed > 10
+    assert trial.server is None
+
+
+def test_an_address_where_nobody_listens_is_a_stated_skip(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    there = own.named([own.at(f"tcp://127.0.0.1:{port}", "http", may_be_loaded=False)], ["there"], [])
+    trial = only(run_of(there, tmp_path), "there")
+    assert trial.status == "skipped"
+    assert trial.reason == f"nobody accepts connections at tcp://127.0.0.1:{port}"

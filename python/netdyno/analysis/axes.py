@@ -88,6 +88,7 @@ def figure(axis: str, cell: CellFigures) -> Estimate | None:
         "p50": cell.response_ns.p50,
         "p99": cell.response_ns.p99,
         "mean": cell.mean_ns,
+        "connection-spread": cell.connection_spread,
     }[axis]
 
 

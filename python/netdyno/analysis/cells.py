@@ -45,6 +45,7 @@ def figures(contestant: str, level: str, trials: Sequence[Counted], seed: int, l
         if (received := [lag for load in loads if (lag := load.receive_lag_ns) and lag.count])
         else None,
         cost=_cost(trials, seed),
+        connection_spread=_connection_spread(trials, seed),
         kept=mean([1.0 if (share := rate_kept(load)) is None else share for load in loads], seed),
         generator_cores=mean([load.generator.cores_used for load in loads], seed),
         generator_cpu_us=per_message(
@@ -82,6 +83,12 @@ def per_message(amounts: Sequence[float], messages: Sequence[float], seed: int) 
         interval=stats.interval(ratio, len(over), seed),
         points=tuple(float(value) for value in ratio(np.eye(len(over)))),
     )
+
+
+def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
+    each = [METRICS["connection-spread"].of(*one) for one in trials]
+    known = [one for one in each if one is not None]
+    return mean(known, seed) if len(known) == len(each) else None
 
 
 def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:

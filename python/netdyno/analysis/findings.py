@@ -152,6 +152,8 @@ class CellFigures:
     """Response time by percentile: (percent, ns), as far out as at least ten messages lie beyond."""
     kept: Estimate
     """The share of the offered rate; 1 in a closed loop."""
+    connection_spread: Estimate | None
+    """None where the load did not tell connections apart."""
     send_lag: Lag
     receive_lag: Lag | None
     """None where the kernel did not say when replies came."""

@@ -72,8 +72,9 @@ class Bound(NamedTuple):
         return not self.value <= self.most
 
 
-def plausible(load: LoadResult, server: ServerObservation, limits: Limits) -> Audit:
-    """The accounts agree and the limits hold; the detail names every figure that cannot be, or the nearest to one."""
+def plausible(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Audit:
+    """The accounts agree and the limits hold; the detail names every figure that cannot be, or the nearest to one. Of a
+    server whose process is not known there is nothing to hold."""
     try:
         agreeing, held = list(accounts(load)), list(physical(load, server, limits))
     except hdr.HistogramError as error:
@@ -100,7 +101,7 @@ def accounts(load: LoadResult) -> Iterator[Bound]:
     yield from distributions(load)
 
 
-def physical(load: LoadResult, server: ServerObservation, limits: Limits) -> Iterator[Bound]:
+def physical(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[Bound]:
     """What the machine and the link allow."""
     yield from times(load, limits)
     yield from work(load, server, limits)
@@ -208,18 +209,18 @@ def times(load: LoadResult, limits: Limits) -> Iterator[Bound]:
         yield Bound("messages that a closed loop answers, each after the one before", load.requests.completed, most)
 
 
-def work(load: LoadResult, server: ServerObservation, limits: Limits) -> Iterator[Bound]:
+def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> Iterator[Bound]:
     """Nobody uses more CPU than there is, and no message comes about without any."""
-    served = server.cpu_s
     generated = load.generator.cpu_user_s + load.generator.cpu_system_s
-    yield Bound("CPU of the server (s)", served, _cpu_most(limits.server_cores, server.window_s))
     yield Bound("CPU of the load (s)", generated, _cpu_most(limits.generator_cores, load.plan.duration_s))
     # The lookout is timed by the clock, so what took the core from it meanwhile is in it.
     lookout_most = generated + CLOCK_SHARE * load.plan.duration_s + CLOCK_S
     yield Bound("CPU on the lookout (s), of all of the load's", load.generator.spun_s, lookout_most)
     least = load.requests.completed * MESSAGE_CPU_S if load.requests.completed >= ENOUGH_MESSAGES else 0.0
-    yield Bound("CPU that the messages cost the server at least (s), of what it used", least, served)
     yield Bound("CPU that the messages cost the load at least (s), of what it used", least, generated)
+    if server is not None:
+        yield Bound("CPU of the server (s)", server.cpu_s, _cpu_most(limits.server_cores, server.window_s))
+        yield Bound("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
 
 
 def _cpu_most(cores: int, window_s: float) -> float:

@@ -74,10 +74,26 @@ def run(
             "'my-server --port {port}'; may be repeated.",
         ),
     ] = None,
-    name: Annotated[
-        list[str] | None, typer.Option("--as", help="What your server is called here; may be repeated, in their order.")
+    address: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="Your own server where it stands already, which is neither started nor ended: "
+            "tcp://127.0.0.1:9000; may be repeated.",
+        ),
     ] = None,
-    workload: Annotated[str, typer.Option(help="What your servers speak (protocol/WIRE.md).")] = "http",
+    name: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--as", help="What your server is called here; may be repeated, in their order, those with --server first."
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(help="What your servers speak (protocol/WIRE.md; http unless said).")
+    ] = None,
+    may_load: Annotated[
+        bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
+    ] = False,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
@@ -90,7 +106,7 @@ def run(
     from netdyno.commands import run as run_command
 
     names = tuple(contestant or ())
-    own = run_command.OwnServers(tuple(server or ()), tuple(name or ()), workload)
+    own = run_command.OwnServers(tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load)
     wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own)
     return run_command.run(wishes, sys.argv)
 

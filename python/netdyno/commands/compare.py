@@ -14,6 +14,7 @@ from rich.text import Text
 from netdyno.analysis.differences import Change
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
+from netdyno.model.metrics import METRICS
 from netdyno.model.options import SCENARIO
 from netdyno.present.prose import ranking
 from netdyno.run import changes
@@ -90,4 +91,4 @@ def _table(scenario: str, cells: list[Both]) -> Table:
 
 
 def _figure(one: Both, figure: float) -> str:
-    return quantities.rate(figure) if one.metric == "throughput" else quantities.duration(figure)
+    return METRICS[one.metric].speak(figure)

@@ -17,7 +17,7 @@ from netdyno.base.paths import build_dir
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
@@ -36,11 +36,14 @@ FINDINGS_NAME = "findings.json"
 
 
 class OwnServers(NamedTuple):
-    """The user's own servers: their command lines, the names of the first of them, and what all of them speak."""
+    """The user's own servers: the command lines of some, the addresses of others, the names of the first of them all,
+    what all of them speak (None: nothing was said of it), and whether those beyond the loopback may be loaded."""
 
     commands: tuple[str, ...] = ()
+    addresses: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-    workload: str = ""
+    workload: str | None = None
+    may_be_loaded: bool = False
 
 
 class Wishes(NamedTuple):
@@ -79,8 +82,7 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     build = build_dir()
     everyone = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    own_servers = own.of_commands(*wishes.own, taken=[server.name for server in servers])
-    servers = (*servers, *own_servers)
+    servers = (*servers, *_own(wishes.own, [server.name for server in servers]))
     asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
@@ -98,6 +100,16 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
         trace=wishes.trace,
     )
     return _tell(outcome, console)
+
+
+def _own(asked: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
+    """Raises UserError where something is said of servers that are not there."""
+    workload = asked.workload or own.DEFAULT_WORKLOAD
+    found = [Own(command=line, workload=workload) for line in asked.commands]
+    found += [own.at(address, workload, may_be_loaded=asked.may_be_loaded) for address in asked.addresses]
+    if asked.workload is not None and not found:
+        raise UserError("--workload says what your own servers speak, and there is no --server and no --address")
+    return own.named(found, asked.names, taken)
 
 
 def go_on(run: str, results: Path, *, anyway: bool, as_json: bool) -> int:

@@ -1,61 +1,111 @@
-"""Servers of the user's own: no folder and no manifest, but a command line and the workload that it speaks."""
+"""Servers of the user's own: no folder and no manifest, but a command line or an address, and the workload that they
+speak."""
 
 from __future__ import annotations
 
+import ipaddress
 import re
 import shlex
 import shutil
+import socket
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from netdyno.base.errors import UserError
+from netdyno.contestants import stand_in
 from netdyno.model.contestant import About, Contestant, Manifest, Own
 
 STAND_IN = Path(__file__).with_name("stand_in.py")
 PORT = "{port}"
+DEFAULT_WORKLOAD = "http"
+GIVEN_A_PORT = "It is given a port and none of the experiment's options; what it counts itself is not asked for."
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
-def of_commands(
-    commands: Sequence[str], names: Sequence[str], workload: str, taken: Collection[str]
-) -> tuple[Contestant, ...]:
-    """One for each command line, by the names in their order; who has none is called as its program. Raises UserError
-    where a command cannot be meant, or a name cannot be had."""
-    if len(names) > len(commands):
-        raise UserError(f"--as {names[len(commands)]!r} names nobody: there is no --server for it")
+def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) -> tuple[Contestant, ...]:
+    """Each by the names in their order; who has none is called as its program, or as its address. Raises UserError
+    where a command or an address cannot be meant, or a name cannot be had."""
+    if len(names) > len(servers):
+        raise UserError(f"--as {names[len(servers)]!r} names nobody: there is no --server or --address for it")
     found: list[Contestant] = []
-    for number, line in enumerate(commands):
-        words = _words(line)
+    for number, own in enumerate(servers):
         used = {*taken, *(one.name for one in found)}
-        name = names[number] if number < len(names) else _free(re.sub(r"[^\w.-]", "-", Path(words[0]).name), used)
+        name = names[number] if number < len(names) else _free(_short(own), used)
         if not NAME.fullmatch(name):
             raise UserError(f"--as {name!r} is no name; letters, digits, '.', '_' and '-' make one")
         if name in used:
             raise UserError(f"--as {name!r}: there is a server of that name already")
-        found.append(contestant(name, Own(command=line, workload=workload)))
+        found.append(contestant(name, own))
     return tuple(found)
 
 
+def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
+    """The server at tcp://HOST:PORT, by the number that its host has now. Raises UserError where that is no such
+    address, or not on this machine's loopback and nobody said that it may be loaded."""
+    host, port = stand_in.place(address)
+    if not address.startswith("tcp://") or not host or not 0 < port < 2**16:
+        raise UserError(f"--address {address!r}: write tcp://HOST:PORT, such as tcp://127.0.0.1:9000")
+    try:
+        (*_, found), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise UserError(f"--address {address!r}: {host} has no address: {error.strerror}") from error
+    numeric = ipaddress.ip_address(found[0])
+    if not numeric.is_loopback and not may_be_loaded:
+        raise UserError(
+            f"--address {address!r} is not on the loopback: a run is a load test of whoever serves and carries it. "
+            "Where you may do that, say so: --yes-i-may-load-it"
+        )
+    return Own(
+        command="",
+        workload=workload,
+        address=f"tcp://[{numeric}]:{port}" if numeric.version == 6 else f"tcp://{numeric}:{port}",
+    )
+
+
 def contestant(name: str, own: Own) -> Contestant:
-    """The server as any other; it is started through the program that stands in for what it lacks of the contract."""
-    words = _words(own.command)
-    why_not = "" if shutil.which(words[0]) else f"{words[0]} is no program that can be started"
+    """The server as any other; the program that the harness starts for it stands in for what it lacks of the
+    contract."""
+    words = (stand_in.AT, own.address) if own.address else tuple(_words(own.command))
     manifest = Manifest(
         kind="command",
         model="your own",
-        summary=own.command,
+        summary=own.command or own.address,
         workloads=(own.workload,),
         threads="any",
-        caveats=("It is given a port and none of the experiment's options; what it counts itself is not asked for.",),
+        caveats=_of_address(own.address) if own.address else (GIVEN_A_PORT,),
     )
     command = (sys.executable, "-I", "-S", str(STAND_IN), *words)
+    why_not = _why_not(own, words[0])
     return Contestant(name=name, manifest=manifest, command=command, available=not why_not, why_not=why_not, own=own)
+
+
+def _why_not(own: Own, program: str) -> str:
+    if own.address:
+        return "" if stand_in.accepts(*stand_in.place(own.address)) else f"nobody accepts connections at {own.address}"
+    return "" if shutil.which(program) else f"{program} is no program that can be started"
+
+
+def _of_address(address: str) -> tuple[str, ...]:
+    found_there = (
+        "It was neither started nor ended for this: each trial found it as the last had left it, on the cores that it "
+        "had, and its peak of memory is that of its whole life."
+    )
+    untold = "It is given none of the experiment's options; what it counts itself is not asked for."
+    if ipaddress.ip_address(stand_in.place(address)[0]).is_loopback:
+        return found_there, untold
+    return found_there, untold, "It is not on the loopback; who ran this has said that it may be loaded."
 
 
 def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:
     """Those that a stored run was made with."""
     return tuple(contestant(one.name, one.own) for one in about if one.own is not None)
+
+
+def _short(own: Own) -> str:
+    if own.address:
+        return own.address.removeprefix("tcp://").translate({ord("["): None, ord("]"): None, ord(":"): "-"}).lstrip("-")
+    return re.sub(r"[^\w.-]", "-", Path(_words(own.command)[0]).name)
 
 
 def _words(line: str) -> list[str]:

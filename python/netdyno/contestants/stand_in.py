@@ -3,8 +3,10 @@
 imports the standard library only.
 
     stand_in.py COMMAND… --listen tcp://ADDRESS:0 [the options of a contestant]
+    stand_in.py --at tcp://ADDRESS:PORT --listen … [the options of a contestant]
 
-`{port}` and `{address}` in a word of the command stand for where it is to listen. The options are not passed on."""
+`{port}` and `{address}` in a word of the command stand for where it is to listen. The options are not passed on. With
+`--at` the server stands already: it is looked for, and neither started nor ended."""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -25,6 +28,9 @@ LOOK_EVERY_S = 0.01
 """Nobody is told that another's socket has begun to listen, so it is asked so often."""
 PATIENCE_S = 4.0
 """How long the server may take to end: a second less than the harness waits."""
+AT = "--at"
+_LISTENS = "0A"
+"""A state of /proc/net/tcp (proc_pid_net(5)): TCP_LISTEN of the kernel's tcp_states.h."""
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -41,6 +47,12 @@ def parse(words: Sequence[str]) -> Asked:
     """Of the command line: the harness's options begin with the last --listen."""
     at = len(words) - 1 - list(reversed(words)).index("--listen")
     return Asked(tuple(words[:at]), words[at + 1].removeprefix("tcp://").rpartition(":")[0])
+
+
+def place(url: str) -> tuple[str, int]:
+    """Address and port of tcp://ADDRESS:PORT; the port is 0 where it says none. Pure."""
+    host, _, port = url.removeprefix("tcp://").rpartition(":")
+    return host.strip("[]"), int(port) if port.isdecimal() else 0
 
 
 def free_port(address: str) -> int:
@@ -99,10 +111,63 @@ def wait(pid: int, woken: int, at_most_s: float | None = None) -> None:
     os.close(ended)
 
 
+def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
+    """The inodes of those who listen there, or everywhere, by the text of /proc/net/tcp or tcp6. Pure."""
+    wanted = {address, f"::ffff:{address}", "0.0.0.0", "::"}
+    for line in table.splitlines()[1:]:
+        _, local, _, state, *fields = line.split()
+        host, _, number = local.partition(":")
+        if state != _LISTENS or int(number, 16) != port:
+            continue
+        words = bytes.fromhex(host)  # each four bytes as this processor, which is a little-endian one, holds them
+        packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+        if socket.inet_ntop(socket.AF_INET6 if len(packed) == 16 else socket.AF_INET, packed) in wanted:
+            yield fields[5]
+
+
+def holders(inodes: Collection[str]) -> dict[int, int]:
+    """The processes that have one of these sockets open, as far as their descriptors may be read, and their parents."""
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # another user's, or just gone
+            if any(str(descriptor.readlink()) in wanted for descriptor in (process / "fd").iterdir()):
+                found[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def process_at(address: str, port: int) -> int | None:
+    """The process that listens there, the first of a family that shares the socket. None where there is none that may
+    be read, as on another machine, or several that are not of one family."""
+    tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
+    inodes = {inode for table in tables if table.exists() for inode in sockets_at(table.read_text(), address, port)}
+    found = holders(inodes)
+    first = [pid for pid, parent in found.items() if parent not in found]
+    return first[0] if len(first) == 1 else None
+
+
+def stand_beside(url: str) -> int:
+    """Says where the server is, and ends when it is told to; the server does not. Where its process is not known, the
+    ready line has ours in its place and says so."""
+    ends = {signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+    if not accepts(*place(url)):
+        sys.exit(f"nobody accepts connections at {url}")
+    pid = process_at(*place(url))
+    known = {"pid": os.getpid(), "observed": False} if pid is None else {"pid": pid}
+    print(json.dumps({"ready": True, "endpoint": url, **known}), flush=True)
+    signal.sigwait(ends)
+    print("{}", flush=True)
+    return 0
+
+
 def main() -> int:
+    asked = parse(sys.argv[1:])
+    if asked.command[0] == AT:
+        return stand_beside(asked.command[1])
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1)
     try:
-        return serve(parse(sys.argv[1:]))
+        return serve(asked)
     finally:
         end_all()
 

@@ -113,7 +113,7 @@ def why_skip(
         if reason:
             return f"client {client.name}: {reason}"
     reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
-    reason = reason or _why_not_own(contestant, levels)
+    reason = reason or _why_not_own(contestant, wanted, levels)
     if reason:
         return reason
     manifest = contestant.manifest
@@ -141,12 +141,17 @@ def _why_clients_wait(name: str, wanted: Settings, threads: int) -> str:
     return ""
 
 
-def _why_not_own(contestant: Contestant, levels: Iterable[str]) -> str:
-    """Of a server of the user's own: it is told no option, so levels of one would be the same cell several times."""
-    varied = sorted({option for factor in levels if (option := whose(factor)[1])})
-    if contestant.own is None or not varied:
+def _why_not_own(contestant: Contestant, wanted: Settings, levels: Iterable[str]) -> str:
+    """Of a server of the user's own: it is told no option, so levels of one would be the same cell several times, and
+    work that is asked for by one would not be done. One that stands already cannot be put behind a link."""
+    if contestant.own is None:
         return ""
-    return f"{contestant.name} is your own server, and is not told its {quantities.listed(varied)}"
+    untold = {option for factor in levels if (option := whose(factor)[1])} | ({"service-time"} & wanted.server.keys())
+    if untold:
+        return f"{contestant.name} is your own server, and is not told its {quantities.listed(sorted(untold))}"
+    if contestant.own.address and wanted.is_apart:
+        return f"{contestant.name} is a server that stands already, and cannot be put behind the link {wanted.link!r}"
+    return ""
 
 
 def _why_silent(contestant: Contestant, workload: str) -> str:

@@ -25,6 +25,7 @@ from netdyno.model.options import (
     SHARED,
     SIDES,
     Settings,
+    check_connections,
     most_generator_threads,
     read_level,
     read_value,
@@ -158,6 +159,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "generator-threads": (wanted.generator_threads, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
         "requests-per-connection": (wanted.requests_per_connection, None),
+        "slow-readers": (wanted.slow_readers, 0),
     }
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
@@ -187,6 +189,12 @@ def _check_load(where: str, wanted: Settings) -> None:
             raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to everybody")
         if wanted.depth > wanted.requests_per_connection:
             raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
+    if wanted.slow_readers > 0 and wanted.workload != "chat":
+        raise UserError(f"{where}: key 'slow-readers': only in 'chat' somebody hears what others say")
+    if wanted.slow_readers and wanted.connections - wanted.slow_readers < check_connections(wanted.workload):
+        raise UserError(
+            f"{where}: key 'slow-readers': {wanted.slow_readers} of {wanted.connections} leave nobody to talk and hear"
+        )
     most = most_generator_threads(wanted)
     if isinstance(wanted.generator_threads, int) and wanted.generator_threads > most:
         raise UserError(

@@ -47,11 +47,12 @@ class Manifest(Frozen):
 
 
 class Own(Frozen):
-    """A server of the user's own: the command line that starts it, and the workload that it speaks. It knows nothing of
-    protocol/WIRE.md."""
+    """A server of the user's own, which knows nothing of protocol/WIRE.md: the workload that it speaks, and either the
+    command line that starts it or the URL where it stands already."""
 
     command: str
     workload: str
+    address: str = ""
 
 
 class Contestant(Frozen):

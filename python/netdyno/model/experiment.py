@@ -33,7 +33,7 @@ from netdyno.model.values import (
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
-RankedBy = Literal["throughput", "p50", "p99", "mean", "capacity"]
+RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "capacity"]
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]
@@ -102,6 +102,7 @@ class Conditions(Frozen, kw_only=True):
     requests_per_connection: Annotated[
         int | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
     ] = None
+    slow_readers: Annotated[int, Option(whole(0), "Of chat: how many of the clients read slowly.", "load")] = 0
     connect_rate: Annotated[
         float | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
     ] = "burst"

@@ -124,6 +124,7 @@ class Plan(Frozen):
     look_every_s: float = 0.0
     send_buffer: int = 0
     requests_per_connection: int | None = None
+    slow_readers: int = 0
 
 
 class ClientReport(Frozen):
@@ -145,7 +146,9 @@ class ClientReport(Frozen):
 
 class LoadResult(Frozen, kw_only=True):
     """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
-    a sample of the messages; None in runs stored before the key, empty where the kernel did not say."""
+    a sample of the messages; None in runs stored before the key, empty where the kernel did not say.
+    `connection_mean_ns`: one value for each connection; None in runs stored before the key, and of client
+    contestants."""
 
     version: int
     plan: Plan
@@ -155,6 +158,7 @@ class LoadResult(Frozen, kw_only=True):
     receive_lag_ns: Distribution | None = None
     connections: Connections
     connect_ns: Distribution
+    connection_mean_ns: Distribution | None = None
     messages: Messages
     bytes: Bytes
     generator: Generator

@@ -12,7 +12,7 @@ from typing import Literal
 from netdyno.base import quantities
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import CodeSize
-from netdyno.model.load_result import Bytes, LoadResult
+from netdyno.model.load_result import Bytes, Distribution, LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.model.outcomes import rate_kept
 from netdyno.model.transports import SERVER_ADDRESS
@@ -197,6 +197,13 @@ def _switching(trial: Trial, load: LoadResult) -> float | None:
     return switches * 0.5e9 / max(rates) if rates and switches is not None else None
 
 
+def _of_connections(amount: Callable[[Distribution], float]) -> Figure:
+    """None where the load did not tell connections apart."""
+    return lambda _, load: (
+        amount(load.connection_mean_ns) if load.connection_mean_ns and load.connection_mean_ns.count else None
+    )
+
+
 def _bytes(way: Callable[[Bytes], int]) -> Figure:
     """Of the load's whole life, per message that it sent; the audit `server_totals` holds the server's own count
     against it."""
@@ -254,6 +261,13 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: float(load.latency.response_ns.p99),
         _median,
         latency=True,
+    ),
+    "connection-spread": Metric(
+        "99th percentile over the median of the connections' mean response times",
+        TIMES,
+        _of_connections(lambda means: float(means.p99)),
+        lambda _, load: float(load.connection_mean_ns.p50) if load.connection_mean_ns else 0.0,
+        short="spread",
     ),
     "lost": Metric(
         "share of messages lost",
@@ -358,6 +372,7 @@ CLAIMED = (
     "p90",
     "p99",
     "spread",
+    "connection-spread",
     "cpu",
     "cpu-used",
     "switches",

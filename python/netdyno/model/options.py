@@ -123,6 +123,12 @@ class Settings(Conditions):
         return self.requests_per_connection is not None
 
     @property
+    def threads_end(self) -> bool:
+        """Whether a thread of the server may end within the window, with its client: one that leaves, or one that reads
+        too slowly and is closed."""
+        return self.clients_leave or self.slow_readers > 0
+
+    @property
     def service_time_in_all_s(self) -> float:
         """The server's own part and that which a request asks for (protocol/WIRE.md)."""
         of_server = self.server.get("service-time")
@@ -149,7 +155,8 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
 def most_generator_threads(wanted: Settings) -> int:
     """A connection each, and two where a witness times a chat."""
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
-    return wanted.connections // 2 if to_others else wanted.connections
+    speakers = wanted.connections - wanted.slow_readers
+    return speakers // 2 if to_others else speakers
 
 
 MOST_THREADS = 1024

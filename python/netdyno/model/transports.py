@@ -19,7 +19,7 @@ MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
 SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
 """Options that exist over some transports only."""
-STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered", "requests-per-connection": None}
+STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered", "requests-per-connection": None, "slow-readers": 0}
 """The load's options of a stream, with their defaults."""
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
 """What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a

@@ -13,6 +13,7 @@ from netdyno.model.server_options import added_options, all_options
 from netdyno.model.trial import Trial
 from netdyno.model.values import CORES
 
+PORTS_OF_AN_ADDRESS = 25_000
 CHECK_DURATION_S = 0.02
 """Window of the closing check: it only asks whether a fresh connection still gets true answers."""
 
@@ -47,6 +48,8 @@ def load_command(
         *_audience(settings),
         *("--arrivals", settings.arrivals, *_pace(settings)),
         *_anew(settings),
+        *_slow(settings),
+        *_sources(endpoint, settings),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(threads)),
         *_load(endpoint, settings, seed),
     ]
@@ -113,6 +116,19 @@ def _pace(settings: Settings) -> tuple[str, ...]:
 def _anew(settings: Settings) -> tuple[str, ...]:
     most = settings.requests_per_connection
     return ("--requests-per-connection", str(most)) if most is not None else ()
+
+
+def _sources(endpoint: str, settings: Settings) -> tuple[str, ...]:
+    """An address has some 28,000 ports to connect from (ip_local_port_range, ip(7)); the loopback has more
+    addresses."""
+    needed = -(-settings.connections // PORTS_OF_AN_ADDRESS)
+    if needed == 1 or not endpoint.startswith("tcp://127."):
+        return ()
+    return ("--source-ips", ",".join(f"127.0.0.{number}" for number in range(1, needed + 1)))
+
+
+def _slow(settings: Settings) -> tuple[str, ...]:
+    return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
 
 
 def _audience(settings: Settings) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit, LoadResult
-from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
+from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, ServerObservation
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
@@ -37,13 +37,15 @@ LINGER = "50ms"
 while they are all there."""
 
 
+UNBOUND = Pinning(server=(), generator=(), note="a server that stands already has the cores that it has")
+"""What bounds a trial of one."""
 CLOSING_S = 0.2
 """How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
 
 class _Measured(NamedTuple):
     load: LoadResult
-    server: ServerObservation
+    server: ServerObservation | None
     machine: MachineObservation | None
     kernel: dict[str, int]
     relay: RelayTotals | None
@@ -51,11 +53,13 @@ class _Measured(NamedTuple):
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The ready line; a server may say more than the contract asks."""
+    """The ready line; a server may say more than the contract asks. Who stands in for a server whose process is not
+    known has its own number here, and is not `observed`."""
 
     ready: bool
     endpoint: str
     pid: int
+    observed: bool = True
 
 
 def skipped(cell: Cell, reason: str) -> Trial:
@@ -133,12 +137,14 @@ def _measure(
         ready = wait_ready(server, lines, bench)
         descriptors = server_proc.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
+        stands_already = contestant.own is not None and bool(contestant.own.address)
         watch = Watch(
             ready.pid,
             wanted,
             network.counters,
             datagrams=datagrams,
             with_children=contestant.own is not None,
+            is_new=not stands_already,
             is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
         )
         program, command = load_program(cell, wanted, ready, bench)
@@ -156,7 +162,7 @@ def _measure(
         audits.died(ended),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s, clients_leave=wanted.clients_leave),
+        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if contestant.own is not None:
@@ -165,12 +171,11 @@ def _measure(
         loads = [load, *([check] if check else [])]
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
-    judged += _of_figures(load, observed, wanted, bench)
+    seen = observed if ready.observed else None
+    judged += _of_figures(load, seen, wanted, bench.pinning if not stands_already else UNBOUND)
     if relay:
         judged.append(audits.link(relay, wanted.link_delay_s))
-    return _Measured(
-        load=load, server=observed, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged)
-    )
+    return _Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
 
 
 def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
@@ -217,13 +222,15 @@ def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
     return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
 
 
-def _of_figures(load: LoadResult, observed: ServerObservation, wanted: Settings, bench: Bench) -> tuple[Audit, ...]:
+def _of_figures(
+    load: LoadResult, observed: ServerObservation | None, wanted: Settings, pinning: Pinning
+) -> tuple[Audit, ...]:
     """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
     from netdyno.audits.plausible import plausible
     from netdyno.audits.stationary import stalled, stationary
     from netdyno.trial.limits import limits
 
-    return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, bench.pinning))
+    return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, pinning))
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:

@@ -55,10 +55,12 @@ class Watch:
         *,
         datagrams: bool = False,
         with_children: bool = False,
+        is_new: bool = True,
         is_lost: IsLost = lambda _: False,
     ) -> None:
         """Of the server `pid`, and of what it has started where it is `with_children`; `counters` is the net folder of
-        its network namespace (proc(5)), and with `datagrams` its sockets are asked as well what they dropped. `is_lost`
+        its network namespace (proc(5)), and with `datagrams` its sockets are asked as well what they dropped. One that
+        is not `is_new` has served others before, so what it takes when nobody has connected is not known. `is_lost`
         says of a part of the window whether the trial is lost."""
         self._pid = pid
         self._wanted = wanted
@@ -69,7 +71,7 @@ class Watch:
         self._kernel = [self._take_kernel()]
         try:
             started = server_proc.family(pid) if with_children else (pid,)
-            self._rss_ready_bytes = sum(map(server_proc.peak_memory, started))
+            self._rss_ready_bytes = sum(map(server_proc.peak_memory, started)) if is_new else 0
         except OSError as error:
             raise ServerError("the server was gone when it was to be observed") from error
         self._before: Taken | None = None
@@ -160,7 +162,7 @@ class Watch:
 
     def _take_machine(self) -> cores.Snapshot:
         if self._own is None:
-            self._own = cores.own_processes()
+            self._own = tuple({*cores.own_processes(), *self._pids})  # a server that was there is nobody's child here
         return cores.take(self._own)
 
     def _take_kernel(self) -> server_proc.Kernel:

@@ -399,6 +399,20 @@ TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
   EXPECT_EQ(f.messages.duplicated, 0U);
 }
 
+TEST(Load, TellsConnectionsApart) {
+  FakeServer server{
+      [](int connection, int, const std::string& line) -> FakeServer::Answer { return {connection == 1 ? "" : line}; }};
+  LoadPlan plan = one_by_one(server.url(), 200);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  plan.connections = 3;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.connection.count(), 3U);
+  EXPECT_NEAR(static_cast<double>(f.connection.max()), static_cast<double>(plan.duration), 1e-3 * 2e8)
+      << "one was answered nothing, and waited all the time";
+  EXPECT_LT(f.connection.at(50), plan.duration / 4);
+}
+
 /// How many messages each connection has brought to a server that echoes; messages of `slow` take that long.
 struct Counting {
   explicit Counting(Nanos slow = 0)

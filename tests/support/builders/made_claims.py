@@ -22,6 +22,7 @@ from netdyno.model.observation import CanaryReading, CanaryReadings, ServerObser
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import Judged
+from tests.support.builders.made_load import distribution
 from tests.support.builders.made_run import ABOUT, COROUTINES, LOCK, SNAPSHOT, load_result, observation
 
 NAMES = (COROUTINES, LOCK, SNAPSHOT)
@@ -233,6 +234,9 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
             return replace(
                 load, latency=replace(load.latency, response_ns=_with(response, "p99", figure * response.p50))
             )
+        case "connection-spread":
+            means = distribution(100, 1_000_000)
+            return replace(load, connection_mean_ns=_with(means, "p99", figure * means.p50))
         case "mean" | "p50" | "p90" | "p99":
             return replace(load, latency=replace(load.latency, response_ns=_with(response, metric, figure)))
     return load

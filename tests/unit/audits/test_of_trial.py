@@ -85,6 +85,12 @@ def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:
     assert not server_totals(TOTALS | {"connections": 9}, [lost], "").passed
 
 
+def test_what_slow_readers_hear_is_not_held_against_the_server() -> None:
+    slow = msgspec.structs.replace(LOAD, plan=msgspec.structs.replace(LOAD.plan, slow_readers=1))
+    assert server_totals(TOTALS | {"bytes_out": 40_000}, [slow], "").passed
+    assert not server_totals(TOTALS | {"bytes_in": 9}, [slow], "").passed
+
+
 def test_what_a_group_gets_is_not_held_against_what_was_sent_to_it() -> None:
     url = "multicast://239.255.0.1:7000?interface=lo&server=127.0.0.1"
     group = msgspec.structs.replace(LOAD, plan=msgspec.structs.replace(LOAD.plan, url=url))
@@ -144,8 +150,8 @@ def test_a_thread_that_nobody_read_strikes_the_trial_out() -> None:
     judged = observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0)
     assert not judged.passed
     assert "2 of the server's threads" in judged.detail
-    assert observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0, clients_leave=True).passed
-    assert not observation(observed(0.0, 0.5), 1.0, clients_leave=True).passed
+    assert observation(msgspec.structs.replace(observed(0.0, 1.0), threads_unread=2), 1.0, threads_end=True).passed
+    assert not observation(observed(0.0, 0.5), 1.0, threads_end=True).passed
 
 
 @pytest.mark.parametrize(

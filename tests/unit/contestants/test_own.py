@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
@@ -22,11 +23,15 @@ def mine(command: str = SERVER) -> Contestant:
     return own.contestant("mine", Own(command=command, workload="http"))
 
 
+def named(commands: list[str], names: list[str], taken: list[str]) -> tuple[Contestant, ...]:
+    return own.named([Own(command=line, workload="http") for line in commands], names, taken)
+
+
 def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
-    found = own.of_commands([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], "http", ["new"])
+    found = named([SERVER, SERVER, "'/no such/a server' {port}"], ["old"], ["new"])
     program = sys.executable.rpartition("/")[2]
     assert [one.name for one in found] == ["old", program, "a-server"]
-    again = own.of_commands([SERVER, SERVER], [], "http", [])
+    again = named([SERVER, SERVER], [], [])
     assert [one.name for one in again] == [program, f"{program}-2"]
     assert found[1].available
     assert "/no such/a server" in found[2].why_not
@@ -45,7 +50,7 @@ def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
 )
 def test_what_cannot_be_meant_is_one_clear_line(commands: list[str], names: list[str], message: str) -> None:
     with pytest.raises(UserError, match=r"^[^\n]+$") as found:
-        own.of_commands(commands, names, "http", ["epoll"])
+        named(commands, names, ["epoll"])
     assert message in str(found.value)
 
 
@@ -74,3 +79,62 @@ def test_a_stored_run_knows_how_to_start_it_again() -> None:
     assert about.own == Own(command=SERVER, workload="http")
     assert about.code is None
     assert own.of_run([about]) == (mine(),)
+
+
+@pytest.mark.parametrize(
+    ("address", "numeric", "name"),
+    [
+        ("tcp://127.0.0.1:9000", "tcp://127.0.0.1:9000", "127.0.0.1-9000"),
+        ("tcp://[::1]:9000", "tcp://[::1]:9000", "1-9000"),
+    ],
+)
+def test_one_at_an_address_is_called_as_that(address: str, numeric: str, name: str) -> None:
+    (found,) = own.named([own.at(address, "echo", may_be_loaded=False)], [], [])
+    assert found.own == Own(command="", workload="echo", address=numeric)
+    assert found.name == name
+    assert not any("not on the loopback" in one for one in found.manifest.caveats)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:9000", "tcp://127.0.0.1", "tcp://:9000", "tcp://127.0.0.1:99999", ""])
+def test_what_is_no_address_is_one_clear_line(address: str) -> None:
+    with pytest.raises(UserError, match=r"^--address .* write tcp://HOST:PORT[^\n]*$"):
+        own.at(address, "http", may_be_loaded=True)
+
+
+def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
+    with pytest.raises(UserError, match="--yes-i-may-load-it"):
+        own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
+    allowed = own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=True)
+    assert "has said that it may be loaded" in own._of_address(allowed.address)[-1]
+
+
+def test_one_that_stands_already_cannot_be_put_behind_a_link() -> None:
+    there = own.contestant("there", Own(command="", workload="http", address="tcp://127.0.0.1:1"))
+    there = msgspec.structs.replace(there, available=True)
+    lan = Scenario(name="web", workload="http", link="lan")
+    assert "cannot be put behind the link" in why_skip(there, lan, {})
+    assert why_skip(mine(), lan, {}) == ""
+
+
+def test_work_that_it_is_not_told_of_is_skipped() -> None:
+    work = Scenario(name="web", workload="http", server={"service-time": "10us"})
+    assert why_skip(mine(), work, {}).endswith("is not told its service-time")
+
+
+IPV4 = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0000000000000000
+   1: 00000000:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 112 1 0000000000000000
+   2: 0200007F:2328 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 113 1 0000000000000000
+   3: 0100007F:2328 0100007F:D431 01 00000000:00000000 00:00000000 00000000     0        0 114 1 0000000000000000
+   4: 0100007F:2329 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 115 1 0000000000000000
+"""
+IPV6 = """  sl  local_address                         remote_address                        st tx_queue rx_queue tr
+   0: 00000000000000000000000001000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 211 1 0
+   1: 00000000000000000000000000000000:2328 00000000000000000000000000000000:0000 0A 0:0 00:0 0 0 0 212 1 0
+"""
+
+
+def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
+    assert list(stand_in.sockets_at(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
+    assert list(stand_in.sockets_at(IPV6, "::1", 9000)) == ["211", "212"]
+    assert list(stand_in.sockets_at(IPV6, "127.0.0.1", 9000)) == ["212"]

@@ -197,6 +197,8 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
+        ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' somebody hears"),
+        (ECHO, 'workload = "chat"\nslow-readers = 9', "key 'slow-readers': 9 of 10 leave nobody to talk and hear"),
         ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
         (

@@ -206,10 +206,24 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert "--look-every" not in load_command(GENERATOR, URL, in_rounds, 3)
     looking = load_command(GENERATOR, URL, settings(Scenario(name="s", workload="echo", look_every_s=0.001), {}), 3)
     assert (value(looking, "--look-every"), "--round" in looking) == ("1ms", False)
+    looking_at_all = settings(Scenario(name="s", workload="echo"), {})
     assert "--requests-per-connection" not in looking
     anew = settings(Scenario(name="s", workload="echo", requests_per_connection=3), {})
     assert value(load_command(GENERATOR, URL, anew, 3), "--requests-per-connection") == "3"
     assert "--requests-per-connection" not in check_command(GENERATOR, URL, anew)
+    assert "--slow-readers" not in looking
+    slow = settings(Scenario(name="s", workload="chat", slow_readers=5), {})
+    assert value(load_command(GENERATOR, URL, slow, 3), "--slow-readers") == "5"
+    assert "--slow-readers" not in check_command(GENERATOR, URL, slow)
+    assert [one.threads_end for one in (looking_at_all, anew, slow)] == [False, True, True]
+
+
+def test_many_connections_come_from_several_addresses_of_the_loopback() -> None:
+    few, many = (settings(Scenario(name="s", workload="echo", connections=count), {}) for count in (25_000, 50_001))
+    assert "--source-ips" not in load_command(GENERATOR, "tcp://127.0.0.1:7000", few, 3)
+    command = load_command(GENERATOR, "tcp://127.0.0.1:7000", many, 3)
+    assert value(command, "--source-ips") == "127.0.0.1,127.0.0.2,127.0.0.3"
+    assert "--source-ips" not in load_command(GENERATOR, "tcp://10.77.0.1:7000", many, 3)
 
 
 def test_the_closing_check_is_as_small_as_the_workload_allows() -> None:

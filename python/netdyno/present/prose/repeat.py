@@ -30,19 +30,18 @@ def commands(analysis: Analysis) -> tuple[Command, ...]:
     return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))
 
 
-def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, Command]:
+def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
     scenario = next(one for one in analysis.asked.scenarios if one.name == trial.scenario)
     wanted = settings(scenario, trial.levels)
     endpoint, how = _endpoint(load.plan.url, wanted)
     server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
+    loading = Command(f"One trial by hand{how}: its load", shlex.join(client))
     for one in analysis.about:
         if one.name == trial.contestant and one.own is not None:
-            address, _, port = endpoint.removeprefix("tcp://").rpartition(":")
-            server = stand_in.filled(shlex.split(one.own.command), address, int(port))
-    return (
-        Command(f"One trial by hand{how}: the server", shlex.join(server)),
-        Command(f"One trial by hand{how}: its load", shlex.join(client)),
-    )
+            if one.own.address:
+                return (loading,)
+            server = stand_in.filled(shlex.split(one.own.command), *stand_in.place(endpoint))
+    return Command(f"One trial by hand{how}: the server", shlex.join(server)), loading
 
 
 def _endpoint(url: str, wanted: Settings) -> tuple[str, str]:

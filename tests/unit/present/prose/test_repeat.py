@@ -39,3 +39,13 @@ def test_a_server_of_ones_own_is_started_by_its_own_command() -> None:
     whole, _, server, _ = commands(analyse(replace(run, about=about)))
     assert server.line == "mine --at 127.0.0.1:7000"
     assert whole.line.endswith(f"--server 'mine --at '\"'\"'{{address}}:{{port}}'\"'\"'' --as {name} --workload rpc")
+
+
+def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None:
+    run = paired_run()
+    own = Own(command="", workload="rpc", address="tcp://127.0.0.1:7000")
+    name = analyse(run).example.contestant  # type: ignore[union-attr]
+    about = (About(kind="server", name=name, own=own),)
+    whole, _, load = commands(analyse(replace(run, about=about)))
+    assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
+    assert whole.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
