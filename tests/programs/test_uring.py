@@ -25,7 +25,7 @@ pytestmark = pytest.mark.needs_build
 CALL = re.compile(r"^(?:\d+ +)?(?:<\.\.\. )?(\w+)")
 
 
-@pytest.fixture(params=["uring-reactor"])
+@pytest.fixture(params=["uring-reactor", "uring-per-core"])
 def uring(request: pytest.FixtureRequest) -> Contestant:
     """Each of them."""
     return startable(by_name(discover(), request.param), "server")
