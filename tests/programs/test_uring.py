@@ -1,5 +1,5 @@
 """What the contract does not show of the servers over io_uring: that a turn of the loop is one system call, and what
-becomes of messages for which there are too few buffers, and of a server that may not have a ring."""
+becomes of more than there are buffers for, or than one send takes, and of a server that may not have a ring."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import pytest
 
 from netdyno.contestants.contestants import by_name, discover
 from netdyno.model.contestant import Contestant
+from tests.contract.golden import wire
 from tests.contract.talk import message
-from tests.contract.tcp.talk import expect_reply
+from tests.contract.tcp.talk import expect_reply, joined
 from tests.harness.test_kernel_needs import without_uring
 from tests.support.chosen import startable
 from tests.support.client import Client
@@ -70,3 +71,19 @@ def test_a_ring_that_is_forbidden_is_one_clear_line(uring: Contestant) -> None:
     done = without_uring(errno.EPERM, *uring.command)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1), done
     assert "io_uring_setup (forbidden by sysctl kernel.io_uring_disabled" in done.stderr
+
+
+def test_more_is_said_at_once_than_one_send_takes(uring: Contestant) -> None:
+    """IOV_MAX frames are gathered at most: sendmsg(2) refuses more."""
+    with (
+        serving(uring.command, "--workload", "chat") as server,
+        joined(server, "chat") as speaker,
+        joined(server, "chat") as listener,
+    ):
+        server.signal(signal.SIGSTOP)
+        numbers = [speaker.next_number() for _ in range(3000)]
+        speaker.send(b"".join(message("chat", speaker.identity, number) for number in numbers))
+        server.signal(signal.SIGCONT)
+        heard = [wire.read_stamp(listener.frame()) for _ in numbers]
+        assert heard == [(speaker.identity, number) for number in numbers]
+        assert server.stop()["slow_closed"] == 0
