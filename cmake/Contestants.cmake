@@ -49,6 +49,23 @@ function(netdyno_need_zmq result why)
   endif()
 endfunction()
 
+# 2.3 is the first that has what the servers ask for (io_uring_prep_recv_multishot, IORING_SETUP_DEFER_TASKRUN). Whether
+# the kernel lets them is not known before they run: python/netdyno/contestants/kernel.py asks it.
+function(netdyno_need_uring result why)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(netdyno_liburing QUIET liburing>=2.3)
+  endif()
+  if(netdyno_liburing_FOUND)
+    add_library(netdyno_uring INTERFACE IMPORTED GLOBAL) # as above
+    target_link_libraries(netdyno_uring INTERFACE ${netdyno_liburing_LINK_LIBRARIES})
+    target_include_directories(netdyno_uring SYSTEM INTERFACE ${netdyno_liburing_INCLUDEDIR})
+    set(${result} netdyno_uring PARENT_SCOPE)
+  else()
+    set(${why} "liburing 2.3 or newer not found: install pkg-config and liburing-dev" PARENT_SCOPE)
+  endif()
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)

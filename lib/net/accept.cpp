@@ -7,22 +7,26 @@
 
 namespace netdyno {
 
-Accepted accept_one(int listener, bool nonblocking) {
-  UniqueFd fd{accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0))};
-  if (fd) return {AcceptStatus::accepted, std::move(fd)};
-  switch (errno) {
+AcceptStatus accept_status(int error) {
+  switch (error) {
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
-      return {AcceptStatus::exhausted, {}};
+      return AcceptStatus::exhausted;
     case EINVAL:
     case EBADF:
-      return {AcceptStatus::not_listening, {}};
+      return AcceptStatus::not_listening;
     // accept(2): Linux passes pending network errors of the new socket through accept; they concern that peer alone.
     default:
-      return {AcceptStatus::try_again, {}};
+      return AcceptStatus::try_again;
   }
+}
+
+Accepted accept_one(int listener, bool nonblocking) {
+  UniqueFd fd{accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0))};
+  const AcceptStatus status = fd ? AcceptStatus::accepted : accept_status(errno);
+  return {status, std::move(fd)};
 }
 
 }  // namespace netdyno

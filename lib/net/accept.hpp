@@ -4,13 +4,17 @@
 
 namespace netdyno {
 
-/// accept(2) and what its errno means for the accept loop: errno is sorted here, once.
+/// What became of an accept(2), for the accept loop.
 enum class AcceptStatus {
   accepted,
   try_again,     // nothing there now, a signal came, or the peer left before it was accepted
   exhausted,     // no descriptors or memory: pause, the queue is still full
   not_listening  // the listener was shut down
 };
+
+/// What its errno means: errno is sorted here, once.
+AcceptStatus accept_status(int error);
+
 struct Accepted {
   AcceptStatus status;
   UniqueFd fd;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "servers/_shared/calibration/delays.hpp"
 #include "servers/_shared/calibration/programme.hpp"
 #include "servers/_shared/calibration/record.hpp"
@@ -24,7 +25,6 @@
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno::calibration {

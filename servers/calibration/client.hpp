@@ -13,14 +13,14 @@
 #include <vector>
 
 #include "lib/net/arrivals.hpp"
+#include "lib/server/grace.hpp"
+#include "lib/server/roster.hpp"
 #include "servers/_shared/calibration/delays.hpp"
 #include "servers/_shared/calibration/programme.hpp"
 #include "servers/_shared/calibration/record.hpp"
 #include "servers/_shared/epoll/callback.hpp"
 #include "servers/_shared/epoll/connection.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
-#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno::calibration {
 

@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "inbox.hpp"
+#include "lib/server/grace.hpp"
+#include "lib/server/roster.hpp"
 #include "lib/server/threads.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
+#include "servers/_shared/epoll/inbox.hpp"
 #include "servers/_shared/epoll/loop.hpp"
-#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno {
 namespace {

@@ -4,11 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
+#include "lib/server/roster.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
-#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno {
 namespace {

@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "servers/_shared/datagram/client.hpp"
 #include "servers/_shared/datagram/peer_table.hpp"
 #include "servers/_shared/datagram/receiver.hpp"
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {

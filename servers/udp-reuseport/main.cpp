@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "lib/server/threads.hpp"
 #include "roster.hpp"
 #include "servers/_shared/datagram/client.hpp"
@@ -20,7 +21,6 @@
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "lib/server/threads.hpp"
 #include "mailbox.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 #include "servers/_shared/zmq/input.hpp"
 #include "servers/_shared/zmq/options.hpp"

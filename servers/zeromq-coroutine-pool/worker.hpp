@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "lib/session/session.hpp"
 #include "mailbox.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
 #include "servers/_shared/epoll/fifo.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 #include "servers/_shared/zmq/options.hpp"
 #include "servers/_shared/zmq/reception.hpp"

@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/grace.hpp"
 #include "lib/session/session.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
 #include "servers/_shared/epoll/fifo.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 #include "servers/_shared/zmq/input.hpp"
 #include "servers/_shared/zmq/options.hpp"

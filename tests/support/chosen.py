@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 
 from netdyno.base.paths import build_dir
+from netdyno.contestants import kernel
 from netdyno.contestants.contestants import Kind, discover, select, skip_file
 from netdyno.model.contestant import Contestant
 
@@ -29,10 +30,10 @@ def discovered(kind: Kind) -> tuple[Contestant, ...]:
 
 
 def startable(contestant: Contestant, kind: Kind) -> Contestant:
-    """The contestant; a skip that states the build's reason; or a failure when it is neither built nor skipped."""
+    """The contestant; a skip that states the reason of build or kernel; or a failure when it is just not built."""
     if contestant.available:
         return contestant
-    stated = skip_file(build_dir(), contestant.name, kind).is_file()
+    stated = skip_file(build_dir(), contestant.name, kind).is_file() or kernel.why_not(contestant.manifest.needs)
     if stated or contestant.manifest.kind == "command":
         pytest.skip(f"{contestant.name}: {contestant.why_not}")
     pytest.fail(f"{contestant.name}: neither built nor skipped: {contestant.why_not}")

@@ -15,6 +15,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants import kernel
 from netdyno.contestants.building import is_made_on_demand
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.transports import TRANSPORTS
@@ -110,9 +111,12 @@ def skip_file(build: Path, name: str, kind: Kind = "server") -> Path:
 
 
 def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_to_come: bool) -> str:
-    """The build's own reason where it skipped the contestant, else whether the program is there, or `is_to_come`."""
+    """The build's own reason where it skipped the contestant, what the kernel lacks for it, or that the program is not
+    there, unless it `is_to_come`."""
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
+    if why_not := kernel.why_not(manifest.needs):
+        return why_not
     if manifest.kind == "cmake" and not is_to_come and not Path(command[0]).is_file():
         return f"not built: {command[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
     if manifest.kind == "command" and shutil.which(command[0]) is None:

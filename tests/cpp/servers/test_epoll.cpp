@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "lib/protocol/framing.hpp"
+#include "lib/server/grace.hpp"
+#include "lib/server/roster.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/fifo.hpp"
-#include "servers/_shared/epoll/grace.hpp"
 #include "servers/_shared/epoll/loop.hpp"
-#include "servers/_shared/epoll/roster.hpp"
 
 namespace netdyno {
 namespace {

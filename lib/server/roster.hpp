@@ -10,7 +10,8 @@
 
 namespace netdyno {
 
-/// The clients of one loop. A `Client` is a Connection. Loop's thread only.
+/// The clients of one loop. A `Client` has an index and an fd(); it takes a frame by post(), and sends what it has by
+/// flush(). Loop's thread only.
 template <typename Client>
 class Roster {
  public:

@@ -1,0 +1,59 @@
+"""What a contestant needs of the kernel, by the name of the need in its manifest. A build cannot know it: the machine
+that measures may be another, or a container that forbids it."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import platform
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+_IO_URING_SETUP = 425
+"""Of every architecture that has had it from its beginning (asm-generic/unistd.h), Alpha alone left out."""
+_PARAMS = struct.Struct("=QI108x")
+"""struct io_uring_params (linux/io_uring.h): the sizes of its queues, and its flags."""
+_SINGLE_ISSUER, _DEFER_TASKRUN = 1 << 12, 1 << 13
+_DISABLED = Path("/proc/sys/kernel/io_uring_disabled")
+
+
+def why_not(needs: Iterable[str]) -> str:
+    """What the kernel lacks or forbids of these needs, and the way to get it; empty where it has all of them."""
+    asked = {"uring": _why_no_uring}
+    return " ".join(reason for need in needs if need in asked and (reason := asked[need]()))
+
+
+@functools.cache
+def _why_no_uring() -> str:
+    """Asks the kernel for what the servers ask it for (servers/_shared/uring/ring.cpp)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    params = ctypes.create_string_buffer(_PARAMS.pack(0, _SINGLE_ISSUER | _DEFER_TASKRUN))
+    fd: int = libc.syscall(_IO_URING_SETUP, 1, params)
+    if fd >= 0:
+        os.close(fd)
+        return ""
+    return why_no_uring(ctypes.get_errno(), platform.release(), _setting())
+
+
+def why_no_uring(error: int, kernel: str, setting: str) -> str:
+    """What io_uring_setup(2) means by an errno; `setting` is kernel.io_uring_disabled. Pure."""
+    if error == errno.EINVAL:
+        return f"io_uring with deferred task work takes Linux 6.1 or newer, and this is {kernel}"
+    if error not in (errno.EPERM, errno.EACCES, errno.ENOSYS):
+        return f"no io_uring: {os.strerror(error)}"
+    if setting not in ("", "0"):
+        return f"io_uring is forbidden: as root, sysctl kernel.io_uring_disabled=0 (it is {setting})"
+    return (
+        f"io_uring is forbidden here, or not in this kernel ({os.strerror(error)}): containers forbid it unless they "
+        "are started with a seccomp profile that allows io_uring_setup, io_uring_enter and io_uring_register"
+    )
+
+
+def _setting() -> str:
+    try:
+        return _DISABLED.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""  # kernels before 6.6 do not have it
