@@ -21,7 +21,7 @@ class Manifest(Frozen):
     itself copies the bytes of a message, as far as its source shows it.
     """
 
-    kind: Literal["cmake", "command"]
+    kind: Literal["cmake", "cargo", "go", "command"]
     model: str
     summary: str
     workloads: tuple[str, ...]
@@ -39,6 +39,11 @@ class Manifest(Frozen):
     copies: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether CMake makes its program (cmake/Contestants.cmake), with the builder of its language."""
+        return self.kind != "command"
 
     @property
     def apart(self) -> bool:
