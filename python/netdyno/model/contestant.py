@@ -86,6 +86,7 @@ class About(Frozen):
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
     stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
     code, of clients, of one's own, and in a run stored before it was recorded, `threads` is None. `own`: one's own.
+    `language`: what most of a contestant's source files are written in; empty where nobody knows.
     """
 
     kind: Literal["server", "client", "shared"]
@@ -101,3 +102,4 @@ class About(Frozen):
     why_no_code: str = ""
     family: tuple[str, ...] = ()
     own: Own | None = None
+    language: str = ""
