@@ -290,7 +290,9 @@ def test_the_families_of_the_tree_are_found() -> None:
     datagram = ("lib/net/datagram", "servers/_shared/datagram")
     assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
     assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
-    written = {"epoll-reactor": "C++", "node-events": "JavaScript"}
+    assert server["tokio"].family == ("servers/_shared/rust", "servers/_shared/tokio")
+    assert server["go-net"].family == ("servers/_shared/go",)
+    written = {"epoll-reactor": "C++", "node-events": "JavaScript", "tokio": "Rust", "go-net": "Go"}
     assert {name: server[name].language for name in written} == written
     for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
