@@ -1,8 +1,16 @@
-# A contestant is a folder with a manifest; nothing else names it. Each folder of kind "cmake" becomes one program of the
-# folder's name, built from its main.cpp (and what else *.cpp it holds), linked with the needs its manifest states.
-# A need that is missing makes a stated skip: the reason goes to <build>/skipped/<root>/<name>.txt, where `netdyno list`
+# A contestant is a folder with a manifest; nothing else names it. Each folder becomes one program of the folder's name,
+# but for those of kind "command", which are run as they are. Kind "cmake" is built from its main.cpp (and what else *.cpp
+# it holds), linked with the needs its manifest states. Any other kind is a language with a builder of its own, which
+# cmake/kinds/<kind>.cmake calls: netdyno_add_<kind>(<target> <folder> <program> <why>) makes a target that leaves the
+# program there, or sets <why> to what is missing and how to get it; with all there, that takes well below a second.
+# What is missing makes a stated skip: the reason goes to <build>/skipped/<root>/<name>.txt, where `netdyno list`
 # reads it, and its target makes nothing. A server and a client may have the same name; the target of a client is
 # client-<name>.
+
+file(GLOB netdyno_kinds CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kinds/*.cmake)
+foreach(netdyno_kind IN LISTS netdyno_kinds)
+  include(${netdyno_kind})
+endforeach()
 
 # A need is a function: it sets <result> to the libraries to link, or <why> to what is missing and how to get it.
 function(netdyno_need_boost result why)
@@ -145,7 +153,7 @@ function(netdyno_add_contestants root)
     get_filename_component(name ${folder} NAME)
     file(READ ${manifest} json)
     string(JSON kind GET "${json}" kind)
-    if(NOT kind STREQUAL "cmake")
+    if(kind STREQUAL "command")
       continue()
     endif()
 
@@ -179,6 +187,9 @@ function(netdyno_add_contestants root)
     if(NOT role STREQUAL "server")
       set(target ${role}-${name})
     endif()
+    if(NOT kind STREQUAL "cmake" AND NOT missing)
+      cmake_language(CALL netdyno_add_${kind} ${target} ${folder} ${CMAKE_BINARY_DIR}/${root}/${name} missing)
+    endif()
     if(missing)
       file(WRITE ${CMAKE_BINARY_DIR}/skipped/${root}/${name}.txt "${missing}")
       string(STRIP "${missing}" missing)
@@ -187,15 +198,17 @@ function(netdyno_add_contestants root)
       continue()
     endif()
 
-    file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-    add_executable(${target} ${sources} ${suppressions})
+    if(kind STREQUAL "cmake")
+      file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+      add_executable(${target} ${sources} ${suppressions})
+      target_link_libraries(${target} PRIVATE ${ARGN} netdyno_warnings ${libraries})
+      set_target_properties(${target} PROPERTIES
+        OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${root})
+    endif()
     add_dependencies(netdyno_programs ${target})
-    target_link_libraries(${target} PRIVATE ${ARGN} netdyno_warnings ${libraries})
     string(JSON unsafe ERROR_VARIABLE safe GET "${json}" unsafe)
     if(NOT safe)
       message(STATUS "${role} ${name} is UNSAFE, on purpose: ${unsafe}")
     endif()
-    set_target_properties(${target} PROPERTIES
-      OUTPUT_NAME ${name} RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/${root})
   endforeach()
 endfunction()

@@ -70,6 +70,120 @@ def test_the_build_states_every_missing_need_word_for_word(tmp_path: Path) -> No
     assert lacking.why_not == "This not found: build it (from source; as it says) That not found: install that"
 
 
+# --- other languages ----------------------------------------------------------------------------------------------
+
+KINDS = f"""
+cmake_minimum_required(VERSION 3.25)
+project(kinds LANGUAGES NONE)
+add_custom_target(netdyno_programs)
+include({ROOT}/cmake/Contestants.cmake)
+netdyno_add_contestants(servers)
+"""
+RUSTC = "echo 'host: x86_64-unknown-linux-gnu'; echo 'release: {version}'"
+CARGO = """
+case "$*" in
+    *--offline*fetch* | *fetch*--offline*) test -f "{cache}" ;;
+    fetch*) {network} ;;
+    build*--offline*--target-dir*) while [ "$1" != --target-dir ]; do shift; done
+        mkdir -p "$2/release"; cp main.rs "$2/release/oxide" ;;
+    *) exit 3 ;;
+esac
+"""
+GO = """
+test "$GOPROXY$GOTOOLCHAIN" = offlocal || [ "$1" = env ] || exit 3
+case $1 in
+    env) echo go{version}; echo /nowhere ;;
+    build) while [ "$1" != -o ]; do shift; done; cat main.go >"$2"; echo "$CGO_ENABLED" >>"$2" ;;
+esac
+"""
+
+
+class Kinds:
+    """A tree with a server in Rust and one in Go, and what stands for their builders."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.build = root, root / "build"
+        (root / "CMakeLists.txt").write_text(KINDS)
+        self.rust = add(root, "oxide", GOOD | {"kind": "cargo"})
+        self.go = add(root, "gopher", GOOD | {"kind": "go"})
+        for folder, names in ((self.rust, ("main.rs", "Cargo.toml")), (self.go, ("main.go", "go.mod"))):
+            for name in names:
+                (folder / name).write_text("first\n")
+        self.have("1.85.0", "1.19.8")
+
+    def have(self, rust: str, go: str, network: str = "false") -> None:
+        """These versions, and a network on which `network` happens."""
+        programs = {
+            "rustc": RUSTC.format(version=rust),
+            "cargo": "cd " + str(self.rust) + "\n" + CARGO.format(cache=self.root / "cache", network=network),
+            "go": GO.format(version=go),
+        }
+        for name, script in programs.items():
+            (self.root / name).write_text("#!/bin/sh\n" + script)
+            (self.root / name).chmod(0o755)
+
+    def configure(self, **found: str) -> dict[str, str]:
+        """Why each cannot be started, once the build is configured."""
+        programs = {"cargo": "cargo", "rustc": "rustc", "go": "go"} | found
+        where = [f"-DNETDYNO_{name.upper()}={self.root / program}" for name, program in programs.items()]
+        command = ["cmake", "-G", "Ninja", "-S", str(self.root), "-B", str(self.build), *where]
+        subprocess.run(command, check=True, capture_output=True)
+        return {one.name: one.why_not for one in discover(self.root, self.build)}
+
+    def make(self) -> str:
+        """What Ninja says of it."""
+        command = ["cmake", "--build", str(self.build), "--target", "oxide", "gopher"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def kinds(tmp_path: Path) -> Kinds:
+    return Kinds(tmp_path)
+
+
+def test_a_program_of_another_language_is_made_where_that_of_cmake_would_be(kinds: Kinds) -> None:
+    (kinds.root / "cache").touch()
+    assert all("not built" in why_not for why_not in kinds.configure().values())
+    kinds.make()
+    gopher, oxide = discover(kinds.root, kinds.build)
+    assert (gopher.why_not, oxide.why_not) == ("", "")
+    assert Path(oxide.command[0]).read_text() == "first\n"
+    assert Path(gopher.command[0]).read_text() == "first\n0\n"  # without cgo
+
+
+def test_it_is_made_anew_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
+    (kinds.root / "cache").touch()
+    kinds.configure()
+    kinds.make()
+    assert "no work to do" in kinds.make()
+    (kinds.rust / "main.rs").write_text("second\n")
+    assert "Building Rust program oxide" in (said := kinds.make())
+    assert "Go program" not in said
+    assert (kinds.build / "servers/oxide").read_text() == "second\n"
+    (kinds.go / "main.go").write_text("second\n")
+    assert "Building Go program gopher" in kinds.make()
+    assert "no work to do" in kinds.make()
+
+
+def test_a_language_that_is_too_old_or_not_there_is_a_stated_skip(kinds: Kinds) -> None:
+    kinds.have("1.84.1", "1.18")
+    why_not = kinds.configure()
+    assert why_not["oxide"].startswith("Rust 1.85 or newer with cargo not found: install cargo-web (Debian 12)")
+    assert why_not["gopher"].startswith("Go 1.19 or newer not found: install golang-go")
+    kinds.have("1.85.0", "1.19")
+    (kinds.root / "cache").touch()
+    why_not = kinds.configure(rustc="no-such-file", go="no-such-file")
+    assert why_not["oxide"].startswith("Rust 1.85 or newer")
+    assert why_not["gopher"].startswith("Go 1.19 or newer")
+
+
+def test_crates_are_fetched_where_they_can_be_and_else_a_stated_skip(kinds: Kinds) -> None:
+    assert "its crates cannot be had: let 'cargo fetch' in" in kinds.configure()["oxide"]
+    kinds.have("1.85.0", "1.19", network=f"touch {kinds.root}/cache")
+    assert "not built" in kinds.configure()["oxide"]
+    assert (kinds.root / "cache").exists()
+
+
 def test_a_command_gets_its_folders(tmp_path: Path) -> None:
     folder = add(tmp_path, "other", COMMAND)
     (other,) = discover(tmp_path, tmp_path / "build")

@@ -98,6 +98,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
         ("capacity epoll-reactor", MEASURING | {"epoll-reactor"}),
         ("calibrate", {"netdyno-load", "calibration", "calibration-udp"}),
         ("serve udp-reuseport", {"udp-reuseport"}),
+        ("run --contestant tokio --contestant go-net", MEASURING | {"tokio", "go-net"}),
         ("client qt-signals tcp://127.0.0.1:1", {"client-qt-signals"}),
         ("load tcp://127.0.0.1:1", {"netdyno-load"}),
         ("link --delay 20ms", {"netdyno-link"}),

@@ -115,7 +115,7 @@ def fake_build(tmp_path: Path, write_program: WriteProgram, _unhurried: None) ->
     write_program(build / "loadgen" / "netdyno-load", "load.py")
     write_program(build / "canary" / "netdyno-canary", "canary.sh")
     for found in discover():
-        if found.manifest.kind == "cmake":
+        if found.manifest.is_built:
             write_program(build / "servers" / found.name, "server.py")
     return build
 

@@ -20,7 +20,7 @@ from tests.support.patience import PATIENCE_S, eventually
 
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
-SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:")
+SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
 
 
 @dataclass

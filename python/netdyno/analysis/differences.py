@@ -27,6 +27,8 @@ DECISIVE = (
     "build_type",
     "compiler",
     "compiler_flags",
+    "rust",
+    "go",
     "interprocedural_optimization",
     "libc",
     "libraries",

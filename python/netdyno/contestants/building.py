@@ -45,7 +45,7 @@ def is_made_on_demand(build: Path) -> bool:
 
 def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
     """What CMake makes for a contestant (cmake/Contestants.cmake); nothing where its program is not CMake's."""
-    if contestant.manifest.kind != "cmake":
+    if not contestant.manifest.is_built:
         return ()
     return (contestant.name if kind == "server" else f"{kind}-{contestant.name}",)
 

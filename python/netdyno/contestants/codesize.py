@@ -11,6 +11,7 @@ import functools
 import importlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -21,8 +22,20 @@ from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import Kind
 from netdyno.model.contestant import About, CodeSize, Contestant
 
-CPP_SUFFIXES = (".cpp", ".hpp")
-SUFFIXES = (*CPP_SUFFIXES, ".js", ".mjs", ".cjs", ".py")
+LANGUAGES = {
+    ".cpp": "C++",
+    ".hpp": "C++",
+    ".js": "JavaScript",
+    ".mjs": "JavaScript",
+    ".cjs": "JavaScript",
+    ".py": "Python",
+    ".rs": "Rust",
+    ".go": "Go",
+}
+"""Of which sources are counted, by their suffix."""
+CPP_SUFFIXES = tuple(suffix for suffix, language in LANGUAGES.items() if language == "C++")
+USED = {"Cargo.toml": re.compile(r'\bpath\s*=\s*"(\.\./[^"]+)"'), "go.mod": re.compile(r"=>\s*(\.\./\S+)")}
+"""What names the folders that a program uses, where the language has such a file, and how."""
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 PACKAGES = ("netdyno", "netdyno_client")
 
@@ -79,7 +92,7 @@ def sources(folder: Path, *, deep: bool = True) -> list[Path]:
     return sorted(
         path
         for path in found
-        if path.is_file() and path.suffix in SUFFIXES and not _is_foreign(path.relative_to(folder))
+        if path.is_file() and path.suffix in LANGUAGES and not _is_foreign(path.relative_to(folder))
     )
 
 
@@ -102,16 +115,41 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
 
 
 def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
-    """The family of each C++ contestant of a folder such as servers/, by its name: the folders that some share
-    (_is_for_some) of which it includes something, itself or through other headers. What all of them include is nobody's
-    family."""
+    """The family of each contestant of a folder such as servers/, by its name. In C++: the folders that some share
+    (_is_for_some) of which it includes something, itself or through other headers; what all include is nobody's
+    family. In a language that has a file for that (USED): the folders that this file names, and theirs in turn."""
     used = {
         folder.name: included_folders(files, root)
         for folder in sorted(home.glob("[!._]*"))
         if (files := [path for path in sources(folder) if path.suffix in CPP_SUFFIXES])
     }
     by_all = set.intersection(*used.values()) if len(used) > 1 else set()
-    return {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
+    found = {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
+    for folder in sorted(home.glob("[!._]*")):
+        if any((folder / name).is_file() for name in USED):
+            found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in used_folders(folder)))
+    return found
+
+
+def used_folders(folder: Path) -> set[Path]:
+    """The folders that a program's own file (USED) names, directly or through theirs."""
+    found: set[Path] = set()
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        for name, pattern in USED.items():
+            if (here / name).is_file():
+                named: list[str] = pattern.findall((here / name).read_text(encoding="utf-8"))
+                new = {Path(os.path.normpath(here / one)) for one in named} - found
+                found |= new
+                waiting += new
+    return found
+
+
+def language(files: Iterable[Path]) -> str:
+    """What most of these source files are written in; empty where there are none."""
+    written = Counter(LANGUAGES[path.suffix] for path in files)
+    return written.most_common(1)[0][0] if written else ""
 
 
 def included_folders(files: Iterable[Path], root: Path) -> set[str]:
@@ -173,7 +211,9 @@ def _imports(path: Path) -> Iterable[str]:
 
 def _is_foreign(relative: Path) -> bool:
     inside = any(part.startswith(".") or part in ("node_modules", "__pycache__") for part in relative.parts)
-    return inside or relative.name.startswith("test_") or ".test." in relative.name
+    return (
+        inside or relative.name.startswith("test_") or ".test." in relative.name or relative.name.endswith("_test.go")
+    )
 
 
 def _folders(top: Path) -> list[Path]:
@@ -210,7 +250,8 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
     )
     if one.own is not None:
         return msgspec.structs.replace(about, why_no_code="it is your own")
-    return _with_code(about, sources(home / one.name))
+    own = sources(home / one.name)
+    return _with_code(msgspec.structs.replace(about, language=language(own)), own)
 
 
 def _shared(name: str, files: Sequence[Path]) -> About:

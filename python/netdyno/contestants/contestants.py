@@ -60,7 +60,7 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
     words = {
-        "kind": ("cmake", "command"),
+        "kind": ("cmake", "cargo", "go", "command"),
         "threads": ("any", "one", "per-connection"),
         "clients": ("any", "limited-by-threads"),
         "out_of_descriptors": ("waits", "closes"),
@@ -87,7 +87,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
         if value and kind == "client":
             raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
-    if manifest.kind == "cmake":
+    if manifest.is_built:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
         command = expand(manifest.run, folder, build)
@@ -117,9 +117,9 @@ def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_t
         return " ".join(reason.read_text(encoding="utf-8").split())
     if why_not := kernel.why_not(manifest.needs):
         return why_not
-    if manifest.kind == "cmake" and not is_to_come and not Path(command[0]).is_file():
+    if manifest.is_built and not is_to_come and not Path(command[0]).is_file():
         return f"not built: {command[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
-    if manifest.kind == "command" and shutil.which(command[0]) is None:
+    if not manifest.is_built and shutil.which(command[0]) is None:
         return f"{command[0]} not found"
     return ""
 

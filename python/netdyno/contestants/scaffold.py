@@ -24,14 +24,20 @@ def new_server(name: str, model: str, root: Path = ROOT) -> Path:
     target = root / "servers" / name
     if target.exists():
         raise UserError(f"servers/{name} exists already")
-    shutil.copytree(root / "servers" / model, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(root / "servers" / model, target, ignore=shutil.ignore_patterns("__pycache__", "Cargo.lock"))
     for path in sorted(target.rglob("*")):
         if path.is_file():
-            path.write_bytes(_rename(path.read_bytes(), model, name))
+            path.write_bytes(_rename(path, model, name))
     return target
 
 
-def _rename(content: bytes, model: str, name: str) -> bytes:
-    """Both spellings: as a name, and as an identifier."""
+def _rename(path: Path, model: str, name: str) -> bytes:
+    """Both spellings: as a name, and as an identifier. A program in Rust has its name in Cargo.toml alone, and may be
+    called like a crate that it uses."""
+    content = path.read_bytes()
+    if path.suffix == ".rs":
+        return content
+    if path.name == "Cargo.toml":
+        return re.sub(rb"(?m)^name = .*$", lambda line: line[0].replace(model.encode(), name.encode()), content)
     renamed = content.replace(model.encode(), name.encode())
     return renamed.replace(model.replace("-", "_").encode(), name.replace("-", "_").encode())

@@ -162,11 +162,18 @@ def _toolchain(build: Path) -> Environment:
     return {
         "build": str(build),
         "build_type": build_type,
-        "compiler": _output([compiler, "--version"]).partition("\n")[0] if compiler else "",
+        "compiler": _version(compiler, "--version"),
         "compiler_flags": " ".join(" ".join(flags).split()),
+        "rust": _version(cache.get("NETDYNO_RUSTC", ""), "--version"),
+        "go": _version(cache.get("NETDYNO_GO", ""), "version"),
         "interprocedural_optimization": cache.get("CMAKE_INTERPROCEDURAL_OPTIMIZATION", ""),
         "libc": " ".join(platform.libc_ver()).strip(),
     }
+
+
+def _version(program: str, question: str) -> str:
+    """The first line of what a program answers; empty where there is none."""
+    return _output([program, question]).partition("\n")[0] if program else ""
 
 
 def parse_cmake_cache(text: str) -> dict[str, str]:

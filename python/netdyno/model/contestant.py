@@ -21,7 +21,7 @@ class Manifest(Frozen):
     itself copies the bytes of a message, as far as its source shows it.
     """
 
-    kind: Literal["cmake", "command"]
+    kind: Literal["cmake", "cargo", "go", "command"]
     model: str
     summary: str
     workloads: tuple[str, ...]
@@ -39,6 +39,11 @@ class Manifest(Frozen):
     copies: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+
+    @property
+    def is_built(self) -> bool:
+        """Whether CMake makes its program (cmake/Contestants.cmake), with the builder of its language."""
+        return self.kind != "command"
 
     @property
     def apart(self) -> bool:
@@ -82,6 +87,7 @@ class About(Frozen):
     counted, and `why_no_code` says why. `family` names the shared code that counts with a contestant's own; a run
     stored before it was recorded has none. `unsafe`, `unranked`, `copies` and `threads` are the manifest's; of shared
     code, of clients, of one's own, and in a run stored before it was recorded, `threads` is None. `own`: one's own.
+    `language`: what most of a contestant's source files are written in; empty where nobody knows.
     """
 
     kind: Literal["server", "client", "shared"]
@@ -97,3 +103,4 @@ class About(Frozen):
     why_no_code: str = ""
     family: tuple[str, ...] = ()
     own: Own | None = None
+    language: str = ""

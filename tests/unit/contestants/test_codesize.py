@@ -59,13 +59,41 @@ async def answer(numbers: list[int]) -> int:
         numbers.pop()
     return len(numbers)
 '''
+RUST = """\
+//! Not a line.
+use std::io;
+
+/// Nor this.
+fn answer(number: Option<u32>) -> io::Result<u32> {
+    match number {
+        Some(0) => Ok(1),
+        Some(number) if number > 7 => Ok(number),
+        _ => Err(io::ErrorKind::Other.into()), // three ways
+    }
+}
+"""
+GO = """\
+// Package main is not a line.
+package main
+
+func count(numbers []int, all bool) (found int) {
+	for _, number := range numbers {
+		if all || number > 0 { // two
+			found++
+		}
+	}
+	return found
+}
+"""
 # lines, functions, complexity in all, of the most complex function; counted by hand
 EXPECTED = {
     "main.cpp": (13, 2, 4 + 1, 4),
     "main.js": (9, 2, 1 + 4, 4),
     "main.py": (6, 1, 3, 3),
+    "main.rs": (8, 1, 4, 4),
+    "main.go": (9, 1, 4, 4),
 }
-TEXT = {"main.cpp": CPP, "main.js": JAVASCRIPT, "main.py": PYTHON}
+TEXT = {"main.cpp": CPP, "main.js": JAVASCRIPT, "main.py": PYTHON, "main.rs": RUST, "main.go": GO}
 
 
 def write(path: Path, text: str) -> Path:
@@ -89,13 +117,14 @@ def test_a_source_of_each_language_is_counted_as_by_hand(name: str, tmp_path: Pa
 
 def test_files_are_added_up_and_the_most_complex_function_stands_out(tmp_path: Path) -> None:
     files = [write(tmp_path / name, text) for name, text in TEXT.items()]
-    assert measure(files) == CodeSize(files=3, lines=28, functions=5, complexity=13, complexity_max=4)
+    assert measure(files) == CodeSize(files=5, lines=45, functions=7, complexity=21, complexity_max=4)
     assert measure([]) == CodeSize(files=0, lines=0, functions=0, complexity=0, complexity_max=0)
 
 
 def test_tests_and_what_was_installed_are_not_the_contestants_code(tmp_path: Path) -> None:
     mine = write(tmp_path / "inner" / "loop.hpp", CPP)
-    for name in ("session.test.js", "test_session.py", "node_modules/x/main.js", "__pycache__/a.py", ".hidden/a.py"):
+    tests = ("session.test.js", "golden.test.rs", "golden_test.go", "test_session.py")
+    for name in (*tests, "node_modules/x/main.js", "__pycache__/a.py", ".hidden/a.py"):
         write(tmp_path / name, "")
     write(tmp_path / "README.md", "# words")
     assert sources(tmp_path) == [mine]
@@ -207,6 +236,28 @@ def test_what_every_server_includes_is_nobodys_family(tmp_path: Path) -> None:
     assert families(root / "servers", root) == {"a": ("servers/_shared/qt",), "b": ()}
 
 
+def test_the_family_of_a_program_in_rust_or_go_is_what_its_own_file_names(tmp_path: Path) -> None:
+    shared = tmp_path / "servers" / "_shared"
+    write(shared / "rust/Cargo.toml", '[lib]\npath = "lib.rs"\n')
+    write(shared / "tokio/Cargo.toml", '[dependencies]\nours = { path = "../rust" }\ntokio = "=1.0.0"\n')
+    write(tmp_path / "servers/a/Cargo.toml", '[dependencies]\nours = { version = "1", path = "../_shared/tokio" }\n')
+    write(tmp_path / "servers/b/go.mod", "module b\n\nrequire ours v0.0.0\n\nreplace ours => ../_shared/go\n")
+    write(tmp_path / "servers/c/Cargo.toml", "[dependencies]\n")
+    for name in ("a/main.rs", "c/main.rs", "_shared/rust/lib.rs", "_shared/tokio/lib.rs"):
+        write(tmp_path / "servers" / name, RUST)
+    for name in ("b/main.go", "_shared/go/session.go"):
+        write(tmp_path / "servers" / name, GO)
+    assert families(tmp_path / "servers", tmp_path) == {
+        "a": ("servers/_shared/rust", "servers/_shared/tokio"),
+        "b": ("servers/_shared/go",),
+        "c": (),
+    }
+    everyone = describe([contestant(name) for name in "abc"], [], tmp_path)
+    sizes = [with_family(one, everyone) for one in everyone[:3]]
+    assert [size.files for size in sizes if size is not None] == [3, 2, 1]
+    assert [one.language for one in everyone] == ["Rust", "Go", "Rust", "", "", ""]
+
+
 def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
     root = tree(tmp_path, a="servers/_shared/datagram/client.hpp", b="lib/net/socket.hpp")
     everyone = describe([contestant("a"), contestant("b")], [], root)
@@ -239,6 +290,10 @@ def test_the_families_of_the_tree_are_found() -> None:
     datagram = ("lib/net/datagram", "servers/_shared/datagram")
     assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
     assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
+    assert server["tokio"].family == ("servers/_shared/rust", "servers/_shared/tokio")
+    assert server["go-net"].family == ("servers/_shared/go",)
+    written = {"epoll-reactor": "C++", "node-events": "JavaScript", "tokio": "Rust", "go-net": "Go"}
+    assert {name: server[name].language for name in written} == written
     for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code

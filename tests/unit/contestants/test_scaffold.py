@@ -32,6 +32,21 @@ def test_the_name_is_replaced_in_both_spellings(root: Path) -> None:
     assert "epoll-loop" in (root / "servers" / "epoll-loop" / "main.cpp").read_text()
 
 
+def test_a_program_in_rust_keeps_what_is_called_like_it(root: Path) -> None:
+    folder = root / "servers" / "tokio"
+    folder.mkdir()
+    (folder / "server.json").write_text(json.dumps(MANIFEST | {"kind": "cargo"}))
+    (folder / "Cargo.toml").write_text('[[bin]]\nname = "tokio"\n\n[dependencies]\ntokio = "=1.0.0"\n')
+    (folder / "main.rs").write_text("use tokio::spawn;\n")
+    (folder / "README.md").write_text("# tokio\n")
+    (folder / "Cargo.lock").touch()
+    target = new_server("my-server", "tokio", root)
+    assert (target / "Cargo.toml").read_text() == '[[bin]]\nname = "my-server"\n\n[dependencies]\ntokio = "=1.0.0"\n'
+    assert (target / "main.rs").read_text() == "use tokio::spawn;\n"
+    assert (target / "README.md").read_text() == "# my-server\n"
+    assert not (target / "Cargo.lock").exists()
+
+
 def test_the_copy_is_a_contestant_at_once(root: Path) -> None:
     new_server("my-server", "epoll-loop", root)
     assert [contestant.name for contestant in discover(root, root)] == ["epoll-loop", "my-server"]

@@ -18,6 +18,9 @@ CMAKE_CXX_COMPILER:FILEPATH=/usr/bin/c++
 CMAKE_CXX_FLAGS:STRING=
 CMAKE_CXX_FLAGS_RELEASE:STRING=-O3 -DNDEBUG
 """
+OTHERS = """NETDYNO_RUSTC:FILEPATH={}/rustc
+NETDYNO_GO:FILEPATH=NETDYNO_GO-NOTFOUND
+"""
 
 
 def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) -> None:
@@ -32,6 +35,15 @@ def test_everything_of_rule_10_is_there(experiment: Experiment, tmp_path: Path) 
     assert found["git_commit"] == environment._output(["git", "-C", str(ROOT), "rev-parse", "HEAD"])
     assert msgspec.convert(found, Environment) == found
     assert all(value not in ("", []) for value in found.values())
+
+
+def test_compilers_of_other_languages_are_recorded_where_they_are(experiment: Experiment, tmp_path: Path) -> None:
+    (tmp_path / "CMakeCache.txt").write_text(CACHE + OTHERS.format(tmp_path))
+    (tmp_path / "rustc").write_text("#!/bin/sh\necho rustc 1.85.0\necho more\n")
+    (tmp_path / "rustc").chmod(0o755)
+    found = environment.collect(experiment, pinning.choose(), tmp_path)
+    assert found["rust"] == "rustc 1.85.0"
+    assert "go" not in found
 
 
 def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Path) -> None:

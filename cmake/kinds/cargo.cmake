@@ -1,0 +1,76 @@
+# Rust, by Cargo: a folder's Cargo.toml has a program of the folder's name. It is built in cargo's own release profile, as
+# a Rust service is shipped (opt-level 3, and no LTO across crates, as the C++ servers have none), whatever the preset:
+# stable Rust has no sanitizers.
+
+set(netdyno_cargo_least 1.85) # what Tokio asks for
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS netdyno_cargo=1) # a second cargo would only wait for the first
+
+# Looks for Rust once: the target triple of this machine, or what is missing.
+function(netdyno_find_rust triple why)
+  get_property(known GLOBAL PROPERTY netdyno_rust_triple)
+  get_property(missing GLOBAL PROPERTY netdyno_rust_missing)
+  if(NOT known AND NOT missing)
+    find_program(NETDYNO_CARGO cargo)
+    find_program(NETDYNO_RUSTC rustc)
+    set(known "")
+    set(version 0)
+    if(NETDYNO_CARGO AND NETDYNO_RUSTC)
+      execute_process(COMMAND ${NETDYNO_RUSTC} --version --verbose OUTPUT_VARIABLE said ERROR_QUIET)
+      if(said MATCHES "host: ([^\n]+)\nrelease: ([0-9.]+)")
+        set(known ${CMAKE_MATCH_1})
+        set(version ${CMAKE_MATCH_2})
+      endif()
+    endif()
+    if(version VERSION_LESS netdyno_cargo_least)
+      string(CONCAT missing "Rust ${netdyno_cargo_least} or newer with cargo not found: install cargo-web (Debian 12), or "
+        "Rust by rustup; then delete build/ and call netdyno again")
+    endif()
+    set_property(GLOBAL PROPERTY netdyno_rust_triple "${known}")
+    set_property(GLOBAL PROPERTY netdyno_rust_missing "${missing}")
+  endif()
+  set(${triple} "${known}" PARENT_SCOPE)
+  set(${why} "${missing}" PARENT_SCOPE)
+endfunction()
+
+# The network is asked only for what this machine does not have yet, and never while something is built.
+function(netdyno_fetch_crates folder triple why)
+  set(fetch ${CMAKE_COMMAND} -E env CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 ${NETDYNO_CARGO} fetch --quiet
+    --target ${triple} --manifest-path ${folder}/Cargo.toml)
+  execute_process(COMMAND ${fetch} --offline RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  if(failed)
+    message(STATUS "fetching the crates of ${folder}")
+    execute_process(COMMAND ${fetch} TIMEOUT 120 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE said)
+  endif()
+  if(failed)
+    string(CONCAT how "its crates cannot be had: let 'cargo fetch' in ${folder} reach a registry once, then delete build/ "
+      "and call netdyno again")
+    set(${why} "${how}" PARENT_SCOPE)
+    message(STATUS "${said}")
+  endif()
+endfunction()
+
+function(netdyno_add_cargo target folder program why)
+  netdyno_find_rust(triple missing)
+  if(NOT missing)
+    netdyno_fetch_crates(${folder} ${triple} missing)
+  endif()
+  if(missing)
+    set(${why} "${missing}" PARENT_SCOPE)
+    return()
+  endif()
+  get_filename_component(name ${folder} NAME)
+  set(shared ${CMAKE_SOURCE_DIR}/servers/_shared/*)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.rs ${folder}/Cargo.toml ${shared}/*.rs ${shared}/Cargo.toml)
+  list(FILTER sources EXCLUDE REGEX "\\.test\\.rs$")
+  set(cargo_dir ${CMAKE_BINARY_DIR}/cargo)
+  add_custom_command(OUTPUT ${program}
+    COMMAND ${NETDYNO_CARGO} build --release --quiet --offline --jobs 2 --manifest-path ${folder}/Cargo.toml
+      --target-dir ${cargo_dir}
+    COMMAND ${CMAKE_COMMAND} -E copy ${cargo_dir}/release/${name} ${program}
+    COMMAND ${CMAKE_COMMAND} -E touch ${program} # cargo leaves it as it is where the sources say the same as before
+    DEPENDS ${sources} ${NETDYNO_CARGO}
+    JOB_POOL netdyno_cargo
+    COMMENT "Building Rust program ${name}"
+    VERBATIM)
+  add_custom_target(${target} ALL DEPENDS ${program})
+endfunction()

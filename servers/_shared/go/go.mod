@@ -1,0 +1,3 @@
+module netdyno
+
+go 1.19

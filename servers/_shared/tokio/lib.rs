@@ -1,0 +1,32 @@
+//! What the Tokio servers share: a connection as a task, and who is connected. Runtimes, and who serves whom, are theirs.
+mod connection;
+mod member;
+mod members;
+mod run;
+
+use std::future::Future;
+use std::sync::Arc;
+
+use netdyno_server::effects::Frame;
+use netdyno_server::options::Options;
+use netdyno_server::totals::Totals;
+
+pub use connection::connection;
+pub use member::Member;
+pub use members::Members;
+pub use run::{run, told_to_end, watch};
+
+/// Where connections meet: all of a server's, or those of one thread.
+pub trait Room: Send + Sync + 'static {
+    fn join(&self, member: Arc<Member>);
+    fn leave(&self, member: &Arc<Member>);
+    /// Hands `frame` to everybody but `except`, on whatever thread they are.
+    fn broadcast(&self, frame: &Frame, except: Option<&Arc<Member>>) -> impl Future<Output = ()> + Send;
+}
+
+/// What the connections of a room share.
+pub struct Server<R> {
+    pub options: Arc<Options>,
+    pub totals: Arc<Totals>,
+    pub room: R,
+}

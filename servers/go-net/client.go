@@ -1,0 +1,124 @@
+package main
+
+import (
+	"io"
+	"net"
+	"time"
+
+	"netdyno"
+)
+
+// client is one connection, and the goroutine that serves it.
+type client struct {
+	server     *server
+	connection *net.TCPConn
+	counts     *netdyno.Shard
+	outbox     *outbox // of chat
+}
+
+// serve is the connection from its first byte to its last.
+func (c *client) serve() {
+	defer c.server.leave(c)
+	defer c.connection.Close()
+	written := make(chan error, 1)
+	if c.server.options.Workload == "chat" {
+		go c.writeOutbox(written)
+	} else {
+		written <- nil
+	}
+	broken := c.converse()
+	c.outbox.close()
+	if err := <-written; err == nil && broken == nil {
+		netdyno.EndStream(c.connection)
+	}
+}
+
+// converse returns when the session closes, or with the reason why nothing can be read or sent any more.
+func (c *client) converse() error {
+	options := c.server.options
+	session := netdyno.NewSession(options, c.counts)
+	effects := netdyno.NewEffects(options)
+	buffer := make([]byte, options.ReadBuffer)
+	for {
+		effects.Clear()
+		switch n, err := c.connection.Read(buffer); {
+		case n > 0:
+			session.Receive(buffer[:n], effects)
+		case err == io.EOF:
+			session.End(effects)
+		case err != nil:
+			return err
+		}
+		for _, effect := range effects.List {
+			switch effect.Kind {
+			case netdyno.Write:
+				if err := c.write(effects.Bytes(effect)); err != nil {
+					return err
+				}
+			case netdyno.Broadcast:
+				c.server.broadcast(effect.Frame, c)
+			case netdyno.Wait:
+				time.Sleep(effect.Duration)
+			case netdyno.Burn:
+				netdyno.BurnCPU(effect.Duration)
+			case netdyno.Close:
+				return nil
+			}
+		}
+	}
+}
+
+// write returns when all is sent: who does not take its replies is not read.
+func (c *client) write(bytes []byte) error {
+	n, err := c.connection.Write(bytes)
+	c.counts.BytesOut.Add(uint64(n))
+	return err
+}
+
+// post puts a frame into the outbox; a reader for whom too much waits is given up and counted. Any goroutine.
+func (c *client) post(frame []byte) {
+	if !c.outbox.add(frame) {
+		c.counts.SlowClosed.Add(1)
+		c.connection.Close() // which ends its reads and writes
+	}
+}
+
+// writeOutbox sends what is posted until the outbox is closed and empty: what several senders said meanwhile in one
+// write, or (split) each part in its own.
+func (c *client) writeOutbox(written chan<- error) {
+	var frames [][]byte
+	var buffers net.Buffers // here, as it would be allocated for each write
+	for {
+		frames = c.outbox.take(frames)
+		if len(frames) == 0 {
+			written <- nil
+			return
+		}
+		var err error
+		if c.server.options.Split {
+			err = c.writeParts(frames)
+		} else {
+			buffers = frames
+			var n int64
+			n, err = buffers.WriteTo(c.connection)
+			c.counts.BytesOut.Add(uint64(n))
+		}
+		if err != nil {
+			c.connection.Close() // the goroutine that reads is told by that
+			written <- err
+			return
+		}
+	}
+}
+
+func (c *client) writeParts(frames [][]byte) error {
+	for _, frame := range frames {
+		if err := c.write(frame[:netdyno.Header]); err != nil {
+			return err
+		}
+		if err := c.write(frame[netdyno.Header:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
