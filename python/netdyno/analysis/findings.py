@@ -588,6 +588,15 @@ class Why:
 
 
 @dataclass(frozen=True)
+class Within:
+    """Of the contestants in a language, so many, those that no other of it is proven better than."""
+
+    language: Name
+    unbeaten: tuple[Name, ...]
+    of: int
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -632,6 +641,8 @@ class ScenarioFindings:
     error_bars: tuple[ErrorBar, ...] = ()
     """Of the levels and percentiles at which the generator's own part is not small."""
     unsteady: tuple[Unsteady, ...] = ()
+    within: tuple[Within, ...] = ()
+    """By language, where several are ranked."""
 
     @property
     def verdict(self) -> Verdict:

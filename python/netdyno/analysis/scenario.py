@@ -21,6 +21,7 @@ from netdyno.analysis import (
     cells,
     constant_latency,
     excluded,
+    languages,
     loss,
     message_cost,
 )
@@ -107,6 +108,7 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
         censored=censored,
         error_bars=bars,
         unsteady=_unsteady(part.ranked),
+        within=languages.within(standings, family, answers.better(scenario), part.about),
     )
 
 

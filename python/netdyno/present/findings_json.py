@@ -119,6 +119,7 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
             for bar in one.error_bars
         ],
         "unsteady": [{"name": each.contestant, "trials": each.moved, "of": each.trials} for each in one.unsteady],
+        "within": [{"language": each.language, "unbeaten": each.unbeaten, "of": each.of} for each in one.within],
         "caveats": list(verdict.caveats(one)),
     }
 

@@ -14,7 +14,7 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import claims as claim_words
-from netdyno.present.prose import excluded, ground, ranking, stopping, verdict, verdicts
+from netdyno.present.prose import excluded, ground, languages, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.report import along, panels, scoreboard
 from netdyno.present.report import work as behind
@@ -107,7 +107,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         answer=verdict.answer(findings),
         evidence=verdict.evidence(findings),
         caveats=verdict.caveats(findings),
-        ground=ground.sentences(findings.ground),
+        ground=(*filter(None, [languages.sentence(findings.within)]), *ground.sentences(findings.ground)),
         verdict=_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
         load=verdict.load_words(findings.scenario),

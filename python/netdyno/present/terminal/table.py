@@ -22,6 +22,7 @@ from netdyno.present.prose import (
     constant_latency,
     excluded,
     ground,
+    languages,
     loss,
     made_again,
     ranking,
@@ -111,6 +112,8 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     if one.ending:
         parts.append(Text(stopping.sentence(one.ending), style="dim"))
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
+    if text := languages.sentence(one.within):
+        parts.append(Text(text, style="dim"))
     parts += [Text(text, style="yellow") for text in constant_latency.sentences(one)]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]

@@ -1,0 +1,33 @@
+"""Who is best within a language: across languages a ranking compares runtimes as well as models. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from netdyno.analysis.findings import Standing, Within
+from netdyno.model.contestant import About
+from netdyno.statistics import stats
+from netdyno.statistics.stats import Better, Comparison
+
+
+def within(
+    standings: Sequence[Standing], family: Sequence[Comparison], better: Better, about: Collection[About]
+) -> tuple[Within, ...]:
+    """By each language of which there are several, those that no other of it is proven better than, in the order of the
+    ranking. Empty where all that are ranked, and known, are of one. Who is ranked apart is not among them."""
+    languages = {one.name: one.language for one in about if one.kind == "server" and one.language}
+    by_language: dict[str, list[str]] = {}
+    for standing in standings:
+        if standing.kind == 0 and standing.contestant in languages:
+            by_language.setdefault(languages[standing.contestant], []).append(standing.contestant)
+    if len(by_language) < 2:
+        return ()
+    return tuple(
+        Within(language, tuple(stats.unbeaten(names, _among(family, names), better)), len(names))
+        for language, names in by_language.items()
+        if len(names) > 1
+    )
+
+
+def _among(family: Sequence[Comparison], names: Collection[str]) -> list[Comparison]:
+    return [one for one in family if one.a in names and one.b in names]

@@ -1,0 +1,39 @@
+"""Who is best within a language, and when that is said."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import ScenarioFindings, Within
+from netdyno.model.contestant import About
+from netdyno.present.prose.languages import sentence
+from tests.support.builders.made_run import made_run
+
+
+def findings(*languages: str) -> ScenarioFindings:
+    """Of servers in these languages, the first is that of the best."""
+    run = made_run()
+    order = [one.contestant for one in analyse(run).scenarios[0].standings]
+    about = tuple(
+        About(kind="server", name=name, language=language) for name, language in zip(order, languages, strict=False)
+    )
+    return analyse(replace(run, about=about)).scenarios[0]
+
+
+def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
+    found = findings("Rust", "C++", "C++")
+    second, third = (one.contestant for one in found.standings[1:3])
+    (family,) = [one for one in found.comparisons if {one.a, one.b} == {second, third}]
+    unbeaten = (second,) if family.different else (second, third)
+    assert found.within == (Within("C++", unbeaten, 2),)
+    assert sentence(found.within) == (
+        "Across languages a runtime is compared as well as a model. Within one, nobody beats: in C++ "
+        f"{' and '.join(unbeaten)} (of 2)."
+    )
+
+
+def test_in_one_language_there_is_nothing_to_say() -> None:
+    for languages in (("C++", "C++", "C++"), ("", "", ""), ("Rust", "", "")):
+        assert findings(*languages).within == ()
+        assert sentence(findings(*languages).within) == ""
