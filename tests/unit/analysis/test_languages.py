@@ -11,9 +11,9 @@ from netdyno.present.prose.languages import sentence
 from tests.support.builders.made_run import made_run
 
 
-def findings(*languages: str) -> ScenarioFindings:
+def findings(*languages: str, blocks: int = 6) -> ScenarioFindings:
     """Of servers in these languages, the first is that of the best."""
-    run = made_run()
+    run = made_run(blocks)
     order = [one.contestant for one in analyse(run).scenarios[0].standings]
     about = tuple(
         About(kind="server", name=name, language=language) for name, language in zip(order, languages, strict=False)
@@ -37,3 +37,7 @@ def test_in_one_language_there_is_nothing_to_say() -> None:
     for languages in (("C++", "C++", "C++"), ("", "", ""), ("Rust", "", "")):
         assert findings(*languages).within == ()
         assert sentence(findings(*languages).within) == ""
+
+
+def test_of_too_few_blocks_there_is_nothing_to_say_either() -> None:
+    assert findings("Rust", "C++", "C++", blocks=3).within == ()
