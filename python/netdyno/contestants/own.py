@@ -48,6 +48,8 @@ def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
         raise UserError(f"--address {address!r}: write tcp://HOST:PORT, such as tcp://127.0.0.1:9000")
     try:
         (*_, found), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:  # no name that DNS could hold, such as a..b
+        raise UserError(f"--address {address!r}: {host} is no name of a host") from error
     except OSError as error:
         raise UserError(f"--address {address!r}: {host} has no address: {error.strerror}") from error
     numeric = ipaddress.ip_address(found[0])

@@ -101,6 +101,11 @@ def test_what_is_no_address_is_one_clear_line(address: str) -> None:
         own.at(address, "http", may_be_loaded=True)
 
 
+def test_a_name_that_no_host_can_have_is_one_clear_line() -> None:
+    with pytest.raises(UserError, match=r"^--address 'tcp://a\.\.b:80': a\.\.b is no name of a host$"):
+        own.at("tcp://a..b:80", "http", may_be_loaded=True)
+
+
 def test_beyond_the_loopback_somebody_has_to_answer_for_it() -> None:
     with pytest.raises(UserError, match="--yes-i-may-load-it"):
         own.at("tcp://192.0.2.1:9000", "http", may_be_loaded=False)
