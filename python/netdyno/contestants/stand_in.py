@@ -125,15 +125,27 @@ def sockets_at(table: str, address: str, port: int) -> Iterator[str]:
             yield fields[5]
 
 
-def holders(inodes: Collection[str]) -> dict[int, int]:
+def holders(inodes: Collection[str], proc: Path = Path("/proc")) -> dict[int, int]:
     """The processes that have one of these sockets open, as far as their descriptors may be read, and their parents."""
     wanted = {f"socket:[{inode}]" for inode in inodes}
     found = {}
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in proc.glob("[0-9]*"):
         with suppress(OSError):  # another user's, or just gone
-            if any(str(descriptor.readlink()) in wanted for descriptor in (process / "fd").iterdir()):
-                found[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+            if any(_opened(descriptor) in wanted for descriptor in (process / "fd").iterdir()):
+                found[int(process.name)] = parent(int(process.name), proc)
     return found
+
+
+def _opened(descriptor: Path) -> str:
+    """Empty where it has just been closed, as that of whoever asked last whether somebody accepts."""
+    with suppress(OSError):
+        return str(descriptor.readlink())
+    return ""
+
+
+def parent(pid: int, proc: Path = Path("/proc")) -> int:
+    """0 where it has none here. Raises OSError when the process is gone."""
+    return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
 
 
 def process_at(address: str, port: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -143,3 +144,14 @@ def test_who_listens_is_found_in_the_tables_of_the_kernel() -> None:
     assert list(stand_in.sockets_at(IPV4, "127.0.0.1", 9000)) == ["111", "112"]
     assert list(stand_in.sockets_at(IPV6, "::1", 9000)) == ["211", "212"]
     assert list(stand_in.sockets_at(IPV6, "127.0.0.1", 9000)) == ["212"]
+
+
+def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> None:
+    """In whatever order they are listed."""
+    for pid, gone, listens in (("7", "3", "4"), ("8", "4", "3")):
+        folder = tmp_path / pid / "fd"
+        folder.mkdir(parents=True)
+        (tmp_path / pid / "stat").write_text(f"{pid} (a (b) c) S 1 7 7 0")
+        (folder / gone).touch()  # it cannot be read as a link
+        (folder / listens).symlink_to("socket:[111]")
+    assert stand_in.holders(["111"], tmp_path) == {7: 1, 8: 1}
