@@ -148,12 +148,21 @@ def parent(pid: int, proc: Path = Path("/proc")) -> int:
     return int((proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[1])
 
 
+def ancestors(pid: int) -> Iterator[int]:
+    """Who started it, who started that, and so on."""
+    while pid := parent(pid):
+        yield pid
+
+
 def process_at(address: str, port: int) -> int | None:
     """The process that listens there, the first of a family that shares the socket. None where there is none that may
-    be read, as on another machine, or several that are not of one family."""
+    be read, as on another machine, or several that are not of one family. Who started us is not taken for it, for the
+    load is of that family too: an init that listens for its services, or a server that starts its own load test."""
     tables = [Path("/proc/net/tcp"), Path("/proc/net/tcp6")]
     inodes = {inode for table in tables if table.exists() for inode in sockets_at(table.read_text(), address, port)}
     found = holders(inodes)
+    for pid in ancestors(os.getpid()):
+        found.pop(pid, None)
     first = [pid for pid, parent in found.items() if parent not in found]
     return first[0] if len(first) == 1 else None
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -155,3 +158,14 @@ def test_a_descriptor_that_is_closed_meanwhile_hides_nobody(tmp_path: Path) -> N
         (folder / gone).touch()  # it cannot be read as a link
         (folder / listens).symlink_to("socket:[111]")
     assert stand_in.holders(["111"], tmp_path) == {7: 1, 8: 1}
+
+
+def test_who_started_the_load_is_not_taken_for_the_server() -> None:
+    """Else the load would be counted as the server's."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port = listens.getsockname()[1]
+        script = f"import sys; sys.path.insert(0, {str(own.STAND_IN.parent)!r}); import stand_in; "
+        script += f"print(stand_in.process_at('127.0.0.1', {port}))"
+        assert stand_in.process_at("127.0.0.1", port) == os.getpid()
+        child = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    assert child.stdout.strip() == "None"
