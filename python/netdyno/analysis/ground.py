@@ -55,9 +55,15 @@ def ground_of(
 ) -> Ground:
     """Of some trials of a scenario; one that was skipped ran nothing and tells nothing. `about` says of each contestant
     what a stored run remembers: one of whose threads it says nothing (a run stored before that was recorded) is left
-    out. `cores_allowed`: what a server that was not pinned could use, in the environment of the run by that name."""
+    out. `cores_allowed`: what a server that was not pinned could use, in the environment of the run by that name. Of
+    one that stands already, and perhaps elsewhere, the cores are not known."""
     trials = [trial for trial in trials if trial.status != "skipped"]
-    cores = {len(trial.pinning.server) or cores_allowed for trial in trials if trial.pinning is not None}
+    found_there = {one.name for one in about if one.own is not None and one.own.address}
+    cores = {
+        len(trial.pinning.server) or cores_allowed
+        for trial in trials
+        if trial.pinning is not None and trial.contestant not in found_there
+    }
     models = {one.name: one.threads for one in about if one.kind == "server"}
     by_name: dict[str, list[Mapping[str, object]]] = {}
     for trial in trials:

@@ -37,8 +37,7 @@ LINGER = "50ms"
 while they are all there."""
 
 
-UNBOUND = Pinning(server=(), generator=(), note="a server that stands already has the cores that it has")
-"""What bounds a trial of one."""
+FOUND_THERE = "a server that stands already has the cores that it has"
 CLOSING_S = 0.2
 """How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
@@ -88,7 +87,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     path = log_path(cell)
     wanted = settings(scenario, cell.levels)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
-    base = msgspec.structs.replace(base, added=added, pinning=bench.pinning, log=str(path))
+    base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path))
     log = TrialLog(bench.folder / path)
     try:
         if reason := bench.bad_links.get(wanted.link_words):
@@ -120,6 +119,17 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     )
 
 
+def _pinning(contestant: Contestant, bench: Bench) -> Pinning:
+    """What bounds a trial of it."""
+    if not _stands_already(contestant):
+        return bench.pinning
+    return msgspec.structs.replace(bench.pinning, server=(), note=FOUND_THERE)
+
+
+def _stands_already(contestant: Contestant) -> bool:
+    return contestant.own is not None and bool(contestant.own.address)
+
+
 def log_path(cell: Cell) -> Path:
     """The log of a trial, relative to the folder of its run."""
     levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
@@ -137,14 +147,13 @@ def _measure(
         ready = wait_ready(server, lines, bench)
         descriptors = server_proc.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
-        stands_already = contestant.own is not None and bool(contestant.own.address)
         watch = Watch(
             ready.pid,
             wanted,
             network.counters,
             datagrams=datagrams,
             with_children=contestant.own is not None,
-            is_new=not stands_already,
+            is_new=not _stands_already(contestant),
             is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
         )
         program, command = load_program(cell, wanted, ready, bench)
@@ -172,7 +181,7 @@ def _measure(
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
     seen = observed if ready.observed else None
-    judged += _of_figures(load, seen, wanted, bench.pinning if not stands_already else UNBOUND)
+    judged += _of_figures(load, seen, wanted, _pinning(contestant, bench))
     if relay:
         judged.append(audits.link(relay, wanted.link_delay_s))
     return _Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged))

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from netdyno.analysis.ground import Ground, ground_of
-from netdyno.model.contestant import About
+from netdyno.model.contestant import About, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
@@ -62,6 +62,12 @@ def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
         "asio and epoll had the use of one core and folly and locks of several: what they differ by there is more than "
         'the model (threads = "cores" gives asio a thread for each core).'
     )
+
+
+def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
+    there = About(kind="server", name="there", own=Own(command="", workload="echo", address="tcp://192.0.2.1:80"))
+    found = ground_of(SCENARIO, [trial("there", 0)], [*ABOUT, there], cores_allowed=2)
+    assert sentences(found) == ()
 
 
 def test_where_all_are_alike_nobody_is_held() -> None:
