@@ -20,7 +20,7 @@ from netdyno.contestants import own, stand_in
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Trace, Trial
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
 from netdyno.run.resume import resume
@@ -39,7 +39,7 @@ def run(results: Path, *how: str) -> Run:
     return run_of(servers, results)
 
 
-def run_of(servers: Sequence[Contestant], results: Path) -> Run:
+def run_of(servers: Sequence[Contestant], results: Path, trace: Trace = "never") -> Run:
     how = tuple(one.name for one in servers)
     scenario = Scenario(name="web", workload="http", contestants=how, blocks=1, connections=4, duration_s=0.2)
     outcome = runner.execute(
@@ -50,7 +50,7 @@ def run_of(servers: Sequence[Contestant], results: Path) -> Run:
         argv=["netdyno", "run"],
         display=PlainDisplay(io.StringIO()),
         foreign_load="count",
-        trace="never",
+        trace=trace,
     )
     return read.load(outcome.folder / schema.FILE_NAME)
 
@@ -90,6 +90,15 @@ def test_it_is_loaded_verified_observed_and_ended(tmp_path: Path) -> None:
     assert serves is not None
     assert forks is not None
     assert forks.rss_peak_bytes > 1.2 * serves.rss_peak_bytes  # two processes
+    assert running() == []
+
+
+@pytest.mark.usefixtures("strace_program")
+def test_one_of_several_processes_is_not_traced_as_if_it_were_the_first(tmp_path: Path) -> None:
+    line = f"{shlex.join([sys.executable, '-I', '-S', str(HTTP)])} {{port}} forks"
+    forks = own.named([Own(command=line, workload="http")], ["forks"], [])
+    (found,) = run_of(forks, tmp_path, trace="always").traced
+    assert found.reason == "it has several processes, of which strace would follow the first only"
     assert running() == []
 
 

@@ -15,7 +15,7 @@ import msgspec
 from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Named
-from netdyno.machine import strace
+from netdyno.machine import server_proc, strace
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for
 from netdyno.machine.pinning import server_cores
 from netdyno.machine.process import Process, TrialError
@@ -154,6 +154,8 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
             Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
             ready = wait_ready(server, server.lines(), bench)
+            if trial.contestant.own is not None and len(server_proc.family(ready.pid)) > 1:
+                raise TrialError("it has several processes, of which strace would follow the first only")
             with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
                 window = Window(tracer)
                 program, command = load_program(trial.cell, wanted, ready, bench)
