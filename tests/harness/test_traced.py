@@ -10,7 +10,7 @@ import pytest
 from netdyno.experiment import plan
 from netdyno.machine import strace
 from netdyno.model.base import type_level
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.run import Run
@@ -84,6 +84,13 @@ def test_asked_for_it_is_always_or_never_done(experiment: Experiment, servers: d
     assert [one.reason for one in traced.tasks(asked, servers, trace="always")] == [""]
     assert traced.tasks(long(experiment, "fake"), servers, trace="never") == ()
     assert traced.announcement(()) == ""
+
+
+def test_one_that_stands_already_is_not_held_up(experiment: Experiment, contestant: Contestant) -> None:
+    there = msgspec.structs.replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:1"))
+    asked = experiment.with_each(contestants=("fake",), blocks=1)
+    (found, *_) = traced.tasks(asked, {"fake": there}, trace="always")
+    assert found.reason == "a server that stands already is not traced"
 
 
 def test_a_trace_is_short_whatever_the_window(experiment: Experiment, servers: dict[str, Contestant]) -> None:

@@ -78,9 +78,14 @@ def tasks(
 def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Task]:
     levels = middle(scenario)
     return [
-        Task(scenario, name, levels, plan.why_skip(servers[name], scenario, levels, clients))
+        Task(scenario, name, levels, _why_not(servers[name]) or plan.why_skip(servers[name], scenario, levels, clients))
         for name in scenario.contestants
     ]
+
+
+def _why_not(contestant: Contestant) -> str:
+    """Nobody has said that a server may be held up which others perhaps use, and it may be elsewhere."""
+    return "a server that stands already is not traced" if contestant.own and contestant.own.address else ""
 
 
 def missing(some: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
