@@ -76,8 +76,11 @@ def _of_search(findings: ScenarioFindings) -> Answer | None:
 
 def _of_verdict(findings: ScenarioFindings) -> Answer:
     if findings.verdict == "no_data":
-        nothing = "No trial of this workload was valid, so there is no answer."
-        return Answer("No valid trial", nothing, faults.sentence(findings.faulty))
+        headline, nothing = "No valid trial", "No trial of this workload was valid, so there is no answer."
+        if _untold(findings):
+            headline = "No figure"
+            nothing = f"No valid trial tells the {METRICS[findings.scenario.metric].title}, so there is no answer."
+        return Answer(headline, nothing, faults.sentence(findings.faulty))
     found = _verdict(Speech(findings))
     apart = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
     return Answer(found.headline, found.short, found.rest + apart)
@@ -146,6 +149,7 @@ class Speech:
         self.higher = findings.better == "higher"
         self.says = {one.contestant: loss.named(one) for one in findings.standings}
         self.qualified = _qualified(findings.standings, findings.loss_bound)
+        self.one_of = "ranked contestant" if _untold(findings) else "contestant with valid trials"
 
     def listed(self, names: Sequence[str]) -> str:
         return quantities.listed([self.says[name] for name in names])
@@ -175,7 +179,7 @@ def _verdict(speech: Speech) -> Answer:
     found = speech.decision
     leader = speech.says[found.among[0]]
     if found.verdict == "unopposed":
-        alone = f"{leader} is the only contestant with valid trials{speech.qualified}; nothing to compare."
+        alone = f"{leader} is the only {speech.one_of}{speech.qualified}; nothing to compare."
         return Answer(leader, alone, "")
     if found.verdict == "winner":
         return Answer(leader, _winner(speech), _elsewhere(speech))
@@ -404,11 +408,21 @@ def _prescribed_rate(scenario: Scenario) -> list[str]:
 def _missing(findings: ScenarioFindings) -> list[str]:
     """Who is not ranked, or on fewer trials than planned."""
     told = []
-    if findings.absent:
-        told.append(f"Without any valid trial, so not ranked: {quantities.listed(findings.absent)}.")
+    untold = _untold(findings)
+    if untold:
+        title = METRICS[findings.scenario.metric].title
+        told.append(f"Valid trials that do not tell the {title}, so not ranked: {quantities.listed(untold)}.")
+    if absent := [name for name in findings.absent if name not in untold]:
+        told.append(f"Without any valid trial, so not ranked: {quantities.listed(absent)}.")
     if fewer := [f"{one.contestant} ({one.missing})" for one in findings.standings if one.missing]:
         told.append(f"Compared on fewer cells than planned (trials set aside): {quantities.listed(fewer)}.")
     return told
+
+
+def _untold(findings: ScenarioFindings) -> list[str]:
+    """Whose trials are valid and have no figure of the metric, such as CPU where a server's process is not known."""
+    measured = {one.contestant for one in findings.cells}
+    return [name for name in findings.absent if name in measured]
 
 
 def _gaps(findings: ScenarioFindings) -> list[str]:

@@ -47,6 +47,25 @@ def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
     assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
 
 
+def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -> None:
+    """As those of a server whose process is not known, where CPU is ranked."""
+    run = made_run()
+    first = replace(run.experiment.scenarios[0], metric="cpu")
+    experiment = replace(run.experiment, scenarios=(first,))
+    trials = [one for one in run.trials if one.scenario == first.name and one.status == "valid"]
+    unseen = {one.contestant for one in trials} - {EPOLL}
+    for nobody, headline in ((False, EPOLL), (True, "No figure")):
+        some = tuple(replace(one, server=None) if nobody or one.contestant in unseen else one for one in trials)
+        told = analyse(replace(run, experiment=experiment, trials=some)).scenarios[0]
+        assert answer(told).headline == headline
+        invalid = [text for text in caveats(told) if text.startswith("Without any valid trial")]
+        assert not any(name in text for name in unseen for text in invalid)
+        (text,) = [one for one in caveats(told) if one.startswith("Valid trials that do not tell the server CPU")]
+        assert all(name in text for name in unseen)
+        assert "No trial of this workload was valid" not in answer(told).sentence
+        assert "only contestant with valid trials" not in answer(told).sentence
+
+
 def test_a_load_that_connects_anew_says_so() -> None:
     plain = made_run().experiment.scenarios[0]
     one, ten = (msgspec.structs.replace(plain, requests_per_connection=count) for count in (1, 10))
