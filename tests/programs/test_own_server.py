@@ -177,6 +177,8 @@ def test_of_a_process_that_is_not_known_no_figure_is_told(tmp_path: Path, monkey
     assert trial.load is not None
     assert trial.load.requests.completed > 10
     assert trial.server is None
+    (observation,) = [audit.detail for audit in trial.audits if audit.name == "observation"]
+    assert observation.startswith("not judged: which process the server is cannot be told here")
 
 
 def test_an_address_where_nobody_listens_is_a_stated_skip(tmp_path: Path) -> None:

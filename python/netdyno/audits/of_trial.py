@@ -153,6 +153,12 @@ def observation(server: ServerObservation, duration_s: float, *, threads_end: bo
     return Audit(name="observation", passed=unread == 0 or threads_end, detail=detail)
 
 
+def unobserved() -> Audit:
+    """What `observation` says of a server whose process is not known."""
+    detail = "not judged: which process the server is cannot be told here, so nothing is known of its CPU and memory"
+    return Audit(name="observation", passed=True, detail=detail)
+
+
 LINK_LATE_SHARE = 0.1
 LINK_LATE_S = 0.001
 """How late the relay of a link may be with one frame in a thousand, as a share of the delay or a time, whichever is

@@ -171,7 +171,9 @@ def _measure(
         audits.died(ended),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end),
+        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end)
+        if ready.observed
+        else audits.unobserved(),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if contestant.own is not None:
