@@ -17,7 +17,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.experiment.plan import Cell
 from netdyno.machine.links import link_check
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.outcomes import verdict
@@ -356,6 +356,18 @@ def test_a_workload_that_nobody_speaks_is_a_slip_of_the_pen(experiment: Experime
     scenario = msgspec.structs.replace(experiment.scenarios[0], workload="ehco")
     with pytest.raises(UserError, match=r"scenario 'echo': unknown workload 'ehco' \(did you mean 'echo'\?\)"):
         runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(scenario,)), [contestant])
+
+
+def test_what_only_a_server_of_ones_own_does_not_speak_is_no_slip(
+    experiment: Experiment, contestant: Contestant
+) -> None:
+    speaks = msgspec.structs.replace(contestant.manifest, workloads=("echo",))
+    mine = msgspec.structs.replace(contestant, manifest=speaks, own=Own(command="mine {port}", workload="echo"))
+    echo = experiment.scenarios[0]
+    chat = msgspec.structs.replace(echo, name="chat", workload="chat")
+    runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat, echo)), [mine])
+    with pytest.raises(UserError, match=r"asks for chat, and your server speaks echo \(--workload\)"):
+        runner.check_workloads(msgspec.structs.replace(experiment, scenarios=(chat,)), [mine])
 
 
 def test_descriptors_are_raised_to_the_hard_limit_and_no_further() -> None:

@@ -326,10 +326,18 @@ def late_words(progress: Progress, limit_s: float | None) -> str:
 
 
 def check_workloads(experiment: Experiment, servers: Sequence[Contestant]) -> None:
-    """A workload that nobody speaks is a slip of the pen, not a result."""
+    """A workload that nobody speaks is a slip of the pen, not a result. A server of the user's own speaks one only, so
+    where there are no others, what it does not speak is skipped as long as something is left."""
     known = {workload for server in servers for workload in server.manifest.workloads}
+    wanted = {scenario.workload for scenario in experiment.scenarios}
+    only_own = bool(servers) and all(server.own is not None for server in servers)
+    if only_own and not wanted & known:
+        raise UserError(
+            f"experiment {experiment.name!r} asks for {quantities.listed(sorted(wanted))}, and your server speaks "
+            f"{quantities.listed(sorted(known))} (--workload)"
+        )
     for scenario in experiment.scenarios:
-        if scenario.workload not in known:
+        if scenario.workload not in known and not only_own:
             where = f"experiment {experiment.name!r}, scenario {scenario.name!r}"
             raise UserError(f"{where}: unknown workload {scenario.workload!r}{did_you_mean(scenario.workload, known)}")
 
