@@ -25,7 +25,7 @@ struct alignas(64) Connection {
   bool joined = false;               // chat: has received something, so the server knows it
   std::unique_ptr<Decoder> decoder;  // of a reply that has come in part (stream_reader.hpp)
   Flight flight;
-  std::uint64_t response_ns = 0;                                  // of those answered within the window, added up
+  std::uint64_t response_ns = 0;                                  // of those meant for the window, added up
   std::uint64_t answered = 0;                                     // how many these are
   std::uint64_t end = std::numeric_limits<std::uint64_t>::max();  // messages from here on are for the next connection
   std::string rest;                                               // of a message that the socket took in part

@@ -83,7 +83,7 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   if (!answered) return;  // chat: the witness before this one had it already
   const Flight::Times& times = answered->times;
   --clients_.waiting;
-  if (window_.holds(now_)) {
+  if (window_.holds(times.intended)) {
     clients_[sender].response_ns += static_cast<std::uint64_t>(now_ - times.intended);
     ++clients_[sender].answered;
   }
@@ -135,7 +135,7 @@ std::uint64_t Matching::recipients() const {
   return established - std::min(apart, established);
 }
 
-/// A closed loop always has a message under way, so a connection that was answered nothing has waited all the time.
+/// A closed loop always has a message under way, so a connection that began none in the window has waited all the time.
 void Matching::end() const {
   for (const Connection& connection : clients_.connections) {
     if (connection.answered > 0)

@@ -63,7 +63,7 @@ struct Figures {
   Histogram blocked_lag;  // lateness of those that had to wait for the server to read
   Histogram receive_lag;  // from the kernel's arrival of an answer to the stamp in its response time; of a sample
   Histogram connect;
-  Histogram connection;  // of each connection, the mean response time of what was answered within the window
+  Histogram connection;  // of each connection, the mean response time of the messages that are in response
   ConnectCounts connections;
   std::uint64_t connected_in_window = 0;
   int other_connect_error = 0;  // an errno behind connections.other

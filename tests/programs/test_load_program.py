@@ -10,6 +10,7 @@ import re
 import resource
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -132,6 +133,32 @@ def test_each_connection_has_its_mean(server: str) -> None:
     assert means is not None
     assert means.count == 7
     assert means.p50 <= means.max <= result.latency.response_ns.max
+
+
+def echo(connection: socket.socket, held_after_s: float) -> None:
+    """Each message after 2 ms, and the first one after that time 400 ms later."""
+    held_at = time.monotonic() + held_after_s
+    with connection:
+        while data := connection.recv(1 << 16):
+            held = time.monotonic() >= held_at
+            time.sleep(0.4 if held else 0.002)
+            held_at = float("inf") if held else held_at
+            connection.sendall(data)
+
+
+def test_a_connection_that_is_held_up_beyond_the_window_is_not_the_best_served() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        url = f"tcp://127.0.0.1:{listens.getsockname()[1]}"
+        command = [str(generator_path(build_dir())), url, "-c", "2", "--json", "-", *QUICK]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            for held_after_s in (0.1, float("inf")):
+                connection, _ = listens.accept()
+                threading.Thread(target=echo, args=(connection, held_after_s), daemon=True).start()
+            stdout, _ = process.communicate(timeout=PATIENCE_S)
+    means = msgspec.json.decode(stdout, type=LoadResult).connection_mean_ns
+    assert means is not None
+    assert means.count == 2
+    assert means.max > 2 * means.p50
 
 
 TALKING = ("--workload", "chat", "--audience", "all", "--json", "-")
