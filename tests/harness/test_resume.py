@@ -9,13 +9,14 @@ import signal
 import sqlite3
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.analysis import differences
 from netdyno.base.errors import UserError
 from netdyno.experiment.plan import Cell
 from netdyno.machine import digests
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
@@ -235,7 +236,8 @@ def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, 
     server.write_text("one")
     made = Contestant(name="made", manifest=contestant.manifest, command=("/bin/sh", str(server)), available=True)
     missing = Contestant(name="missing", manifest=contestant.manifest, command=("x",), available=False)
-    before = digests.digests(generator, [made, missing])
+    there = msgspec.structs.replace(made, name="there", own=Own(command="", workload="echo", address="tcp://[::1]:1"))
+    before = digests.digests(generator, [made, missing, there])
     assert [line.split()[0] for line in before] == ["made", "netdyno-load"]
     assert digests.digests(generator, [made, missing]) == before
     server.write_text("two")

@@ -14,8 +14,9 @@ SHOWN = 12
 
 def digests(generator: Path, contestants: Sequence[Contestant]) -> list[str]:
     """One line each, by name: the digest (SHA-256) of all files that its command names. Who is not available has
-    none."""
-    commands = {GENERATOR: (str(generator),)} | {one.name: one.command for one in contestants if one.available}
+    none, nor has a server that stands already: what was started for it is a stand-in."""
+    started = [one for one in contestants if one.available and not (one.own and one.own.address)]
+    commands = {GENERATOR: (str(generator),)} | {one.name: one.command for one in started}
     return [f"{name} {_digest(command)}" for name, command in sorted(commands.items())]
 
 
