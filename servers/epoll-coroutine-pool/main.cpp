@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/connections_per_thread.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
 #include "lib/server/threads.hpp"
@@ -21,12 +22,14 @@ namespace {
 
 /// What all threads share. Any thread.
 struct Shared {
-  explicit Shared(const ServerOptions& server_options) : options(server_options) {
+  explicit Shared(const ServerOptions& server_options)
+      : options(server_options), connections_per_thread(options.threads) {
     for (int i = 0; i < options.threads; ++i) inboxes.emplace_back(inbox_limit(options));
   }
 
   const ServerOptions& options;
   Counters counters;
+  ConnectionsPerThread connections_per_thread;
   Grace grace;
   std::deque<Inbox> inboxes;  // one for each worker; none comes or goes once the threads run
 };
@@ -160,6 +163,7 @@ class Server {
   }
 
   Totals totals() const { return shared_.counters.totals(); }
+  const ConnectionsPerThread& connections_per_thread() const { return shared_.connections_per_thread; }
 
  private:
   Task accept_all() {
@@ -181,6 +185,7 @@ class Server {
   void hand_over(UniqueFd connection) {
     set_nodelay(connection.get(), shared_.options.nodelay);
     shared_.counters.add_connection();
+    shared_.connections_per_thread.add(next_worker_);
     shared_.inboxes[next_worker_].add(std::move(connection));
     next_worker_ = (next_worker_ + 1) % shared_.inboxes.size();
   }
@@ -216,5 +221,5 @@ int main(int argc, char** argv) {
   announce_ready(endpoint);
 
   server.run();
-  print_totals(server.totals());
+  print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

@@ -23,6 +23,7 @@ from netdyno.analysis import (
     excluded,
     loss,
     message_cost,
+    uneven_threads,
 )
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.findings import (
@@ -107,6 +108,7 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
         censored=censored,
         error_bars=bars,
         unsteady=_unsteady(part.ranked),
+        uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
     )
 
 
