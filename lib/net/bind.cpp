@@ -38,6 +38,23 @@ AddressList resolve(const Url& url, int type) {
   die_errno(fmt::format("cannot listen on {}{}", format_url(where), hint(error)), error);
 }
 
+void allow(int fd, int option) {
+  const int on = 1;
+  if (setsockopt(fd, SOL_SOCKET, option, &on, sizeof on) != 0) die_errno("setsockopt", errno);
+}
+
+enum class Port { alone, beside_others };
+
+UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking, Port port) {
+  const int type = SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
+  UniqueFd fd = bind_socket(where, type, [=](int new_fd) {
+    allow(new_fd, SO_REUSEADDR);
+    if (port == Port::beside_others) allow(new_fd, SO_REUSEPORT);
+  });
+  if (listen(fd.get(), backlog) != 0) die_not_listening(where, errno);
+  return fd;
+}
+
 }  // namespace
 
 UniqueFd bind_socket(const Url& where, int type, const std::function<void(int)>& prepare) {
@@ -51,13 +68,14 @@ UniqueFd bind_socket(const Url& where, int type, const std::function<void(int)>&
 }
 
 UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking) {
-  const int type = SOCK_STREAM | SOCK_CLOEXEC | (nonblocking ? SOCK_NONBLOCK : 0);
-  UniqueFd fd = bind_socket(where, type, [](int new_fd) {
-    const int on = 1;
-    setsockopt(new_fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  });
-  if (listen(fd.get(), backlog) != 0) die_not_listening(where, errno);
-  return fd;
+  return listen_tcp(where, backlog, nonblocking, Port::alone);
+}
+
+UniqueFd listen_tcp_beside(const UniqueFd& first, int backlog, bool nonblocking) {
+  // Only now: if it had been set when the first one was bound, another server of the same user could have had the port
+  // already, and its clients would be split between the two.
+  allow(first.get(), SO_REUSEPORT);
+  return listen_tcp(local_endpoint(first.get()), backlog, nonblocking, Port::beside_others);
 }
 
 Url local_endpoint(int fd, const std::string& transport) {
