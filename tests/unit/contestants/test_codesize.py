@@ -239,7 +239,8 @@ def test_the_families_of_the_tree_are_found() -> None:
     datagram = ("lib/net/datagram", "servers/_shared/datagram")
     assert server["udp-coroutines"].family == tuple(sorted((*epoll, *datagram)))
     assert "servers/_shared/zmq" in server["zeromq-coroutines"].family
-    for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
+    assert server["asio-callbacks"].family == ("servers/_shared/boost",)
+    for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code
     assert {one.family for one in everyone if one.kind != "server"} == {()}
