@@ -13,7 +13,7 @@ from tests.support.chosen import startable
 from tests.support.client import Client
 from tests.support.server import serving
 
-IN_TURN = ("epoll-coroutine-pool", "folly-async")
+IN_TURN = ("asio-context-per-thread", "epoll-coroutine-pool", "folly-async")
 
 
 @pytest.mark.needs_build
