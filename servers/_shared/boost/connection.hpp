@@ -24,6 +24,13 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 
+/// Asio asks the kernel by io_uring, and not by epoll.
+#if defined(BOOST_ASIO_HAS_IO_URING_AS_DEFAULT)
+inline constexpr bool over_io_uring = true;
+#else
+inline constexpr bool over_io_uring = false;
+#endif
+
 /// For asio::async_write: hand the kernel a whole part at once, where asio::transfer_all stops at 64 KiB.
 inline constexpr auto whole = [](const error_code& error, std::size_t) {
   return error ? 0 : std::numeric_limits<std::size_t>::max();
@@ -156,6 +163,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void finish() {
+    if (closed_) return;
     closing_ = true;
     if (outbox_.empty()) linger();
   }
@@ -172,9 +180,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void close() {
     closing_ = true;
-    if (!socket_.is_open()) return;
+    if (std::exchange(closed_, true)) return;
     error_code gone_already;
-    socket_.close(gone_already);
+    if constexpr (over_io_uring) {
+      // Ends what is under way; the socket is closed with the last handler. Asio (1.81) hands what it keeps of a closed
+      // socket to the next one, while an operation on it may still be on its way back: the next one would then hang.
+      socket_.shutdown(tcp::socket::shutdown_both, gone_already);
+    } else {
+      socket_.close(gone_already);
+    }
     timer_.cancel();
     shared_.registry.leave(shared_from_this());
   }
@@ -189,6 +203,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   decltype(effects_.begin()) next_;
   Outbox<asio::const_buffer> outbox_;
   bool closing_ = false;
+  bool closed_ = false;
 };
 
 }  // namespace netdyno
