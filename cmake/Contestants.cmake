@@ -84,6 +84,10 @@ function(netdyno_need_uv result why)
   netdyno_need_module(uv "libuv>=1.44" libuv1-dev ${result} ${why})
 endfunction()
 
+function(netdyno_need_event result why)
+  netdyno_need_module(event "libevent_core>=2.1" libevent-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)
