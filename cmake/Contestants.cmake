@@ -74,6 +74,30 @@ function(netdyno_need_uring result why)
   endif()
 endfunction()
 
+# A C library as pkg-config knows it: target netdyno_<name>, or <why> with the Debian package that has it.
+macro(netdyno_need_module name module package result why)
+  find_package(PkgConfig QUIET)
+  if(PkgConfig_FOUND)
+    pkg_check_modules(netdyno_module_${name} QUIET "${module}")
+  endif()
+  if(netdyno_module_${name}_FOUND)
+    add_library(netdyno_${name} INTERFACE IMPORTED GLOBAL)
+    target_link_libraries(netdyno_${name} INTERFACE ${netdyno_module_${name}_LINK_LIBRARIES})
+    target_include_directories(netdyno_${name} SYSTEM INTERFACE ${netdyno_module_${name}_INCLUDEDIR})
+    set(${result} netdyno_${name} PARENT_SCOPE)
+  else()
+    set(${why} "${module} not found: install pkg-config and ${package}" PARENT_SCOPE)
+  endif()
+endmacro()
+
+function(netdyno_need_uv result why)
+  netdyno_need_module(uv "libuv>=1.44" libuv1-dev ${result} ${why})
+endfunction()
+
+function(netdyno_need_event result why)
+  netdyno_need_module(event "libevent_core>=2.1" libevent-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)

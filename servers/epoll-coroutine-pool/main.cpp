@@ -1,39 +1,35 @@
 // Raw non-blocking sockets; C++20 coroutines spread over N threads, each with an epoll loop of its own.
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "lib/server/connections_per_thread.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
 #include "lib/server/threads.hpp"
 #include "servers/_shared/epoll/connection.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/inbox.hpp"
+#include "servers/_shared/epoll/exchange.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {
 namespace {
 
-/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
-/// look slow for that.
-std::size_t inbox_limit(const ServerOptions& options) {
-  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
-}
-
 /// What all threads share. Any thread.
 struct Shared {
-  explicit Shared(const ServerOptions& server_options) : options(server_options) {
+  explicit Shared(const ServerOptions& server_options)
+      : options(server_options), connections_per_thread(options.threads) {
     for (int i = 0; i < options.threads; ++i) inboxes.emplace_back(inbox_limit(options));
   }
 
   const ServerOptions& options;
   Counters counters;
+  ConnectionsPerThread connections_per_thread;
   Grace grace;
   std::deque<Inbox> inboxes;  // one for each worker; none comes or goes once the threads run
 };
@@ -48,7 +44,11 @@ struct Client final : Connection<Coroutine> {
 class Worker final : private Watched {
  public:
   Worker(Shared& shared, Inbox& inbox)
-      : shared_(shared), options_(shared.options), inbox_(inbox), buffer_(options_.read_buffer) {
+      : shared_(shared),
+        options_(shared.options),
+        inbox_(inbox),
+        others_(shared.inboxes, inbox, loop_),
+        buffer_(options_.read_buffer) {
     if (!loop_.poller().watch(inbox_.wake_fd(), EPOLLIN | EPOLLET, *this)) die("epoll_ctl: no room to watch an inbox");
   }
 
@@ -56,7 +56,7 @@ class Worker final : private Watched {
   void run() {
     while (!shared_.grace.over() && !(ending_ && clients_.empty())) {
       loop_.turn();
-      pass_on();
+      others_.pass_on();
       clients_.end_turn();
     }
     inbox_.close();
@@ -67,14 +67,11 @@ class Worker final : private Watched {
   void on_events(std::uint32_t) override { take_mail(); }
 
   void take_mail() {
-    inbox_.take(mail_);
-    for (const SharedFrame& frame : mail_.frames) clients_.broadcast(frame, nullptr);
-    for (UniqueFd& connection : mail_.connections) add(std::move(connection));
-    full_inboxes_ -= mail_.room;
-    if (full_inboxes_ == 0)
-      for (const Coroutine reader : std::exchange(waiting_for_room_, {})) loop_.soon(reader);
-    if (mail_.end) ending_ = end();
-    mail_.clear();
+    Mail& mail = others_.take();
+    for (const SharedFrame& frame : mail.frames) clients_.broadcast(frame, nullptr);
+    for (UniqueFd& connection : mail.connections) add(std::move(connection));
+    if (mail.end) ending_ = end();
+    mail.clear();
   }
 
   void add(UniqueFd fd) {
@@ -84,17 +81,12 @@ class Worker final : private Watched {
     clients_.add(std::move(client));
   }
 
-  /// Back-pressure between threads: waits until no inbox that was filled from here is full any more.
-  auto room() {
-    return Suspend{[this](Coroutine me) { waiting_for_room_.push_back(me); }};
-  }
-
   /// One connection, from its first byte to its last. Effects are carried out here, as a coroutine of their own would
   /// allocate a frame per message.
   Task serve(Client& client) {
     while (client.member && !client.broken()) {
       co_await input(client);
-      while (full_inboxes_ > 0) co_await room();
+      while (!others_.has_room()) co_await others_.room();
       client.receive(buffer_);
       bool owes = false;
       for (const Effect& effect : client.effects) {
@@ -130,15 +122,7 @@ class Worker final : private Watched {
 
   void broadcast(const SharedFrame& frame, const Client& sender) {
     clients_.broadcast(frame, options_.audience == Audience::others ? &sender : nullptr);
-    said_.push_back(frame);
-  }
-
-  /// After a turn: what was said here in it, once to each of the other threads.
-  void pass_on() {
-    if (said_.empty()) return;
-    for (Inbox& inbox : shared_.inboxes)
-      if (&inbox != &inbox_ && inbox.add(said_, inbox_)) ++full_inboxes_;
-    said_.clear();
+    others_.say(frame);
   }
 
   Task end() {
@@ -149,12 +133,9 @@ class Worker final : private Watched {
   Shared& shared_;
   const ServerOptions& options_;
   Inbox& inbox_;
-  Mail mail_;
   Loop<Coroutine> loop_;
-  std::vector<char> buffer_;  // shared: what a read brought is given to the session before anything waits
-  std::vector<SharedFrame> said_;
-  int full_inboxes_ = 0;  // of other threads, which will tell when there is room
-  std::vector<Coroutine> waiting_for_room_;
+  Exchange others_;
+  std::vector<char> buffer_;    // shared: what a read brought is given to the session before anything waits
   std::optional<Task> ending_;  // the program is told to end
   Roster<Client> clients_;
 };
@@ -182,6 +163,7 @@ class Server {
   }
 
   Totals totals() const { return shared_.counters.totals(); }
+  const ConnectionsPerThread& connections_per_thread() const { return shared_.connections_per_thread; }
 
  private:
   Task accept_all() {
@@ -203,6 +185,7 @@ class Server {
   void hand_over(UniqueFd connection) {
     set_nodelay(connection.get(), shared_.options.nodelay);
     shared_.counters.add_connection();
+    shared_.connections_per_thread.add(next_worker_);
     shared_.inboxes[next_worker_].add(std::move(connection));
     next_worker_ = (next_worker_ + 1) % shared_.inboxes.size();
   }
@@ -238,5 +221,5 @@ int main(int argc, char** argv) {
   announce_ready(endpoint);
 
   server.run();
-  print_totals(server.totals());
+  print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/server/connections_per_thread.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/threads.hpp"
 #include "worker.hpp"
@@ -47,6 +48,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
  public:
   Server(const ServerOptions& options, UniqueFd listener, int signals)
       : options_(options),
+        connections_per_thread_(options.threads),
         end_watch_(base_, signals),
         listener_fd_(listener.get()),
         listener_(folly::AsyncServerSocket::newSocket(&base_)) {
@@ -76,6 +78,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   }
 
   Totals totals() const { return counters_.totals(); }
+  const ConnectionsPerThread& connections_per_thread() const { return connections_per_thread_; }
 
  private:
   void connectionAccepted(folly::NetworkSocket socket, const folly::SocketAddress&, AcceptInfo) noexcept override {
@@ -87,7 +90,9 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   void deal_out(UniqueFd fd) {
     set_nodelay(fd.get(), options_.nodelay);
     counters_.add_connection();
-    workers_[next_++ % workers_.size()]->add_later(std::move(fd));
+    connections_per_thread_.add(next_);
+    workers_[next_]->add_later(std::move(fd));
+    next_ = (next_ + 1) % workers_.size();
   }
 
   void end() {
@@ -103,6 +108,7 @@ class Server final : folly::AsyncServerSocket::AcceptCallback {
   folly::EventBase base_;
   const ServerOptions& options_;
   Counters counters_;
+  ConnectionsPerThread connections_per_thread_;
   Worker::Everybody workers_;
   std::size_t next_ = 0;
   EndWatch end_watch_;
@@ -126,6 +132,6 @@ int main(int argc, char** argv) {
   announce_ready(endpoint);
 
   const bool all_gone = server.run();
-  print_totals(server.totals());
+  print_totals(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
   if (!all_gone) std::_Exit(0);  // a thread still burns CPU for a request, or a peer does not read; the totals are out
 }

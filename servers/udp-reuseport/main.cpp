@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
+#include <cstddef>
 #include <deque>
 #include <functional>
 #include <latch>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/connections_per_thread.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/threads.hpp"
 #include "roster.hpp"
@@ -30,6 +32,7 @@ namespace {
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
       : options(server_options),
+        connections_per_thread(options.threads),
         room(options.peers),
         rosters(static_cast<std::size_t>(options.threads)),
         told_to_end(eventfd(0, EFD_CLOEXEC)),
@@ -40,6 +43,7 @@ struct Shared {
 
   const ServerOptions& options;
   Counters counters;
+  ConnectionsPerThread connections_per_thread;
   Grace grace;
   PeerRoom room;
   std::deque<Roster> rosters;  // one for each worker; none comes or goes once the threads run
@@ -58,10 +62,11 @@ struct Client final : DatagramClient<Coroutine> {
 /// only.
 class Worker final : private Watched {
  public:
-  Worker(Shared& shared, Roster& roster, UniqueFd socket)
+  Worker(Shared& shared, std::size_t number, UniqueFd socket)
       : shared_(shared),
         options_(shared.options),
-        roster_(roster),
+        number_(number),
+        roster_(shared.rosters[number]),
         socket_(std::move(socket)),
         receiver_(longest_datagram(options_), merge_arrivals(socket_.get()), shared_.counters),
         sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options_.outbox_limit,
@@ -112,6 +117,7 @@ class Worker final : private Watched {
   }
 
   std::unique_ptr<Client> meet(const Address& address, PeerRoom::Place place) {
+    shared_.connections_per_thread.add(number_);
     auto client = std::make_unique<Client>(address, std::move(place), loop_, options_, shared_.counters);
     client->task = serve(*client);
     return client;
@@ -206,6 +212,7 @@ class Worker final : private Watched {
 
   Shared& shared_;
   const ServerOptions& options_;
+  const std::size_t number_;
   Roster& roster_;
   std::vector<Roster::View> elsewhere_;  // who is known on the other threads
   Loop<Coroutine> loop_;
@@ -228,7 +235,7 @@ class Server {
     sockets.push_back(std::move(first_socket));
     while (sockets.size() < shared_.rosters.size()) sockets.push_back(bind_udp_beside(sockets.front(), options));
     for (std::size_t i = 0; i < sockets.size(); ++i)
-      workers_.push_back(std::make_unique<Worker>(shared_, shared_.rosters[i], std::move(sockets[i])));
+      workers_.push_back(std::make_unique<Worker>(shared_, i, std::move(sockets[i])));
   }
 
   /// Returns when all of them serve.
@@ -250,6 +257,7 @@ class Server {
   }
 
   Totals totals() const { return shared_.counters.totals(); }
+  const ConnectionsPerThread& connections_per_thread() const { return shared_.connections_per_thread; }
 
  private:
   Shared shared_;
@@ -271,5 +279,5 @@ int main(int argc, char** argv) {
   announce_ready(endpoint);
 
   server.end_when_told(signals);
-  print_totals_with_peers(server.totals());
+  print_totals_with_peers(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

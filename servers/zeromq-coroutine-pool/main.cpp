@@ -45,6 +45,7 @@ class Server final : private Watched {
 
   Url endpoint() const { return router_.endpoint(); }
   Totals totals() const { return shared_.counters.totals(); }
+  const ConnectionsPerThread& connections_per_thread() const { return shared_.connections_per_thread; }
 
   /// Returns when the program was told to end, and all that was asked is answered or the grace is over.
   void run() {
@@ -67,6 +68,7 @@ class Server final : private Watched {
   /// A peer stays with its worker, so that what it asks for is served in order.
   std::unique_ptr<Client> make_peer(std::string id, PeerRoom::Place place) {
     next_worker_ = (next_worker_ + 1) % orders_.size();
+    shared_.connections_per_thread.add(next_worker_);
     auto client = std::make_unique<Client>(std::move(id), std::move(place), next_worker_, options_, shared_.counters);
     order({Order::Kind::join, client.get()});
     return client;
@@ -187,5 +189,5 @@ int main(int argc, char** argv) {
   announce_ready(server.endpoint());
 
   server.run();
-  print_totals_with_peers(server.totals());
+  print_totals_with_peers(server.totals(), ConnectionsPerThread::name, server.connections_per_thread().json());
 }

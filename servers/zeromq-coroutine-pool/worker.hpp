@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/connections_per_thread.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/session/session.hpp"
 #include "mailbox.hpp"
@@ -68,10 +69,13 @@ struct Answer {
 /// What all threads share. Any thread.
 struct Shared {
   explicit Shared(const ServerOptions& server_options)
-      : options(server_options), orders(static_cast<std::size_t>(options.threads)) {}
+      : options(server_options),
+        connections_per_thread(options.threads),
+        orders(static_cast<std::size_t>(options.threads)) {}
 
   const ServerOptions& options;
   Counters counters;
+  ConnectionsPerThread connections_per_thread;
   Grace grace;
   std::deque<Mailbox<Order>> orders;  // one for each worker
   Mailbox<Answer> answers;

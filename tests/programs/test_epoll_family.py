@@ -3,6 +3,7 @@ only the system calls of the pool show: which thread serves whom."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from tests.contract.golden import wire
 from tests.contract.talk import message
 from tests.contract.tcp.talk import expect_reply, joined
 from tests.support.client import Client
-from tests.support.server import Server, serving
+from tests.support.server import Server, run, serving
 
 pytestmark = pytest.mark.quiet
 
@@ -25,6 +26,7 @@ SIBLINGS = ("epoll-reactor", "epoll-coroutines")
 LEFT_OUT = {"brk", "mmap", "munmap", "mremap", "madvise", "clock_gettime"}
 OPTIONS = ("--service-time", "15ms", "--read-buffer", "1000", "--audience", "all")
 CALL = re.compile(r"^(\w+)\(.* = (-?\w+)")
+ACCEPTED = re.compile(r"\baccept4(\(| resumed>).* = \d+$")
 
 
 Conversation = Callable[[list[Client]], None]
@@ -147,6 +149,7 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
         for client in clients:
             assert wire.read_stamp(client.frame()) == (clients[0].identity, 1)
         server.stop()
+    assert connections_per_thread(server) == [3, 3, 3]
     lines = trace.read_text().splitlines()
     assert _calls_by_thread("recvfrom", 44, lines) == [3, 3, 3], "each has joined by a message of 44 bytes"
     said = next(at for at, line in enumerate(lines) if _is_call(line, "recvfrom", 104))
@@ -154,6 +157,37 @@ def test_the_pool_serves_in_turn_and_passes_a_message_on_once_to_each_thread(
     assert _calls_by_thread("writev", 104, after) == [3, 3, 3]
     passed_on = [line for line in after if re.match(speaker + r" +write\(\d+, \"\\1\\0", line)]
     assert len(passed_on) == 2, after
+
+
+@pytest.mark.needs_build
+def test_each_thread_accepts_for_itself_and_tells_how_many(strace_program: str, tmp_path: Path) -> None:
+    """The chance that one thread of three gets none of 60 is below one in ten thousand millions."""
+    command = by_name(discover(), "epoll-per-core").command
+    trace = tmp_path / "trace"
+    strace = (strace_program, "-f", "-e", "trace=accept4", "-e", "signal=none", "-o", str(trace))
+    with serving((*strace, *command), "--workload", "echo", "--threads", "3") as server, ExitStack() as stack:
+        for client in [stack.enter_context(Client(server.address)) for _ in range(60)]:
+            client.send(b"x")
+            assert client.receive(1) == b"x"
+        totals = server.stop()
+    accepted = Counter(line.split()[0] for line in trace.read_text().splitlines() if ACCEPTED.search(line))
+    assert totals["connections"] == 60
+    assert sorted(connections_per_thread(server)) == sorted(accepted.values())
+    assert len(accepted) == 3, accepted
+
+
+@pytest.mark.needs_build
+def test_no_second_server_takes_part_of_the_connections_of_one_whose_listeners_share_a_port() -> None:
+    command = by_name(discover(), "epoll-per-core").command
+    with serving(command, "--threads", "3") as server:
+        finished = run(command, "--threads", "3", "--listen", server.endpoint)
+        assert (finished.code, "port 0" in finished.stderr) == (1, True), finished
+
+
+def connections_per_thread(server: Server) -> list[int]:
+    """Of the line of totals."""
+    told: list[int] = json.loads(server.lines[-1])["connections_per_thread"]
+    return told
 
 
 def _calls_by_thread(name: str, result: int, trace: list[str]) -> list[int]:

@@ -91,7 +91,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
     [
         ("run", MEASURING | QUICK),
         ("run quick --contestant asio-* --contestant udp-reuseport", MEASURING | {
-            "asio-callbacks", "asio-coroutines", "udp-reuseport",
+            "asio-callbacks", "asio-context-per-thread", "asio-coroutines", "asio-uring", "udp-reuseport",
         }),
         ("run wan.toml", MEASURING | {"netdyno-link", "epoll-reactor", "qt-thread-pool", "client-qt-signals"}),
         ("aa --contestant epoll-reactor", MEASURING | {"epoll-reactor"}),

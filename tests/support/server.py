@@ -66,9 +66,13 @@ class Server:
         line = self._next_line()
         assert line, f"no line of totals; {self.how_it_ended()}"
         totals: dict[str, int] = json.loads(line)
+        shares: object = totals.pop("connections_per_thread", None)  # the only one that is no number
         wanted = TOTALS + (TOTALS_OF_PEERS if self.transport not in ("", "tcp") else ())
         missing = [key for key in wanted if not isinstance(totals.get(key), int)]
         assert not missing, f"the totals lack {missing}: {line}"
+        assert not isinstance(shares, list) or sum(shares) == totals["connections"], (
+            f"connections that no thread got: {line}"
+        )
         extra = self._next_line()
         assert not extra, f"more on stdout after the totals: {extra!r}"
         code = self.process.wait(PATIENCE_S)

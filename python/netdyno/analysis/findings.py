@@ -344,6 +344,20 @@ class Unsteady:
 
 
 @dataclass(frozen=True)
+class UnevenThreads:
+    """A contestant of which one thread had much more than its share of connections in `trials` `of` so many. Its worst:
+    `most` of the `connections` on one of the `threads`, at the level of that label."""
+
+    contestant: Name
+    trials: int
+    of: int
+    level: Name
+    most: int
+    connections: int
+    threads: int
+
+
+@dataclass(frozen=True)
 class Constant:
     """A contestant that answers in the same time at several loads, all else being equal: least p50 and largest p99."""
 
@@ -643,6 +657,7 @@ class ScenarioFindings:
     unsteady: tuple[Unsteady, ...] = ()
     within: tuple[Within, ...] = ()
     """By language, where several are ranked."""
+    uneven_threads: tuple[UnevenThreads, ...] = ()
 
     @property
     def verdict(self) -> Verdict:

@@ -24,6 +24,7 @@ from netdyno.analysis import (
     languages,
     loss,
     message_cost,
+    uneven_threads,
 )
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.findings import (
@@ -109,6 +110,7 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
         error_bars=bars,
         unsteady=_unsteady(part.ranked),
         within=languages.within(standings, family, answers.better(scenario), part.about),
+        uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
     )
 
 

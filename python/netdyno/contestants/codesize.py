@@ -170,6 +170,19 @@ def included_folders(files: Iterable[Path], root: Path) -> set[str]:
     return found
 
 
+def taken_in(files: Sequence[Path], home: Path) -> list[Path]:
+    """The files of other contestants in `home` that C++ files include: some have hardly any code but that."""
+    found: list[Path] = []
+    waiting = [path for path in files if path.suffix in CPP_SUFFIXES]
+    while waiting:
+        for path in _includes(waiting.pop(), home.parent):
+            is_others = home in path.parents and not path.relative_to(home).parts[0].startswith("_")
+            if is_others and path not in (*files, *found):
+                found.append(path)
+                waiting.append(path)
+    return found
+
+
 def _is_for_some(folder: Path, root: Path) -> bool:
     """Whether what lies there is shared by those who include it: servers/_shared/epoll, lib/net/epoll. A room of lib/
     itself is for everybody."""
@@ -251,7 +264,8 @@ def _contestant(one: Contestant, kind: Kind, home: Path, family: tuple[str, ...]
     if one.own is not None:
         return msgspec.structs.replace(about, why_no_code="it is your own")
     own = sources(home / one.name)
-    return _with_code(msgspec.structs.replace(about, language=language(own)), own)
+    about = msgspec.structs.replace(about, language=language(own))
+    return _with_code(about, [*own, *taken_in(own, home)])
 
 
 def _shared(name: str, files: Sequence[Path]) -> About:

@@ -30,6 +30,9 @@ class ServerObservation(Frozen):
     threads_sampled: int = 0
     rss_ready_bytes: int = 0
     """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
+    connections_per_thread: tuple[int, ...] = ()
+    """How many connections each thread got over the server's whole life, the closing check's among them; none where no
+    connection belongs to a thread."""
 
     @property
     def cpu_s(self) -> float:

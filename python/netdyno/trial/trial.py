@@ -162,9 +162,11 @@ def _measure(
         closing = check_command(bench.generator, ready.endpoint, wanted)
         check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-        totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
+        line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
     relay = network.relay.end() if network.relay else None
-    observed, machine = watch.observation(totals), watch.machine()
+    totals, per_thread = read_totals(line), read_connections_per_thread(line)
+    observed = msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
+    machine = watch.machine()
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
@@ -257,21 +259,34 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
 
 
-def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[dict[str, int], str]:
-    """SIGTERM: the totals the server prints, and how it ended where that was not exit code 0."""
+def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str]:
+    """SIGTERM: the line of totals that the server prints, and how it ended where that was not exit code 0."""
     deadline = time.monotonic() + bench.shutdown_timeout_s
     server.terminate()
     line = lines.wait_line(deadline)
     if not server.wait(deadline):
-        return {}, f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM"
+        return "", f"nothing within {bench.shutdown_timeout_s:g} s of SIGTERM"
     code = server.exit_code()
-    return read_totals(line or ""), describe_exit(code) if code != 0 else ""
+    return line or "", describe_exit(code) if code != 0 else ""
 
 
 def read_totals(line: str) -> dict[str, int]:
     """The whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
+    return {
+        name: value for name, value in _entries(line).items() if isinstance(value, int) and not isinstance(value, bool)
+    }
+
+
+def read_connections_per_thread(line: str) -> tuple[int, ...]:
+    """Of a line of totals, how many connections each thread got; none where it does not say."""
     try:
-        said = msgspec.json.decode(line, type=dict[str, object])
+        return msgspec.convert(_entries(line).get("connections_per_thread", ()), tuple[int, ...])
+    except msgspec.ValidationError:
+        return ()
+
+
+def _entries(line: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(line, type=dict[str, object])
     except msgspec.DecodeError:
         return {}
-    return {name: value for name, value in said.items() if isinstance(value, int) and not isinstance(value, bool)}

@@ -44,7 +44,8 @@ def end(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGSEGV)
     if MODE == "miscounts":
         totals["bytes_in"] += 1
-    os.write(1, json.dumps(totals).encode() + b"\n")
+    told = totals | {"connections_per_thread": [totals["connections"], 0]}
+    os.write(1, json.dumps(told).encode() + b"\n")
     os._exit(0)
 
 

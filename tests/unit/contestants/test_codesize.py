@@ -168,6 +168,19 @@ def test_the_model_stands_apart_from_what_is_shared(tmp_path: Path) -> None:
     assert (all_of_it[1].code, all_of_it[1].why_no_code) == (None, "no source files")
 
 
+def test_a_contestant_that_includes_another_is_as_large_as_that(tmp_path: Path) -> None:
+    write(tmp_path / "servers/b/main.cpp", '#include "part.hpp"\n#include "servers/_shared/x/y.hpp"\n' + CPP)
+    write(tmp_path / "servers/b/part.hpp", CPP)
+    write(tmp_path / "servers/_shared/x/y.hpp", CPP)
+    write(tmp_path / "servers/a/main.cpp", '#include "own.hpp"\n#include "servers/b/main.cpp"\n')
+    write(tmp_path / "servers/a/own.hpp", CPP)
+    a, b, _ = describe([contestant("a"), contestant("b")], [], tmp_path)
+    assert a.code is not None
+    assert b.code is not None
+    assert (b.code.files, b.code.lines) == (2, 2 * 13 + 2)
+    assert (a.code.files, a.code.lines) == (4, 3 * 13 + 2 + 2)
+
+
 def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> None:
     package = tmp_path / "netdyno"
     main = write(tmp_path / "main.py", "import os\nfrom netdyno_client.plan import parse\n")
@@ -294,7 +307,8 @@ def test_the_families_of_the_tree_are_found() -> None:
     assert server["go-net"].family == ("servers/_shared/go",)
     written = {"epoll-reactor": "C++", "node-events": "JavaScript", "tokio": "Rust", "go-net": "Go"}
     assert {name: server[name].language for name in written} == written
-    for name in ("asio-callbacks", "asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
+    assert server["asio-callbacks"].family == ("servers/_shared/boost",)
+    for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code
     assert {one.family for one in everyone if one.kind != "server"} == {()}

@@ -21,7 +21,16 @@ from netdyno.base.units import duration_words
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import capacity, constant_latency, excluded, faults, ground, loss, ranking
+from netdyno.present.prose import (
+    capacity,
+    constant_latency,
+    excluded,
+    faults,
+    ground,
+    loss,
+    ranking,
+    uneven_threads,
+)
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison
 
@@ -316,6 +325,7 @@ def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *_missing(findings),
         *_gaps(findings),
         *_unsteady(findings),
+        *uneven_threads.sentences(findings),
         *loss.caveats(findings.cells, findings.loss_bound),
         *_added_options(findings),
         *_threads_each(findings),

@@ -28,6 +28,7 @@ from netdyno.present.prose import (
     ranking,
     set_aside,
     stopping,
+    uneven_threads,
     verdict,
     verdicts,
 )
@@ -114,7 +115,8 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
     if text := languages.sentence(one.within):
         parts.append(Text(text, style="dim"))
-    parts += [Text(text, style="yellow") for text in constant_latency.sentences(one)]
+    noticed = (*constant_latency.sentences(one), *uneven_threads.sentences(one))
+    parts += [Text(text, style="yellow") for text in noticed]
     if one.pairs:
         parts += [Text(), _pairs(one), Text(_pairs_explained(one), style="dim")]
     if one.unsafe:

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <cassert>
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "lib/server/lifecycle.hpp"
+#include "lib/server/outbox.hpp"
+#include "lib/server/registry.hpp"
+#include "lib/session/session.hpp"
+
+namespace netdyno {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+/// Asio asks the kernel by io_uring, and not by epoll.
+#if defined(BOOST_ASIO_HAS_IO_URING_AS_DEFAULT)
+inline constexpr bool over_io_uring = true;
+#else
+inline constexpr bool over_io_uring = false;
+#endif
+
+/// For asio::async_write: hand the kernel a whole part at once, where asio::transfer_all stops at 64 KiB.
+inline constexpr auto whole = [](const error_code& error, std::size_t) {
+  return error ? 0 : std::numeric_limits<std::size_t>::max();
+};
+
+/// How long a connection that is closed because of what the peer sent may take to deliver the last replies.
+inline constexpr std::chrono::seconds linger_time{1};
+
+class Connection;
+
+/// What all connections share.
+struct Shared {
+  const ServerOptions& options;
+  Counters counters;
+  Registry<Connection> registry;
+};
+
+/// One client. On its own strand, or the thread of its context, only, but for the constructor, executor() and the
+/// counters.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, Shared& shared)
+      : shared_(shared),
+        options_(shared.options),
+        socket_(std::move(socket)),
+        timer_(socket_.get_executor()),
+        session_(make_session(options_, shared.counters)),
+        buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
+        effects_(options_.write_mode),
+        outbox_(options_.write_mode, options_.outbox_limit) {}
+
+  tcp::socket::executor_type executor() { return socket_.get_executor(); }
+
+  void read() {
+    socket_.async_read_some(asio::buffer(buffer_.get(), options_.read_buffer),
+                            [self = shared_from_this()](error_code error, std::size_t n) { self->on_read(error, n); });
+  }
+
+  /// Takes a frame into the outbox; closes this reader when too much waits for it already.
+  void deliver(SharedFrame frame) {
+    if (closing_) return;
+    const bool idle = outbox_.empty();
+    if (!outbox_.push(std::move(frame))) {
+      shared_.counters.add_slow_closed();
+      return close();
+    }
+    if (idle) send_outbox();
+  }
+
+  /// Ends the stream at what has arrived already: the session still answers that.
+  void stop_receiving() {
+    error_code gone_already;
+    socket_.shutdown(tcp::socket::shutdown_receive, gone_already);
+  }
+
+ private:
+  void on_read(error_code error, std::size_t n) {
+    if (error && error != asio::error::eof) return close();
+    effects_.clear();
+    if (n > 0) {
+      session_->receive({buffer_.get(), n}, effects_);
+    } else if (closing_) {
+      return close();
+    } else {
+      session_->end(effects_);
+    }
+    next_ = effects_.begin();
+    carry_out();
+  }
+
+  /// Carries out the effects from next_ on. One that takes time ends this call; its handler comes back here.
+  void carry_out() {
+    while (next_ != effects_.end()) {
+      const Effect& effect = *next_++;
+      switch (effect.kind) {
+        case Effect::Kind::write:
+          return write(effects_.bytes(effect));
+        case Effect::Kind::broadcast:
+          broadcast(effect.frame);
+          break;
+        case Effect::Kind::wait:
+          return wait(effect.duration);
+        case Effect::Kind::burn:
+          burn_cpu(effect.duration);
+          break;
+        case Effect::Kind::close:
+          // Behind the frames that are already on their way to this strand.
+          return asio::post(executor(), [self = shared_from_this()] { self->finish(); });
+      }
+    }
+    read();
+  }
+
+  void write(std::string_view bytes) {
+    assert(outbox_.empty());  // a session replies or broadcasts, so there is one writer at a time
+    asio::async_write(socket_, asio::buffer(bytes), whole,
+                      [self = shared_from_this()](error_code error, std::size_t n) {
+                        self->shared_.counters.add_bytes_out(n);
+                        if (error) return self->close();
+                        self->carry_out();
+                      });
+  }
+
+  void wait(std::chrono::nanoseconds duration) {
+    timer_.expires_after(duration);
+    timer_.async_wait([self = shared_from_this()](error_code) { self->carry_out(); });
+  }
+
+  void broadcast(const SharedFrame& frame) {
+    const auto everybody = shared_.registry.snapshot();
+    for (const auto& member : *everybody) {
+      if (member.get() == this && options_.audience == Audience::others) continue;
+      if (options_.threads == 1) {
+        member->deliver(frame);  // as dispatch would do here, for a third of the price
+      } else {
+        asio::dispatch(member->executor(), [member, frame] { member->deliver(frame); });
+      }
+    }
+  }
+
+  void send_outbox() {
+    const auto batch = outbox_.next();
+    if (batch.empty()) return closing_ ? linger() : void();
+    asio::async_write(socket_, batch, whole, [self = shared_from_this()](error_code error, std::size_t n) {
+      self->shared_.counters.add_bytes_out(n);
+      if (error) return self->close();
+      self->outbox_.sent(n);
+      self->send_outbox();
+    });
+  }
+
+  void finish() {
+    if (closed_) return;
+    closing_ = true;
+    if (outbox_.empty()) linger();
+  }
+
+  /// Ends our stream and reads on (the session ignores it) until the peer ends its own: a close with unread bytes
+  /// resets the connection, and the peer would lose the replies that are still on their way (RFC 9112, 9.6).
+  void linger() {
+    error_code gone_already;
+    socket_.shutdown(tcp::socket::shutdown_send, gone_already);
+    timer_.expires_after(linger_time);
+    timer_.async_wait([self = shared_from_this()](error_code) { self->close(); });
+    read();
+  }
+
+  void close() {
+    closing_ = true;
+    if (std::exchange(closed_, true)) return;
+    error_code gone_already;
+    if constexpr (over_io_uring) {
+      // Ends what is under way; the socket is closed with the last handler. Asio (1.81) hands what it keeps of a closed
+      // socket to the next one, while an operation on it may still be on its way back: the next one would then hang.
+      socket_.shutdown(tcp::socket::shutdown_both, gone_already);
+    } else {
+      socket_.close(gone_already);
+    }
+    timer_.cancel();
+    shared_.registry.leave(shared_from_this());
+  }
+
+  Shared& shared_;
+  const ServerOptions& options_;
+  tcp::socket socket_;
+  asio::steady_timer timer_;
+  std::unique_ptr<Session> session_;
+  std::unique_ptr<char[]> buffer_;
+  Effects effects_;
+  decltype(effects_.begin()) next_;
+  Outbox<asio::const_buffer> outbox_;
+  bool closing_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace netdyno

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "lib/server/options.hpp"
+#include "servers/_shared/epoll/coroutine.hpp"
+#include "servers/_shared/epoll/inbox.hpp"
+#include "servers/_shared/epoll/loop.hpp"
+
+namespace netdyno {
+
+/// Small beside an outbox, as what an inbox holds reaches each member's outbox at once: a member that reads must not
+/// look slow for that.
+inline std::size_t inbox_limit(const ServerOptions& options) {
+  return std::min<std::size_t>(options.outbox_limit / 4, 256 << 10);
+}
+
+/// What one thread of several says to the others and hears from them, by their inboxes. Its thread only.
+class Exchange {
+ public:
+  /// `inboxes` are those of all threads, `own` among them; none comes or goes any more.
+  Exchange(std::deque<Inbox>& inboxes, Inbox& own, Loop<Coroutine>& loop) : inboxes_(inboxes), own_(own), loop_(loop) {}
+
+  /// To the other threads, with the next pass_on().
+  void say(SharedFrame frame) { said_.push_back(std::move(frame)); }
+
+  /// After a turn: what was said here in it, once to each of the other threads.
+  void pass_on() {
+    if (said_.empty()) return;
+    for (Inbox& inbox : inboxes_)
+      if (&inbox != &own_ && inbox.add(said_, own_)) ++full_inboxes_;
+    said_.clear();
+  }
+
+  /// What has come for this thread. It stays until the next call.
+  Mail& take() {
+    own_.take(mail_);
+    full_inboxes_ -= mail_.room;
+    if (full_inboxes_ == 0)
+      for (const Coroutine reader : std::exchange(waiting_for_room_, {})) loop_.soon(reader);
+    return mail_;
+  }
+
+  /// Back-pressure between threads: whether no inbox that was filled from here is full any more. While one is, nothing
+  /// more is to be read from clients.
+  bool has_room() const { return full_inboxes_ == 0; }
+  /// Waits for a change of that.
+  auto room() {
+    return Suspend{[this](Coroutine me) { waiting_for_room_.push_back(me); }};
+  }
+
+ private:
+  std::deque<Inbox>& inboxes_;
+  Inbox& own_;
+  Loop<Coroutine>& loop_;
+  Mail mail_;
+  std::vector<SharedFrame> said_;
+  int full_inboxes_ = 0;  // of other threads, which will tell when there is room
+  std::vector<Coroutine> waiting_for_room_;
+};
+
+}  // namespace netdyno

@@ -1,0 +1,29 @@
+"""Servers that deal out connections in turn say how many each of their threads got; a sum that is not all of them fails
+wherever such a server is stopped (tests/support/server.py)."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+
+import pytest
+
+from netdyno.contestants.contestants import by_name, discover
+from tests.support.chosen import startable
+from tests.support.client import Client
+from tests.support.server import serving
+
+IN_TURN = ("asio-context-per-thread", "epoll-coroutine-pool", "folly-async")
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("name", IN_TURN)
+@pytest.mark.parametrize(("threads", "shares"), [(1, [5]), (3, [2, 2, 1])])
+def test_each_thread_gets_its_share(name: str, threads: int, shares: list[int]) -> None:
+    contestant = startable(by_name(discover(), name), "server")
+    with serving(contestant.command, "--threads", str(threads)) as server, ExitStack() as stack:
+        for client in [stack.enter_context(Client(server.address)) for _ in range(5)]:
+            client.send(b"x")
+            assert client.receive(1) == b"x"
+        server.stop()
+    assert json.loads(server.lines[-1])["connections_per_thread"] == shares

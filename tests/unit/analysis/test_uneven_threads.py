@@ -1,0 +1,73 @@
+"""A trial in which one thread had much more than its share of the connections is told, and no other."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.present.prose import uneven_threads
+from netdyno.present.prose.verdict import caveats
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_run import EPOLL, made_run
+
+CHECKED = 1
+"""A connection of the closing check, which the server counts as well."""
+
+
+def run_with(*shares: tuple[int, ...]) -> Run:
+    """A run of `echo` at 10 connections in which the threads of one contestant got such shares, from block 1 on."""
+    run = made_run()
+    (echo,) = (one for one in run.experiment.scenarios if one.name == "echo")
+    echo = replace(echo, factors={"connections": (10,)})
+    trials = tuple(one for one in run.trials if one.scenario == "echo" and one.levels == {"connections": 10})
+
+    def told(trial: Trial) -> Trial:
+        if trial.contestant != EPOLL or trial.server is None or trial.block > len(shares):
+            return trial
+        return replace(trial, server=replace(trial.server, connections_per_thread=shares[trial.block - 1]))
+
+    experiment = replace(run.experiment, scenarios=(echo,), claims=(), figures=())
+    return replace(run, experiment=experiment, trials=tuple(map(told, trials)))
+
+
+def sentences(run: Run) -> tuple[str, ...]:
+    (one,) = analyse(run).scenarios
+    told = uneven_threads.sentences(one)
+    assert set(told) <= set(caveats(one))
+    return told
+
+
+def test_it_is_told_with_the_worst_trial_in_the_table_and_in_the_report() -> None:
+    run = run_with((9, 2), (6, 5), (8, 3), (5, 6))
+    (text,) = sentences(run)
+    assert text.startswith(
+        f"In 1 of 4 trials one thread of {EPOLL} had more than 1.5 times its even share of the connections, "
+        "in the worst 8 of 10 on 2 threads, at 10 connections: "
+    )
+    analysis = analyse(run)
+    out = io.StringIO()
+    Console(file=out, width=80).print(render(analysis))
+    assert text in re.sub(r"\s+", " ", out.getvalue())
+    assert f"<li>{text}</li>" in report.html(analysis)
+
+
+@pytest.mark.parametrize(
+    ("why", "shares"),
+    [
+        ("nobody told", ()),
+        ("one thread has all there are", (10 + CHECKED,)),
+        ("one of the busiest thread's may be the closing check's", (8, 2 + CHECKED)),
+        ("7 of 10 are within one and a half times the share", (7 + CHECKED, 3)),
+        ("10 on 7 threads cannot be spread more evenly than two on one", (3 + CHECKED, 2, 1, 1, 1, 1, 1)),
+    ],
+)
+def test_it_is_silent_where(why: str, shares: tuple[int, ...]) -> None:
+    assert sentences(run_with(shares, shares)) == (), why
