@@ -37,7 +37,8 @@ CPP_SUFFIXES = tuple(suffix for suffix, language in LANGUAGES.items() if languag
 USED = {"Cargo.toml": re.compile(r'\bpath\s*=\s*"(\.\./[^"]+)"'), "go.mod": re.compile(r"=>\s*(\.\./\S+)")}
 """What names the folders that a program uses, where the language has such a file, and how."""
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
-PACKAGES = ("netdyno", "netdyno_client")
+PACKAGES = ("netdyno", "netdyno_client", "netdyno_server")
+SHARED = "servers._shared."
 
 
 class CodeError(Exception):
@@ -105,7 +106,8 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
     modules: list[Path] = []
     for kind, members in (("servers", servers), ("clients", clients)):
         for member in members:
-            modules += imported(sources(root / kind / member.name), root / "python")
+            files = imported(sources(root / kind / member.name), root)
+            modules += (path for path in files if path.is_relative_to(root / "python"))
     if clients:
         shared += [*_folders(root / "loadgen"), *_shared_folders(root / "clients")]
     rows = [_shared(str(folder.relative_to(root)), sources(folder, deep=False)) for folder in shared]
@@ -117,18 +119,21 @@ def describe(servers: Sequence[Contestant], clients: Sequence[Contestant], root:
 def families(home: Path, root: Path) -> dict[str, tuple[str, ...]]:
     """The family of each contestant of a folder such as servers/, by its name. In C++: the folders that some share
     (_is_for_some) of which it includes something, itself or through other headers; what all include is nobody's
-    family. In a language that has a file for that (USED): the folders that this file names, and theirs in turn."""
-    used = {
-        folder.name: included_folders(files, root)
-        for folder in sorted(home.glob("[!._]*"))
-        if (files := [path for path in sources(folder) if path.suffix in CPP_SUFFIXES])
-    }
-    by_all = set.intersection(*used.values()) if len(used) > 1 else set()
-    found = {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
+    family. In Python: those of which it imports something. In a language that has a file for that (USED): the folders
+    that this file names, and theirs in turn."""
+    found: dict[str, tuple[str, ...]] = {}
+    used: dict[str, set[str]] = {}
     for folder in sorted(home.glob("[!._]*")):
+        files = sources(folder)
         if any((folder / name).is_file() for name in USED):
             found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in used_folders(folder)))
-    return found
+        elif cpp := [path for path in files if path.suffix in CPP_SUFFIXES]:
+            used[folder.name] = included_folders(cpp, root)
+        elif any(path.suffix == ".py" for path in files):
+            shared = {path.parent for path in imported(files, root) if _is_for_some(path.parent, root)}
+            found[folder.name] = tuple(sorted(str(one.relative_to(root)) for one in shared))
+    by_all = set.intersection(*used.values()) if len(used) > 1 else set()
+    return found | {name: tuple(sorted(folders - by_all)) for name, folders in used.items()}
 
 
 def used_folders(folder: Path) -> set[Path]:
@@ -197,13 +202,14 @@ def _includes(path: Path, root: Path) -> list[Path]:
     return [Path(os.path.normpath(one)) for one in found if one is not None]
 
 
-def imported(files: Iterable[Path], package_root: Path) -> list[Path]:
-    """The modules of our own package that Python files import, and those import in turn."""
+def imported(files: Iterable[Path], root: Path) -> list[Path]:
+    """The modules of our own that Python files import, and those import in turn: of the packages in python/, and of
+    what servers share."""
     seen: dict[Path, None] = {}
     waiting = [path for path in files if path.suffix == ".py"]
     while waiting:
         for name in _imports(waiting.pop()):
-            stem = package_root.joinpath(*name.split("."))
+            stem = (root if name.startswith(SHARED) else root / "python").joinpath(*name.split("."))
             path = next((one for one in (stem.with_suffix(".py"), stem / "__init__.py") if one.is_file()), None)
             if path is not None and path not in seen:
                 seen[path] = None
@@ -219,7 +225,7 @@ def _imports(path: Path) -> Iterable[str]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.partition(".")[0] in PACKAGES)
+        yield from (name for name in names if name.partition(".")[0] in PACKAGES or name.startswith(SHARED))
 
 
 def _is_foreign(relative: Path) -> bool:

@@ -182,10 +182,10 @@ def test_a_contestant_that_includes_another_is_as_large_as_that(tmp_path: Path) 
 
 
 def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> None:
-    package = tmp_path / "netdyno"
+    package = tmp_path / "python" / "netdyno"
     main = write(tmp_path / "main.py", "import os\nfrom netdyno_client.plan import parse\n")
-    plan = write(tmp_path / "netdyno_client" / "plan.py", "from netdyno import units\nimport netdyno_client\n")
-    init = write(tmp_path / "netdyno_client" / "__init__.py", "")
+    plan = write(package.with_name("netdyno_client") / "plan.py", "from netdyno import units\nimport netdyno_client\n")
+    init = write(package.with_name("netdyno_client") / "__init__.py", "")
     root = write(package / "__init__.py", "")
     units = write(package / "units.py", "from netdyno_client import plan\n")
     write(package / "unused.py", "")
@@ -271,6 +271,18 @@ def test_the_family_of_a_program_in_rust_or_go_is_what_its_own_file_names(tmp_pa
     assert [one.language for one in everyone] == ["Rust", "Go", "Rust", "", "", ""]
 
 
+def test_a_family_in_python_is_what_is_imported(tmp_path: Path) -> None:
+    root = tree(tmp_path, cpp="servers/_shared/epoll/loop.hpp", plain="lib/net/socket.hpp")
+    write(root / "servers/py/main.py", "def main():\n    from servers._shared.asyncio.protocols import serve\n")
+    write(root / "servers/_shared/asyncio/protocols.py", "from netdyno_server import session\n")
+    write(root / "python/netdyno_server/session.py", PYTHON)
+    assert families(root / "servers", root)["py"] == ("servers/_shared/asyncio",)
+    about = {one.name: one for one in describe([contestant("py")], [], root)}
+    shared = about["python/, as far as contestants import it"]
+    assert shared.code is not None
+    assert shared.code.files == 1  # through what the family imports, and without it
+
+
 def test_a_family_counts_with_each_of_its_members(tmp_path: Path) -> None:
     root = tree(tmp_path, a="servers/_shared/datagram/client.hpp", b="lib/net/socket.hpp")
     everyone = describe([contestant("a"), contestant("b")], [], root)
@@ -308,6 +320,7 @@ def test_the_families_of_the_tree_are_found() -> None:
     written = {"epoll-reactor": "C++", "node-events": "JavaScript", "tokio": "Rust", "go-net": "Go"}
     assert {name: server[name].language for name in written} == written
     assert server["asio-callbacks"].family == ("servers/_shared/boost",)
+    assert server["asyncio-protocol"].family == ("servers/_shared/asyncio",)
     for name in ("asio-coroutines", "folly-async", "node-events", "threads-global-lock"):
         assert server[name].family == ()
         assert with_family(server[name], everyone) == server[name].code

@@ -1,0 +1,56 @@
+"""From the first line of a server's life to its last."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import sys
+
+from netdyno_server.options import Options
+from netdyno_server.session import Totals
+
+SHUTDOWN_GRACE_S = 2.0
+"""How long a server that was told to end may still work on what is in flight."""
+LINGER_S = 1.0
+"""How long a connection that was closed because of what the peer sent may take to deliver the last replies."""
+
+_HINTS = {
+    errno.EADDRINUSE: "another program listens there: choose another port, or port 0 for a free one",
+    errno.EACCES: "ports below 1024 need rights: choose a higher one",
+    errno.EADDRNOTAVAIL: "that address is not one of this machine's",
+}
+
+
+def listen_or_exit(options: Options) -> socket.socket:
+    """Bound, non-blocking, and not listening yet: the event loops do that. Ends the program where it cannot be."""
+    host, port = options.listen
+    try:
+        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, number)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(options.backlog)
+        listener.setblocking(False)
+    except (OSError, UnicodeError) as error:
+        hint = _HINTS.get(error.errno or 0, "") if isinstance(error, OSError) else ""
+        where = format_url(host, port)
+        print(f"{options.program}: cannot listen on {where}{hint and '; ' + hint}: {error}", file=sys.stderr)
+        sys.exit(1)
+    return listener
+
+
+def format_url(host: str, port: int) -> str:
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+def announce_ready(listener: socket.socket) -> None:
+    """The one line that says the server accepts."""
+    host, port = listener.getsockname()[:2]
+    print(json.dumps({"ready": True, "endpoint": format_url(host, port), "pid": os.getpid()}), flush=True)
+
+
+def print_totals(totals: Totals) -> None:
+    """The one line that ends a server's life."""
+    print(json.dumps(vars(totals)), flush=True)

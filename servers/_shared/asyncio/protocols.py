@@ -1,0 +1,262 @@
+"""Protocol classes on one event loop: the loop calls them when something has happened, and they call its transport.
+Which loop is the one difference between the contestants that use this."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from time import monotonic
+from typing import cast
+
+from netdyno_server.lifecycle import LINGER_S, SHUTDOWN_GRACE_S, announce_ready, listen_or_exit, print_totals
+from netdyno_server.options import Options
+from netdyno_server.session import Effect, Totals, burn_cpu
+from netdyno_server.workloads import make_session
+
+HIGH_WATER = 64 << 10
+"""What may wait in a transport before it says so; the default of both loops."""
+BURN_SLICE_NS = 10_000_000
+
+
+class Connection(asyncio.BufferedProtocol):
+    """One client. What a read brought goes to the session, and its effects are carried out one after the other; one
+    that takes time ends `_carry_out`, and a callback of the loop goes on with it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = server.loop
+        self._options = server.options
+        self._totals = server.totals
+        self._session = make_session(server.options, server.totals)
+        self._effects: Iterator[Effect] = iter(())  # to be carried out
+        self._busy = False  # an effect takes time
+        self._held = b""  # what has arrived meanwhile: one read, for then reading pauses
+        self._ended = False  # by the peer
+        self._closing = False  # by the session
+        self._full = False  # the transport holds more than it should
+        self._chats = server.options.workload == "chat"
+
+    # --- what the loop calls ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        sock = transport.get_extra_info("socket")
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self._options.nodelay)
+        self._transport.set_write_buffer_limits(min(HIGH_WATER, self._options.outbox_limit))
+        self._server.join(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._server.read_buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._server.read_buffer[:nbytes])
+        if self._busy:
+            self._held = data
+            self._transport.pause_reading()
+        else:
+            self._carry_out(self._session.receive(data))
+
+    def eof_received(self) -> bool:
+        self._ended = True
+        if self._closing:
+            self._transport.close()
+        elif not self._busy:
+            self._carry_out(self._session.end())
+        return True  # the transport stays open for what is still owed
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if not self._busy:
+            self._read_on()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._busy = True  # nothing is carried out any more
+        self._server.left(self)
+
+    # --- what the server calls ---
+
+    def deliver(self, parts: tuple[bytes, ...]) -> None:
+        """Sends a frame, or leaves it with the transport; a reader for whom too much waits there is closed."""
+        if self._transport.is_closing():
+            return
+        self._send(parts)
+        if self._full and self._transport.get_write_buffer_size() > self._options.outbox_limit:
+            self._totals.slow_closed += 1
+            self.give_up()
+
+    def stop_receiving(self) -> None:
+        """Ends the input at what has arrived. Both loops' own sockets refuse that, so another object asks."""
+        own = socket.socket(fileno=self._transport.get_extra_info("socket").fileno())
+        with suppress(OSError):  # the peer is gone
+            own.shutdown(socket.SHUT_RD)
+        own.detach()
+
+    def give_up(self) -> None:
+        """What waits is not sent any more."""
+        self._totals.bytes_out -= self._transport.get_write_buffer_size()
+        self._transport.abort()
+
+    # --- effects ---
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        self._effects = iter(effects)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Carries out effects, from the first that is left, until one takes time."""
+        for effect in self._effects:
+            if effect[0] == "write":
+                self._send((effect[1],))
+            elif effect[0] == "broadcast":
+                self._server.broadcast(effect[1], self)
+            elif effect[0] == "wait":
+                self._busy = True
+                return self._wait(monotonic() + effect[1] / 1e9)
+            elif effect[0] == "burn":
+                self._busy = True
+                return self._burn(effect[1])
+            else:
+                self._finish()
+        self._busy = False
+        return self._read_on()
+
+    def _read_on(self) -> None:
+        """With what was held back, then with the socket; but who does not take its replies is not read. Broadcasts are
+        no replies: their bound is the outbox limit."""
+        if self._transport.is_closing():
+            return
+        if self._full and not self._chats and not self._closing:
+            self._transport.pause_reading()
+        elif self._held:
+            held, self._held = self._held, b""
+            self._carry_out(self._session.receive(held))
+        elif not self._ended:
+            self._transport.resume_reading()
+        elif not self._closing:
+            self._carry_out(self._session.end())
+
+    def _send(self, parts: tuple[bytes, ...]) -> None:
+        for part in parts:
+            if not self._transport.is_closing():
+                self._transport.write(part)
+                self._totals.bytes_out += len(part)
+
+    def _wait(self, until: float) -> None:
+        """Timers count whole milliseconds, and some come a little early: then there is another one."""
+        left = until - monotonic()
+        if self._transport.is_closing():
+            return
+        if left > 0:
+            self._loop.call_later(math.ceil(left * 1000) / 1000, self._wait, until)
+        else:
+            self._go_on()
+
+    def _burn(self, left: int) -> None:
+        """Long work is cut into slices, between which the loop turns: a signal could not be seen otherwise."""
+        if self._transport.is_closing():
+            return
+        if left := burn_cpu(left, BURN_SLICE_NS):
+            self._loop.call_soon(self._burn, left)
+        else:
+            self._go_on()
+
+    def _finish(self) -> None:
+        """Closes once all is sent. Where the peer has not ended its stream, only ours is ended, and what still comes is
+        read (the session ignores it): a close with unread bytes resets the connection, and the peer would lose the
+        replies that are on their way (RFC 9112, 9.6)."""
+        self._closing = True
+        self._server.mute(self)
+        if self._transport.is_closing():
+            return
+        if self._ended:
+            self._transport.close()
+            return
+        with suppress(OSError):  # the peer is gone
+            self._transport.write_eof()
+        self._loop.call_later(LINGER_S, self._end_linger)
+
+    def _end_linger(self) -> None:
+        if self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size():
+            self._loop.call_later(LINGER_S, self._end_linger)
+        else:
+            self._transport.abort()
+
+
+class Server:
+    """All connections, and what they share as there is one thread."""
+
+    def __init__(self, options: Options, loop: asyncio.AbstractEventLoop) -> None:
+        self.options = options
+        self.loop = loop
+        self.totals = Totals()
+        self.read_buffer = memoryview(bytearray(options.read_buffer))  # what a read brought is taken at once
+        self._everybody: set[Connection] = set()
+        self._members: set[Connection] = set()  # of the chat
+        self._stopping = False
+
+    def run(self) -> None:
+        """Until the program was told to end, and all connections are done or the grace is over."""
+        loop, sock = self.loop, listen_or_exit(self.options)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=self.options.backlog)
+        self._listener = loop.run_until_complete(making)
+        loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not look at signals
+        loop.run_forever()
+        print_totals(self.totals)
+
+    def join(self, connection: Connection) -> None:
+        self.totals.connections += 1
+        self._everybody.add(connection)
+        self._members.add(connection)
+        if self._stopping:
+            connection.stop_receiving()
+
+    def mute(self, connection: Connection) -> None:
+        """Broadcasts do not reach it any more."""
+        self._members.discard(connection)
+
+    def left(self, connection: Connection) -> None:
+        self._members.discard(connection)
+        self._everybody.discard(connection)
+        self._end_if_all_are_gone()
+
+    def broadcast(self, parts: tuple[bytes, ...], sender: Connection) -> None:
+        """Everybody's transport gets the same objects."""
+        for member in self._members:
+            if member is not sender or self.options.to_all:
+                member.deliver(parts)
+
+    def _stop(self) -> None:
+        """Stops accepting, and ends every stream at what has arrived."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._listener.close()
+        for connection in self._everybody:
+            connection.stop_receiving()
+        self.loop.call_later(SHUTDOWN_GRACE_S, self._give_up)
+        self._end_if_all_are_gone()
+
+    def _give_up(self) -> None:
+        for connection in self._everybody:
+            connection.give_up()
+        self.loop.stop()
+
+    def _end_if_all_are_gone(self) -> None:
+        if self._stopping and not self._everybody:
+            self.loop.stop()
+
+
+def serve(options: Options, loop: asyncio.AbstractEventLoop) -> None:
+    """A server's whole life."""
+    Server(options, loop).run()
