@@ -1,0 +1,17 @@
+"""Protocol classes on uvloop's event loop, which is libuv in Cython."""
+
+import sys
+
+from netdyno_server.options import options_or_exit
+
+
+def main() -> None:
+    options = options_or_exit(sys.argv)
+    # Only now: most of a start is these imports, and an option that is refused needs none of them.
+    import uvloop
+    from servers._shared.asyncio.protocols import serve
+
+    serve(options, uvloop.new_event_loop())
+
+
+main()
