@@ -24,6 +24,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
+from netdyno.statistics.histogram import HistogramError
 
 app = typer.Typer(
     name="netdyno",
@@ -394,6 +395,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except UserError as error:
         return _complain(str(error), 2)
+    except HistogramError as error:
+        return _complain(f"a stored run is damaged: {error}", 2)
     except typer.TyperException as error:
         return _complain(error.format_message() + _where_it_is_told(error), 2)
     except KeyboardInterrupt:
