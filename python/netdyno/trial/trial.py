@@ -14,10 +14,10 @@ import msgspec
 from netdyno.audits import of_trial as audits
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
-from netdyno.machine import server_proc
+from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.machine.pinning import generator_cores, server_cores
-from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant
@@ -128,7 +128,11 @@ def _measure(
     cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
 ) -> _Measured:
     command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
-    with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
+    with (
+        log.section("server", command) as output,
+        orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left,
+        Process(command, bench.pinning.server, output, talks=True) as server,
+    ):
         lines = server.lines()
         ready = wait_ready(server, lines, bench)
         descriptors = server_proc.count_descriptors(ready.pid)
@@ -148,12 +152,14 @@ def _measure(
         check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
         ended = describe_exit(server.exit_code()) if server.has_ended() else ""
         totals, shutdown = ({}, "") if ended else _shut_down(server, lines, bench)
+    behind = totals.pop("left_behind", 0) if contestant.own is not None else 0
     relay = network.relay.end() if network.relay else None
     observed, machine = watch.observation(totals), watch.machine()
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
         audits.died(ended),
+        audits.left_behind(left, behind),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
         audits.observation(observed, wanted.duration_s, clients_leave=wanted.clients_leave),
@@ -234,9 +240,12 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
             raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
         raise ServerError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
     try:
-        return msgspec.json.decode(line, type=Ready)
-    except msgspec.DecodeError as error:
+        ready = msgspec.json.decode(line, type=Ready)
+    except UNREADABLE as error:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+    if ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
+        raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
+    return ready
 
 
 def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[dict[str, int], str]:
@@ -254,6 +263,6 @@ def read_totals(line: str) -> dict[str, int]:
     """The whole numbers of a line of totals; none where it is no such line (an audit then says so)."""
     try:
         said = msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return {}
     return {name: value for name, value in said.items() if isinstance(value, int) and not isinstance(value, bool)}
