@@ -475,6 +475,17 @@ def children() -> set[str]:
     return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a/../../b", "\x1b[2J\n漢", "..", ""])
+def test_a_log_has_its_place_whatever_the_names_are(name: str, contestant: Contestant, bench: Bench) -> None:
+    scenario = msgspec.structs.replace(SCENARIO, name=name)
+    cell = msgspec.structs.replace(CELL, scenario=name, contestant=name, attempt=2)
+    trial = run(msgspec.structs.replace(contestant, name=name), bench, cell, scenario)
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert [path.relative_to(bench.folder) for path in bench.folder.rglob("*.log")] == [Path(trial.log)]
+    assert trial.log.isprintable()
+    assert trial.log.endswith("-2.log")
+
+
 def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench: Bench) -> None:
     def interrupt(_completed: int, _seconds: float) -> None:
         signal.raise_signal(signal.SIGINT)

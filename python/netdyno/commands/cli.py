@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn, get_args
 import typer
 
 from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT, build_dir, generator_path
 from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
@@ -298,7 +299,9 @@ def report(
     """Write the report of a stored run again, or print its findings."""
     from netdyno.commands import run as run_command
 
-    print(run_command.findings(run_id, results) if as_json else run_command.write_report(run_id, results))
+    print(
+        run_command.findings(run_id, results) if as_json else harmless(str(run_command.write_report(run_id, results)))
+    )
     return 0
 
 
@@ -410,5 +413,5 @@ def _where_it_is_told(error: typer.TyperException) -> str:
 
 
 def _complain(text: str, code: int) -> int:
-    print(f"netdyno: {' '.join(text.split())}", file=sys.stderr)
+    print(f"netdyno: {harmless(' '.join(text.split()))}", file=sys.stderr)
     return code

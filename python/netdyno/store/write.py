@@ -147,7 +147,8 @@ def _claim(folder: Path) -> int:
 
 def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> None:
     seed = run.experiment.seed
-    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
+    words = [word.encode("utf-8", "backslashreplace").decode() for word in argv]  # a file may have any name
+    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(words), seed, run.started_at, None)
     connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
     _insert_cells(connection, cells)

@@ -4,6 +4,7 @@ Whatever goes wrong is a result with its reason and its log; only an interruptio
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -37,6 +38,8 @@ LINGER = "50ms"
 while they are all there."""
 
 
+LONGEST_LOG_NAME = 200
+"""Characters, beside those of each program's part (NAME_MAX, limits.h); place and block tell logs apart."""
 CLOSING_S = 0.2
 """How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
@@ -120,8 +123,9 @@ def log_path(cell: Cell) -> Path:
     """The log of a trial, relative to the folder of its run."""
     levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
     again = f"-{cell.attempt}" if cell.attempt > 1 else ""
-    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}{again}.log"
-    return Path("logs") / name.replace("/", "_").replace(" ", "_")
+    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}"
+    name = name.encode("ascii", "replace").decode()[:LONGEST_LOG_NAME]
+    return Path("logs") / re.sub(r"[^\w.,=+-]", "_", f"{name}{again}.log")
 
 
 def _measure(

@@ -135,6 +135,12 @@ def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
     assert list(read.load_cells(path)) == cells()
 
 
+def test_a_word_that_is_no_text_is_stored_as_one(run: Run, tmp_path: Path) -> None:
+    write.Store.create(tmp_path, run, ["--results", "r\udcff"], cells()).close()
+    with sqlite3.connect(tmp_path / schema.FILE_NAME) as connection:
+        assert connection.execute("SELECT argv FROM run").fetchone() == ('["--results","r\\\\udcff"]',)
+
+
 def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
     with write.Store.create(tmp_path, run, [], cells()) as made:
         for count in (1, 2):
