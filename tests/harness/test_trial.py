@@ -173,6 +173,7 @@ def test_nothing_is_reaped_at_real_time_priority(
         ("endless_ready", "the server said a line of more than 64 KiB"),
         ("endless_totals", "the server said a line of more than 64 KiB"),
         ("nested_ready", 'the server\'s first line is not a ready line: \'{"ready": true, "and": [[[['),
+        ("names_no_endpoint", "the server's ready line names no endpoint: '--help'"),
         ("is_somebody_else", "the server's ready line names process 1, which is none of its own"),
         ("floods", "the server wrote more than 1 MiB to its log"),
         ("floods_under_load", "the server wrote more than 1 MiB to its log"),

@@ -369,13 +369,16 @@ def run_tests(
     quick: Annotated[
         bool, typer.Option("--quick", help="In two minutes: units, lint, and one contestant of each family.")
     ] = False,
+    attack: Annotated[
+        bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
+    ] = False,
 ) -> int:
     """Run every test and check of the project (further arguments go to pytest)."""
     from netdyno.commands import checks
     from netdyno.contestants import building
 
     building.make((building.EVERYTHING,), build_dir())
-    return checks.run_tests(build_dir(), ctx.args, quick=quick)
+    return checks.run_tests(build_dir(), ctx.args, quick=quick, attack=attack)
 
 
 @new_app.command("server")

@@ -247,6 +247,8 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
         ready = msgspec.json.decode(line, type=Ready)
     except UNREADABLE as error:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+    if transports.of_url(ready.endpoint) is None:
+        raise ServerError(f"the server's ready line names no endpoint: {ready.endpoint[:200]!r}")
     if ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
     return ready

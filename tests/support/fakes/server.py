@@ -65,7 +65,8 @@ def announce(listener: socket.socket) -> None:
     if MODE == "babbles":
         os.write(1, b"Listening, I think\n")
     pid = 1 if MODE == "is_somebody_else" else os.getpid()
-    ready = {"ready": True, "endpoint": f"tcp://{told()}:{listener.getsockname()[1]}", "pid": pid}
+    endpoint = "--help" if MODE == "names_no_endpoint" else f"tcp://{told()}:{listener.getsockname()[1]}"
+    ready = {"ready": True, "endpoint": endpoint, "pid": pid}
     os.write(1, json.dumps(ready).encode() + b"\n")  # not print: a signal may come while it writes
 
 
