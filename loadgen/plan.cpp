@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "lib/cli/option_values.hpp"
 #include "lib/measure/stamp.hpp"
@@ -35,6 +36,12 @@ Examples:
 )";
 
 constexpr std::size_t max_size = 64 << 20;
+/// Messages, or connections, a second: fewer are none within a day of messages, and more are more than any machine
+/// sends and the debt of a schedule has memory for.
+constexpr double least_rate = 1e-3;
+constexpr double most_rate = 1e7;
+constexpr std::chrono::hours longest_time{24};
+constexpr std::chrono::hours longest_ramp{1};
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
@@ -70,7 +77,7 @@ std::optional<double> parse_rate(std::string_view text) {
   double rate = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
   const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || !std::isfinite(rate) || rate <= 0 || rate > 1e9) return std::nullopt;
+  if (!whole || !(rate >= least_rate && rate <= most_rate)) return std::nullopt;
   return rate;
 }
 
@@ -80,7 +87,9 @@ void add_rate(CommandLine& line, RawPlan& raw) {
     raw.rate_is_per_connection = number.ends_with("/conn");
     if (raw.rate_is_per_connection) number.remove_suffix(5);
     const auto rate = parse_rate(number);
-    if (!rate) refuse_value("--rate", "'" + text + "' is no rate; want messages a second: 5000 or 100/conn");
+    if (!rate)
+      refuse_value("--rate", fmt::format("'{}' is no rate; want messages a second, {:g} to {:g}: 5000 or 100/conn",
+                                         text, least_rate, most_rate));
     raw.rate_hz = *rate;
   };
   line.add_read("--rate", read, "open loop: messages a second in all, or on each connection with /conn")
@@ -91,7 +100,8 @@ void add_connect_rate(CommandLine& line, LoadPlan& plan) {
   const auto read = [&plan](const std::string& text) {
     plan.connect_rate_hz = text == "burst" ? std::nullopt : parse_rate(text);
     if (text != "burst" && !plan.connect_rate_hz)
-      refuse_value("--connect-rate", "'" + text + "' is neither connections a second nor 'burst'");
+      refuse_value("--connect-rate", fmt::format("'{}' is neither connections a second, {:g} to {:g}, nor 'burst'",
+                                                 text, least_rate, most_rate));
   };
   line.add_read("--connect-rate", read, "connections opened a second, or all at once").type_name("N|burst");
 }
@@ -185,10 +195,32 @@ std::string message_contradiction(const LoadPlan& plan) {
   return {};
 }
 
+/// What takes too long, or asks for too much in all; empty when nothing does.
+std::string excess(const RawPlan& raw) {
+  const std::pair<const char*, std::chrono::nanoseconds> times[] = {{"--duration", raw.duration},
+                                                                    {"--warmup", raw.warmup},
+                                                                    {"--timeout", raw.timeout},
+                                                                    {"--linger", raw.linger},
+                                                                    {"--round", raw.round},
+                                                                    {"--look-every", raw.look_every},
+                                                                    {"--connect-timeout", raw.connect_timeout}};
+  for (const auto& [name, time] : times)
+    if (time > longest_time) return fmt::format("{}: at most {}m", name, std::chrono::minutes{longest_time}.count());
+  const double all_hz = raw.rate_is_per_connection ? raw.rate_hz * raw.plan.connections : raw.rate_hz;
+  if (all_hz > most_rate) return fmt::format("--rate: {:g} messages a second in all; at most {:g}", all_hz, most_rate);
+  const double ramp_s = raw.plan.connect_rate_hz ? raw.plan.connections / *raw.plan.connect_rate_hz : 0;
+  if (ramp_s > std::chrono::duration<double>{longest_ramp}.count())
+    return fmt::format("--connect-rate: {} connections at {:g} a second take {:.0f}m; at most {}m",
+                       raw.plan.connections, *raw.plan.connect_rate_hz, ramp_s / 60,
+                       std::chrono::minutes{longest_ramp}.count());
+  return {};
+}
+
 /// What no single option can tell; empty when the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;
+  if (auto why = excess(raw); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
   if (open && line.given("--depth")) return "--depth is for the closed loop; leave --rate or --depth out";

@@ -72,7 +72,8 @@ void Worker::measure(Nanos start) {
     now_ = clock_.turn();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
-    if (now_ >= window_.end && !is_due() && (drained() || now_ >= give_up)) break;
+    // What a schedule still asks for by then, the generator could not send; that is not the rate that was asked for.
+    if (now_ >= give_up || (now_ >= window_.end && !is_due() && drained())) break;
     if (now_ >= expire_at_) expire_some();
     slow_readers_.read(now_);
     recorder_.roll(now_);

@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--contestant", action="append", default=[], metavar="NAME", help="conformance: only this one (repeatable)"
     )
+    parser.addoption("--attack", action="store_true", help="every seed of tests/attack, where else each has one")
     parser.addoption(
         "--machine",
         choices=("shared", "quiet"),

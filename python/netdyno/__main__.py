@@ -2,6 +2,10 @@
 
 import sys
 
-from netdyno.commands.cli import main
+try:
+    from netdyno.commands.cli import main
 
-sys.exit(main())
+    code = main()
+except KeyboardInterrupt:  # while the code was still being loaded
+    code = 130
+sys.exit(code)

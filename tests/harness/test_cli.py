@@ -7,6 +7,7 @@ import os
 import re
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -179,6 +180,18 @@ def test_json_ends_with_one_line_that_says_what_came_of_it(toml: str, tmp_path: 
     assert Path(said["report"]) == results / said["run_id"] / "report.html"
     listed = json.loads(netdyno("list", "runs", "--json", "--results", str(results)).stdout)
     assert [(row["id"], row["trials"]) for row in listed] == [(said["run_id"], said["trials"])]
+
+
+def test_a_damaged_histogram_is_one_line_and_exit_2(toml: str, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    said = json.loads(netdyno(*run_tiny(toml, results, "--json")).stdout)
+    file = results / said["run_id"] / "run.sqlite"
+    with sqlite3.connect(file) as stored:
+        stored.execute("""UPDATE trial SET trial = replace(trial, '"histogram":"', '"histogram":"x')""")
+    done = netdyno("report", said["run_id"], "--results", str(results))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("netdyno: a stored run is damaged: not an HDR V2 histogram: ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_run_without_a_valid_trial_ends_with_1(toml: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

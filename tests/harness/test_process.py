@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.machine.process import LineReader, Process, TrialError, describe_exit
+from netdyno.machine import process as machine_process
+from netdyno.machine.process import LONGEST_LINE, LineReader, Process, ServerError, TrialError, describe_exit
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
@@ -88,5 +89,73 @@ def test_lines_come_whole_however_they_are_written() -> None:
         assert lines.at_end
 
 
+def test_a_line_without_end_is_an_error_and_keeps_nobody(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "out").open("wb") as output,
+        Process(["cat", "/dev/zero"], [], output, talks=True) as process,
+        pytest.raises(ServerError, match="the server said a line of more than 64 KiB"),
+    ):
+        process.lines().wait_line(time.monotonic() + SOON_S)
+
+
+def test_a_line_may_be_as_long_as_said() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb"):
+        lines = LineReader(reading, "relay")
+        for size in (LONGEST_LINE, LONGEST_LINE + 1):
+            os.write(writing, (size - 1000) * b"x")
+            assert lines.read_lines() == []
+            os.write(writing, 1000 * b"x" + b"\n")
+            if size == LONGEST_LINE:
+                assert lines.read_lines() == [size * "x"]
+        with pytest.raises(TrialError, match="the relay said a line of more than 64 KiB"):
+            lines.read_lines()
+        os.close(writing)
+
+
+def test_the_deadline_holds_for_a_line_that_never_ends(tmp_path: Path) -> None:
+    drips = ["sh", "-c", "while :; do printf x; sleep 0.001; done"]
+    with (tmp_path / "out").open("wb") as output, Process(drips, [], output, talks=True) as process:
+        began_s = time.monotonic()
+        assert process.lines().wait_line(began_s + 0.1) is None
+        assert time.monotonic() - began_s < SOON_S
+
+
+def test_lines_without_end_keep_nobody(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as output, Process(["yes"], [], output, talks=True) as process:
+        lines = process.lines()
+        for _ in range(3):
+            assert lines.wait_line(time.monotonic() + SOON_S) == "y"
+
+
+def test_who_writes_too_much_into_a_log_ends_the_wait_for_anybody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(machine_process, "MOST_LOG", 1 << 20)
+    with (tmp_path / "flood").open("wb") as flood, (tmp_path / "out").open("wb") as output:
+        with Process(["cat", "/dev/zero"], [], flood, name="client x"), Process(["sleep", "1000"], [], output) as other:
+            with pytest.raises(TrialError, match="the client x wrote more than 1 MiB to its log") as told:
+                other.wait(time.monotonic() + SOON_S)
+            assert not isinstance(told.value, ServerError)
+        with Process(["sleep", "1000"], [], output) as other:
+            assert not other.wait(time.monotonic() + 0.01)
+
+
+def test_last_words_are_found_at_the_end_of_a_long_log(tmp_path: Path) -> None:
+    """The rest of it fits into no memory, though onto this disk: it is a hole."""
+    with (tmp_path / "out").open("wb", buffering=0) as output, Process(["sleep", "1000"], [], output) as process:
+        output.seek(1 << 42)
+        output.write(b"and then\nit was over\n")
+        (tmp_path / "out").unlink()
+        assert process.last_words() == ": it was over"
+
+
 def test_an_exit_is_said_in_words() -> None:
     assert (describe_exit(3), describe_exit(-11)) == ("exit code 3", "signal SIGSEGV")
+    assert describe_exit(-signal.SIGRTMIN) == "signal SIGRTMIN"
+    assert describe_exit(-signal.SIGRTMIN - 6) == "signal SIGRTMIN+6"
+
+
+def test_a_command_with_a_zero_byte_is_a_trial_error(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as output, pytest.raises(TrialError, match="echo cannot be started: embedded"):
+        Process(["echo", "a\0b"], [], output)

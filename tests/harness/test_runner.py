@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -101,6 +102,22 @@ def test_a_run_stores_every_trial_of_its_plan(
     assert json.loads((outcome.folder / "environment.json").read_text()) == run.environment
     assert (run.environment["foreign_load"], run.environment["trace"]) == ("count", "auto")
     assert outcome.interrupted == 0
+
+
+def test_a_folder_of_logs_that_is_taken_away_after_each_trial_ends_no_run(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(canary, "FRESH_S", 0.0)
+
+    class Remover(Recorder):
+        def trial_done(self, trial: Trial, progress: Progress) -> None:
+            super().trial_done(trial, progress)
+            (logs,) = (tmp_path / "results").glob("*/logs")
+            shutil.rmtree(logs)
+
+    recorder = Remover()
+    execute(experiment, [contestant], tmp_path, fake_build, recorder)
+    assert [(trial.status, trial.canary is not None) for trial in recorder.trials] == [("valid", True)] * 4
 
 
 def test_a_factor_of_clients_runs_each_of_them_and_skips_what_is_missing(

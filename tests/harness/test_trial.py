@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 
 from netdyno.audits import of_trial
 from netdyno.experiment.plan import Cell
-from netdyno.machine import cpu_share, server_proc
+from netdyno.machine import cpu_share, process, server_proc, trial_log
 from netdyno.machine.links import network
 from netdyno.machine.links.namespace import NotAllowedError
 from netdyno.model import outcomes, transports
@@ -168,17 +169,27 @@ def test_nothing_is_reaped_at_real_time_priority(
         ("never_ready", "no ready line from the server within 0.2 s"),
         ("babbles", "the server's first line is not a ready line: 'Listening, I think'"),
         ("dies_under_load", "the server ended with signal SIGKILL under load: out of luck"),
+        ("ends_by_realtime_signal", "the server ended with signal SIGRTMIN+6 under load"),
+        ("drips", "no ready line from the server within 0.2 s"),
+        ("endless_ready", "the server said a line of more than 64 KiB"),
+        ("endless_totals", "the server said a line of more than 64 KiB"),
+        ("nested_ready", 'the server\'s first line is not a ready line: \'{"ready": true, "and": [[[['),
+        ("names_no_endpoint", "the server's ready line names no endpoint: '--help'"),
+        ("is_somebody_else", "the server's ready line names process 1, which is none of its own"),
+        ("floods", "the server wrote more than 1 MiB to its log"),
+        ("floods_under_load", "the server wrote more than 1 MiB to its log"),
     ],
 )
 def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
     mode: str, reason: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SERVER", mode)
-    trial = run(contestant, bench._replace(ready_timeout_s=0.2) if mode == "never_ready" else bench)
+    monkeypatch.setattr(process, "MOST_LOG", 1 << 20)
+    trial = run(contestant, bench._replace(ready_timeout_s=0.2) if mode in ("never_ready", "drips") else bench)
     assert trial.status == "failed"
     assert reason in trial.reason
     assert trial.load is None
-    assert (bench.folder / trial.log).is_file()
+    assert 0 < (bench.folder / trial.log).stat().st_size < 3 * trial_log.KEPT
 
 
 @pytest.mark.parametrize(
@@ -212,6 +223,7 @@ def test_a_generator_that_fails_is_a_stored_failure_with_its_reason(
         ("FAKE_LOAD", "check_fails", "server_alive: the closing check failed: the generator ended with exit code 1"),
         ("FAKE_SERVER", "miscounts", "server_totals: bytes_in: server 280, expected 279"),
         ("FAKE_SERVER", "crashes_at_end", "server_totals: it ended with signal SIGSEGV"),
+        ("FAKE_SERVER", "nested_totals", "server_totals: no line of totals after SIGTERM"),
     ],
 )
 def test_an_audit_that_fails_strikes_the_trial_out(
@@ -224,10 +236,37 @@ def test_an_audit_that_fails_strikes_the_trial_out(
     assert trial.load is not None
 
 
-def test_a_server_that_ignores_sigterm_is_struck_out_and_killed(
+def test_what_a_server_leaves_behind_is_ended_and_told(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("FAKE_SERVER", "ignores_sigterm")
+    """A child and an orphan, each in a session of its own."""
+    monkeypatch.setenv("FAKE_SERVER", "leaves_children")
+    before = children()
+    trial = run(contestant, bench)
+    assert children() <= before
+    (told,) = [audit.detail for audit in trial.audits if audit.name == "left_behind"]
+    assert told == "2 programs outlived the server and had to be ended: python"
+    assert f"== {told}\n" in (bench.folder / trial.log).read_text()
+    assert trial.status == "valid"
+    monkeypatch.setenv("FAKE_LOAD", "fails")
+    trial = run(contestant, bench)
+    assert children() <= before
+    assert trial.status == "failed"
+    assert f"== {told}\n" in (bench.folder / trial.log).read_text()
+
+
+def test_a_folder_of_logs_that_is_taken_away_costs_the_trial_at_most(contestant: Contestant, bench: Bench) -> None:
+    trial = run(contestant, bench._replace(progress=lambda *_: shutil.rmtree(bench.folder / "logs")))
+    assert trial.reason.startswith("the generator ended with exit code 1")
+    assert "== failed: the generator ended" in (bench.folder / trial.log).read_text()
+    assert run(contestant, bench).status == "valid"
+
+
+@pytest.mark.parametrize("mode", ["ignores_sigterm", "drips_totals"])
+def test_a_server_that_ignores_sigterm_is_struck_out_and_killed(
+    mode: str, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", mode)
     trial = run(contestant, bench._replace(shutdown_timeout_s=0.2))
     assert trial.status == "struck_out"
     assert "server_totals: it ended with nothing within 0.2 s of SIGTERM" in trial.reason
@@ -436,6 +475,17 @@ def test_where_no_private_network_can_be_had_such_a_trial_is_a_stated_skip(
 def children() -> set[str]:
     """Process ids of this process's children, zombies included (proc(5), /proc/pid/task/tid/children)."""
     return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a/../../b", "\x1b[2J\n漢", "..", ""])
+def test_a_log_has_its_place_whatever_the_names_are(name: str, contestant: Contestant, bench: Bench) -> None:
+    scenario = msgspec.structs.replace(SCENARIO, name=name)
+    cell = msgspec.structs.replace(CELL, scenario=name, contestant=name, attempt=2)
+    trial = run(msgspec.structs.replace(contestant, name=name), bench, cell, scenario)
+    assert (trial.status, trial.reason) == ("valid", "")
+    assert [path.relative_to(bench.folder) for path in bench.folder.rglob("*.log")] == [Path(trial.log)]
+    assert trial.log.isprintable()
+    assert trial.log.endswith("-2.log")
 
 
 def test_an_interruption_leaves_no_process_behind(contestant: Contestant, bench: Bench) -> None:

@@ -219,6 +219,15 @@ def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
     assert result.messages.received == result.messages.sent
 
 
+def test_a_schedule_that_no_machine_keeps_ends_with_its_time(server: str) -> None:
+    """When the window and the timeout are over, the rest of it is not made up for: it is said to be missing."""
+    options = ("--rate", "1e7", "--warmup", "0", "--duration", "200ms", "--timeout", "50ms", "--json", "-")
+    result = msgspec.json.decode(load(server, "-c", "2", *options).stdout, type=LoadResult)
+    (audit,) = [audit for audit in result.audits if audit.name == "achieved_rate"]
+    assert not audit.passed
+    assert audit.detail.endswith("the generator fell behind")
+
+
 def test_messages_that_outgrow_the_send_buffer_are_sent_in_pieces(server: str) -> None:
     """The kernel takes at most twice what was asked for (socket(7)): a message of 1 MiB waits for room many times."""
     options = ("--send-buffer", "16KiB", "--size", "1MiB", "--warmup", "0", "--duration", "200ms", "--json", "-")

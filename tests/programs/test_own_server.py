@@ -86,6 +86,7 @@ def test_it_is_loaded_verified_observed_and_ended(tmp_path: Path) -> None:
         assert audits["verification"].passed
         assert audits["server_alive"].passed
         assert trial.added == {}
+        assert audits["left_behind"].passed == (name == "serves"), "the child that answers outlives its parent"
     serves, forks = (only(stored, name).server for name in ("serves", "forks"))
     assert serves is not None
     assert forks is not None

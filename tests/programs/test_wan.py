@@ -247,6 +247,25 @@ def test_a_relay_that_has_died_fails_the_trial(log: TrialLog) -> None:
             made.relay.end()
 
 
+@pytest.mark.needs_build
+def test_a_relay_that_dies_while_its_link_is_measured_is_a_link_that_cannot_be_had(
+    log: TrialLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with joined(Terms(delay_s=0.001), log) as made:
+        assert made.relay is not None
+        pid, note = made.relay.pid, link_check._Exchange._note
+
+        def dies(exchange: link_check._Exchange) -> None:
+            watched = os.pidfd_open(pid)
+            os.kill(pid, signal.SIGKILL)
+            assert ends(watched)
+            note(exchange)
+
+        monkeypatch.setattr(link_check._Exchange, "_note", dies)
+        with pytest.raises(NotAllowedError, match="the link cannot be measured: Network is unreachable"):
+            link_check.measure(made, Terms(delay_s=0.001))
+
+
 # --- by netem -------------------------------------------------------------------------------------------------------
 
 

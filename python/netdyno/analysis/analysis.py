@@ -33,7 +33,7 @@ from netdyno.statistics.stats import Comparison
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
-    """All findings of a run. Raises hdr.HistogramError where a stored histogram cannot be read."""
+    """All findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
     finished = run.finished_at is not None

@@ -33,6 +33,17 @@ def died(how: str) -> Audit:
     return Audit(name="died", passed=not how, detail=how or "the server ran until it was asked to end")
 
 
+def left_behind(names: Sequence[str], more: int = 0) -> Audit:
+    """Whether what the server had started outlived it: those that were ended with the trial, by their names, and so
+    many `more` that whoever stood in for it has ended."""
+    count = len(names) + more
+    if not count:
+        return Audit(name="left_behind", passed=True, detail="whatever the server had started ended with it")
+    named = f": {quantities.listed(sorted(set(names)))}" if names else ""
+    detail = f"{quantities.plural(count, 'program')} outlived the server and had to be ended{named}"
+    return Audit(name="left_behind", passed=False, detail=detail)
+
+
 def server_alive(check: LoadResult | None, check_error: str) -> Audit:
     """At the end a fresh connection gets true answers. `check` is the closing check's result, or None with
     `check_error` saying why there is none."""

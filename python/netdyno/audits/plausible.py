@@ -15,6 +15,7 @@ from netdyno.model import transports
 from netdyno.model.load_result import Audit, Distribution, LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.statistics import hdr
+from netdyno.statistics.histogram import HistogramError
 
 ROUND_TRIP_NS = 1000
 """Two programs, two system calls each, and twice through the kernel's network: 10 us and more on fast machines."""
@@ -77,7 +78,7 @@ def plausible(load: LoadResult, server: ServerObservation | None, limits: Limits
     server whose process is not known there is nothing to hold."""
     try:
         agreeing, held = list(accounts(load)), list(physical(load, server, limits))
-    except hdr.HistogramError as error:
+    except HistogramError as error:
         return Audit(name="plausible", passed=False, detail=f"a histogram cannot be read: {error}")
     broken = [
         f"{one.what}: {_figure(one.value)}, at most {_figure(one.most)}" for one in (*agreeing, *held) if one.broken
@@ -154,6 +155,8 @@ def distributions(load: LoadResult) -> Iterator[Bound]:
     by message, so that it is no less at any percentile, and the means add up."""
     response, service, lag = load.latency.response_ns, load.latency.service_ns, load.send_lag_ns
     named = {"response time": response, "service time": service, "send lag": lag, "connect time": load.connect_ns}
+    if load.client is not None:
+        named["lag of the timer"] = load.client.tick_lag_ns
     for name, one in named.items():
         yield from _of_one(name, one)
     yield Bound("service times, off from response times in number", abs(service.count - response.count), 0)
@@ -172,9 +175,9 @@ def _of_one(name: str, one: Distribution) -> Iterator[Bound]:
     yield Bound(f"percentiles of the {name} that lie below a lower one", falls, 0)
     yield Bound(f"mean {name} (ns), of the longest", one.mean, one.max)
     yield Bound(f"mean {name} (ns) below 0", -one.mean, 0)
+    histogram = hdr.decode(one.histogram)
     if one.count == 0:
         return
-    histogram = hdr.decode(one.histogram)
     yield Bound(f"values of the {name}, off from those in its histogram", abs(histogram.count - one.count), 0)
     for percent, stated in ((50, one.p50), (99, one.p99), (100, one.max)):
         apart = abs(hdr.percentile(histogram, percent) - stated)

@@ -11,8 +11,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
 from netdyno.analysis.capacity.judge import Verdict
 from netdyno.analysis.capacity.search import Ending
 from netdyno.base import quantities
@@ -31,6 +29,7 @@ from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
+from netdyno.present.terminal.console import Console
 from netdyno.run import capacity_search, needed
 
 DEFAULT_START_HZ = 1000.0

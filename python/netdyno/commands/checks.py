@@ -57,6 +57,12 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     ]
 
 
+def attack_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
+    """What `netdyno test --attack` runs: every seed of what else has one."""
+    del build, root
+    return [(_pytest("attacks", "tests/attack", "--attack", *_beside(_cores() + 1), *pytest_arguments),)]
+
+
 def quick_stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> list[Stage]:
     """What `netdyno test --quick` runs: units, the architecture, lint, and the contract of one contestant of each
     family."""
@@ -121,9 +127,9 @@ def cpp_sources(root: Path = ROOT) -> list[str]:
     return sorted(str(path.relative_to(root)) for path in files)
 
 
-def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False) -> int:
+def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
     """Run every step, also after one has failed. 0 when all passed, else 1."""
-    planned = (quick_stages if quick else stages)(build, pytest_arguments)
+    planned = (attack_stages if attack else quick_stages if quick else stages)(build, pytest_arguments)
     results = [result for stage in planned for result in run_stage(stage)]
     return report(without_the_empty(results) if pytest_arguments else results)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +15,7 @@ from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.model.verdicts import ClaimVerdict
 from netdyno.present.prose import verdicts
+from netdyno.present.terminal.console import Console
 from netdyno.store import read
 
 

@@ -15,6 +15,7 @@ from typing import Annotated, NoReturn, get_args
 import typer
 
 from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT, build_dir, generator_path
 from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
@@ -24,6 +25,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
 from netdyno.model.trial import Trace
 from netdyno.model.values import Option, declared, whole
+from netdyno.statistics.histogram import HistogramError
 
 app = typer.Typer(
     name="netdyno",
@@ -313,7 +315,9 @@ def report(
     """Write the report of a stored run again, or print its findings."""
     from netdyno.commands import run as run_command
 
-    print(run_command.findings(run_id, results) if as_json else run_command.write_report(run_id, results))
+    print(
+        run_command.findings(run_id, results) if as_json else harmless(str(run_command.write_report(run_id, results)))
+    )
     return 0
 
 
@@ -381,13 +385,16 @@ def run_tests(
     quick: Annotated[
         bool, typer.Option("--quick", help="In two minutes: units, lint, and one contestant of each family.")
     ] = False,
+    attack: Annotated[
+        bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
+    ] = False,
 ) -> int:
     """Run every test and check of the project (further arguments go to pytest)."""
     from netdyno.commands import checks
     from netdyno.contestants import building
 
     building.make((building.EVERYTHING,), build_dir())
-    return checks.run_tests(build_dir(), ctx.args, quick=quick)
+    return checks.run_tests(build_dir(), ctx.args, quick=quick, attack=attack)
 
 
 @new_app.command("server")
@@ -410,6 +417,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code if isinstance(code, int) else 0
     except UserError as error:
         return _complain(str(error), 2)
+    except HistogramError as error:
+        return _complain(f"a stored run is damaged: {error}", 2)
     except typer.TyperException as error:
         return _complain(error.format_message() + _where_it_is_told(error), 2)
     except KeyboardInterrupt:
@@ -423,5 +432,5 @@ def _where_it_is_told(error: typer.TyperException) -> str:
 
 
 def _complain(text: str, code: int) -> int:
-    print(f"netdyno: {' '.join(text.split())}", file=sys.stderr)
+    print(f"netdyno: {harmless(' '.join(text.split()))}", file=sys.stderr)
     return code

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +17,7 @@ from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.model.options import SCENARIO
 from netdyno.present.prose import ranking
+from netdyno.present.terminal.console import Console
 from netdyno.run import changes
 from netdyno.store import read
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from netdyno.base.errors import UserError
+from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT
 from netdyno.contestants import codesize
 from netdyno.contestants.contestants import Kind, discover
@@ -152,7 +153,7 @@ def as_text(what: str, rows: list[Row]) -> str:
     if not rows:
         return f"no {what} yet"
     columns = [key for key in dict.fromkeys(key for row in rows for key in row) if key not in _HIDDEN]
-    lines = [[_cell(row.get(key)) for key in columns] for row in rows]
+    lines = [[harmless(_cell(row.get(key))) for key in columns] for row in rows]
     used = [index for index in range(len(columns)) if any(line[index] for line in lines)]
     table = [[columns[index].replace("_", " ") for index in used], *([line[index] for index in used] for line in lines)]
     widths = [max(len(line[column]) for line in table) for column in range(len(used))]

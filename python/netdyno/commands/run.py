@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from rich.console import Console
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
@@ -22,6 +21,7 @@ from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace
+from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import needed, runner
 from netdyno.run.progress import Display

@@ -112,7 +112,9 @@ def _short(own: Own) -> str:
 
 def _words(line: str) -> list[str]:
     try:
-        words = shlex.split(line)
+        words = shlex.split(line.encode().decode())
+    except UnicodeEncodeError as error:  # it could not be stored
+        raise UserError(f"--server {line!r} is no text; put such a command into a script") from error
     except ValueError as error:
         raise UserError(f"--server {line!r} cannot be read as a shell would: {error}") from error
     if not any(PORT in word for word in words):

@@ -87,13 +87,16 @@ def start(command: Sequence[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, preexec_fn=die_with_us)
 
 
-def end_all() -> None:
-    """Whatever the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER, prctl(2))."""
+def end_all() -> int:
+    """Whatever the server has started and left: as orphans they are ours (PR_SET_CHILD_SUBREAPER, prctl(2)). How many
+    there were."""
+    ended = 0
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while left := children.read_text().split():
         for pid in map(int, left):
             os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
+            ended += os.WIFSIGNALED(os.waitpid(pid, 0)[1])
+    return ended
 
 
 def end_of(server: subprocess.Popen[bytes]) -> int:
@@ -227,7 +230,9 @@ def serve(asked: Asked) -> int:
         server.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:
         print(f"it did not end within {PATIENCE_S:g} s of SIGTERM", file=sys.stderr)
-    print("{}", flush=True)
+        server.kill()
+        server.wait()
+    print(json.dumps({"left_behind": end_all()}), flush=True)
     return 0
 
 

@@ -10,10 +10,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import IO, Self
+from typing import IO, ClassVar, Self
 
-from netdyno.machine import program_settings
+from netdyno.machine import program_settings, trial_log
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_PTRACER = 0x59616D61
@@ -23,6 +22,15 @@ REALTIME_PRIORITY = 2
 """Of the generator under SCHED_FIFO: the thread that announces the window, and one below it those that load."""
 RELAY_PRIORITY = REALTIME_PRIORITY + 1
 """Of the relay of a link there: a frame that is due interrupts even the generator, as an interrupt would."""
+
+LONGEST_LINE = 64 << 10
+"""Bytes of a line that a program says. A line of totals has some hundred."""
+MOST_LOG = 64 << 20
+"""Bytes that a program may write into its log: an access log of some seconds. Who writes more is ended, before the disk
+is full. The file is looked at every LOOK_S, for a reader at the end of a pipe would cost more."""
+LOOK_S = 0.1
+UNREADABLE = (ValueError, RecursionError)
+"""What msgspec raises over what a program wrote: no JSON, other types, no UTF-8, or nested without end."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,12 +44,20 @@ class ServerError(TrialError):
 
 
 def describe_exit(code: int) -> str:
-    """An exit code for people: "exit code 3", "signal SIGSEGV"."""
-    return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+    """An exit code for people: "exit code 3", "signal SIGSEGV", "signal SIGRTMIN+6"."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"signal {signal.Signals(-code).name}"
+    except ValueError:  # a real-time signal, of which Python names the ends only
+        return f"signal SIGRTMIN+{-code - signal.SIGRTMIN}"
 
 
 class Process:
-    """A program under the harness. Used as a context manager, it and its whole group are gone afterwards."""
+    """A program under the harness. Used as a context manager, it and its whole group are gone afterwards. Whatever is
+    waited for, the logs of all that live are looked at."""
+
+    _alive: ClassVar[list[Process]] = []
 
     def __init__(
         self,
@@ -57,10 +73,12 @@ class Process:
         traceable: bool = False,
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
-        `name` is what a reason calls it. `realtime` puts it before everything else on its cores (SCHED_FIFO at
-        `priority`, sched(7)). One that is `traceable` lets any program of the same user trace it, which Yama otherwise
-        allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises TrialError when it cannot be started."""
+        `name` is what a reason calls it; what the "server" does wrong is a ServerError. `realtime` puts it before
+        everything else on its cores (SCHED_FIFO at `priority`, sched(7)). One that is `traceable` lets any program of
+        the same user trace it, which Yama otherwise allows its ancestors only (PR_SET_PTRACER, prctl(2)). Raises
+        TrialError when it cannot be started."""
         self.name = name
+        self._error = ServerError if name == "server" else TrialError
         given = program_settings.choose()
         self.output = output
         parent = os.getpid()
@@ -94,13 +112,17 @@ class Process:
             )
         except OSError as error:
             raise TrialError(f"{command[0]} cannot be started: {error.strerror}") from error
+        except ValueError as error:  # a word with a zero byte
+            raise TrialError(f"{command[0]} cannot be started: {error}") from error
         self.pid = self._popen.pid
         self.pidfd = os.pidfd_open(self.pid)
+        self._alive.append(self)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._alive.remove(self)
         self.kill()
         os.close(self.pidfd)
         if self._popen.stdout is not None:
@@ -109,11 +131,18 @@ class Process:
     def lines(self) -> LineReader:
         """Its stdout, for one that `talks`."""
         assert self._popen.stdout is not None
-        return LineReader(self._popen.stdout.fileno())
+        return LineReader(self._popen.stdout.fileno(), self.name, self._error)
+
+    @classmethod
+    def look_at_logs(cls) -> None:
+        """Raises TrialError when one that lives has written too much."""
+        for one in cls._alive:
+            if os.fstat(one.output.fileno()).st_size > MOST_LOG:
+                raise one._error(f"the {one.name} wrote more than {MOST_LOG >> 20} MiB to its log")
 
     def last_words(self) -> str:
         """The last line of its output, which mostly says why it ended, as the end of a sentence."""
-        lines = Path(self.output.name).read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = trial_log.end_of(self.output, 4096).decode("utf-8", "replace").splitlines()
         return f": {lines[-1].strip()[:300]}" if lines else ""
 
     def has_ended(self) -> bool:
@@ -126,7 +155,7 @@ class Process:
 
     def wait(self, deadline: float) -> bool:
         """Wait until it ends, at most until `deadline` (time.monotonic). False when it has not."""
-        return _readable(self.pidfd, max(0.0, deadline - time.monotonic()))
+        return _await(self.pidfd, deadline)
 
     def expect_end(self, began: float, patience_s: float) -> None:
         """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that
@@ -153,11 +182,14 @@ class Process:
 
 
 class LineReader:
-    """Whole lines from a descriptor, without ever blocking."""
+    """Whole lines from a descriptor, without ever blocking, however much is written there."""
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, name: str = "program", error: type[TrialError] = TrialError) -> None:
+        """`name` is what a reason calls the writer, `error` what is raised when it writes no line."""
         self.fd = fd
         self.at_end = False
+        self._name = name
+        self._error = error
         self._buffer = b""
         os.set_blocking(fd, False)
 
@@ -165,8 +197,9 @@ class LineReader:
         return self.fd
 
     def read_lines(self) -> list[str]:
-        """Every line that has become complete; at the end of the stream also a last one without its newline."""
-        while not self.at_end:
+        """Every line that has become complete; at the end of the stream also a last one without its newline. Of one who
+        never pauses, some. Raises TrialError when a line is longer than LONGEST_LINE."""
+        while not self.at_end and len(self._buffer) <= LONGEST_LINE:
             try:
                 data = os.read(self.fd, 65536)
             except BlockingIOError:
@@ -177,17 +210,30 @@ class LineReader:
         if self.at_end and self._buffer:
             lines.append(self._buffer)
             self._buffer = b""
+        if any(len(line) > LONGEST_LINE for line in (*lines, self._buffer)):
+            raise self._error(f"the {self._name} said a line of more than {LONGEST_LINE >> 10} KiB")
         return [line.decode("utf-8", "replace") for line in lines]
 
     def wait_line(self, deadline: float) -> str | None:
         """The next line, or None at the deadline or the end of the stream. Further lines read with it are dropped:
-        the programs print one line and then wait."""
+        the programs print one line and then wait. Raises TrialError as `read_lines` does."""
         while True:
             lines = self.read_lines()
             if lines:
                 return lines[0]
-            if self.at_end or not _readable(self.fd, max(0.0, deadline - time.monotonic())):
+            if self.at_end or time.monotonic() >= deadline or not _await(self.fd, deadline):
                 return None
+
+
+def _await(fd: int, deadline: float) -> bool:
+    """Whether it can be read before the deadline. Raises TrialError where a log grows too long meanwhile."""
+    while True:
+        Process.look_at_logs()
+        left_s = deadline - time.monotonic()
+        if _readable(fd, min(max(0.0, left_s), LOOK_S)):
+            return True
+        if left_s <= LOOK_S:
+            return False
 
 
 def _readable(fd: int, timeout_s: float) -> bool:

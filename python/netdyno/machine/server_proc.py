@@ -110,10 +110,17 @@ def family(pid: int) -> tuple[int, ...]:
     while waiting:
         one = waiting.pop()
         found.append(one)
-        with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
-            for task in _threads(f"{_PROC}/{one}/task"):
-                waiting += map(int, read_file(f"{_PROC}/{one}/task/{task}/children").split())
+        waiting += children(one)
     return tuple(found)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started or inherited, as far as they are still there (CONFIG_PROC_CHILDREN)."""
+    found: list[int] = []
+    with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+        for task in _threads(f"{_PROC}/{pid}/task"):
+            found += map(int, read_file(f"{_PROC}/{pid}/task/{task}/children").split())
+    return found
 
 
 def take(pid: int, chosen: Sequence[str] = ()) -> Snapshot:

@@ -43,6 +43,7 @@ KINDS: Mapping[str, Kind] = {
     "canary": "machine",
     "link": "machine",
     "stationary": "note",
+    "left_behind": "note",
 }
 """By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
 (`little`, `plausible`) say nothing of a server: the measurement is made again."""

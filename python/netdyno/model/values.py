@@ -179,9 +179,13 @@ def _finite(value: object) -> float:
 NUMBER = Kind(_finite, _number, float)
 
 
+LEAST_RATE, MOST_RATE = 1e-3, 1e7
+"""What netdyno-load takes (loadgen/plan.cpp)."""
+
+
 def _rate(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{value!r} is not a rate: a number per second, above 0")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not LEAST_RATE <= value <= MOST_RATE:
+        raise ValueError(f"{value!r} is not a rate: a number per second, {LEAST_RATE:g} to {MOST_RATE:g}")
     return value
 
 

@@ -9,7 +9,6 @@ Percentiles follow the reference definition, so that the PyPI package `hdrhistog
 from __future__ import annotations
 
 import base64
-import binascii
 import functools
 import struct
 import zlib
@@ -19,13 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE
+from netdyno.statistics.histogram import COMPRESSED_COOKIE, HEADER, PLAIN_COOKIE, HistogramError
 
 COOKIE_BASE_MASK = 0xFFFFFF0F
-
-
-class HistogramError(ValueError):
-    """The text is not an HDR V2 histogram of the shape this project writes."""
+_MOST_BUCKETS = 1 << 23
+"""Of 64 bits with five digits."""
+_MOST_BYTES = 9 * _MOST_BUCKETS
 
 
 @dataclass(frozen=True)
@@ -47,16 +45,18 @@ def decode(text: str) -> Histogram:
     try:
         outer = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">Ii", outer)
-        if cookie & COOKIE_BASE_MASK != COMPRESSED_COOKIE & COOKIE_BASE_MASK:
-            raise HistogramError(f"cookie {cookie:#x} is not that of HDR V2 compressed")
-        plain = zlib.decompress(outer[8 : 8 + length])
+        plain = zlib.decompressobj().decompress(outer[8 : 8 + length], _MOST_BYTES)
         inner, payload, offset, digits, lowest, _, _ = HEADER.unpack_from(plain)
-    except (binascii.Error, struct.error, zlib.error) as error:
+    except (ValueError, struct.error, zlib.error) as error:
         raise HistogramError(f"not an HDR V2 histogram: {error}") from error
+    if cookie & COOKIE_BASE_MASK != COMPRESSED_COOKIE & COOKIE_BASE_MASK:
+        raise HistogramError(f"cookie {cookie:#x} is not that of HDR V2 compressed")
     if inner & COOKIE_BASE_MASK != PLAIN_COOKIE & COOKIE_BASE_MASK or offset != 0 or not 1 <= digits <= 5:
         raise HistogramError(f"unsupported HDR header: cookie {inner:#x}, offset {offset}, {digits} digits")
     index, counts = _counts(plain[HEADER.size : HEADER.size + payload])
     highest = _highest_equivalent(index, digits, max(lowest, 1))
+    if (highest < 0).any() or (highest[1:] <= highest[:-1]).any():
+        raise HistogramError("the buckets do not rise")
     for array in (highest, counts):
         array.flags.writeable = False
     return Histogram(highest, counts)
@@ -77,6 +77,8 @@ def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         value = shift = 0
         if number < 0:
             position -= number
+            if position > _MOST_BUCKETS:
+                raise HistogramError("there are more buckets than values")
             continue
         if number:
             indices.append(position)

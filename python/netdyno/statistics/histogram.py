@@ -23,6 +23,10 @@ NO_WORD_SIZE = 0x10
 HEADER = struct.Struct(">Iiiiqqd")
 
 
+class HistogramError(ValueError):
+    """A text is not an HDR V2 histogram of the shape this project writes. (It stands here for who has no numpy.)"""
+
+
 class Histogram:
     """Counts of durations. Owning thread only."""
 

@@ -6,18 +6,23 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import parse_duration
 from netdyno.experiment.plan import Cell
+from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.store.schema import APPLICATION_ID, FILE_NAME, SCHEMA_VERSION
 
+_Columns = TypeVar("_Columns")
+DAMAGE = (sqlite3.Error, ValueError, RecursionError)
+"""What reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 _TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
@@ -27,36 +32,42 @@ _TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout"
 def load(path: Path) -> Run:
     """Read a run back, whole or as far as it came. Raises UserError: missing, not one of ours, or from the future."""
     with opened(path) as connection:
-        try:
-            row = connection.execute(
-                "SELECT run_id, experiment, started_at, finished_at, environment FROM run"
-            ).fetchone()
-            rows = connection.execute(
-                "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
-            ).fetchall()
-            trials = [msgspec.json.decode(text, type=Trial) for (text,) in rows]
-            if row is None:
-                raise UserError(f"{path}: holds no run")
-            return Run(
-                run_id=row[0],
-                experiment=_experiment(row[1]),
-                started_at=row[2],
-                finished_at=row[3],
-                environment=msgspec.json.decode(row[4], type=Environment),
-                about=_load_about(connection),
-                trials=tuple(trial for trial in trials if not trial.twin),
-                twins=tuple(trial for trial in trials if trial.twin),
-                traced=_load_traced(connection),
-            )
-        except (sqlite3.DatabaseError, msgspec.MsgspecError) as error:
-            raise UserError(f"{path}: is damaged: {error}") from error
+        run_id, experiment, started_at, finished_at, environment = _row(
+            connection,
+            "run_id, experiment, started_at, finished_at, environment",
+            tuple[str, str, str, str | None, str],
+        )
+        rows = connection.execute(
+            "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
+        ).fetchall()
+        trials = [msgspec.json.decode(text, type=Trial) for (text,) in msgspec.convert(rows, list[tuple[str]])]
+        return Run(
+            run_id=run_id,
+            experiment=_experiment(experiment),
+            started_at=started_at,
+            finished_at=finished_at,
+            environment=msgspec.json.decode(environment, type=Environment),
+            about=_load_about(connection),
+            trials=tuple(trial for trial in trials if not trial.twin),
+            twins=tuple(trial for trial in trials if trial.twin),
+            traced=_load_traced(connection),
+        )
+
+
+def _row(connection: sqlite3.Connection, columns: str, types: type[_Columns]) -> _Columns:
+    """What the file says of the run as a whole. Raises ValueError where it says nothing, or something else."""
+    row = connection.execute(f"SELECT {columns} FROM run").fetchone()
+    if row is None:
+        raise ValueError("it holds no run")
+    return msgspec.convert(row, types)
 
 
 def _experiment(text: str) -> Experiment:
     """Of any schema."""
-    raw = msgspec.json.decode(text)
+    raw = msgspec.json.decode(text, type=dict[str, object])
     shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
-    scenarios = [{**shared, **_in_seconds(scenario)} for scenario in raw["scenarios"]]
+    asked = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
+    scenarios = [{**shared, **_in_seconds(scenario)} for scenario in asked]
     return msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
 
 
@@ -72,7 +83,7 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
     if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
         return ()
     rows = connection.execute("SELECT about FROM about ORDER BY number").fetchall()
-    return tuple(msgspec.json.decode(text, type=About) for (text,) in rows)
+    return tuple(msgspec.json.decode(text, type=About) for (text,) in msgspec.convert(rows, list[tuple[str]]))
 
 
 def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
@@ -80,7 +91,7 @@ def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
     if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
         return ()
     rows = connection.execute("SELECT traced FROM traced ORDER BY number").fetchall()
-    return tuple(msgspec.json.decode(text, type=Traced) for (text,) in rows)
+    return tuple(msgspec.json.decode(text, type=Traced) for (text,) in msgspec.convert(rows, list[tuple[str]]))
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:
@@ -90,24 +101,37 @@ def load_cells(path: Path) -> tuple[Cell, ...]:
         rows = connection.execute(
             f"SELECT block, position, scenario, contestant, levels, {twin} FROM cell ORDER BY 1, 2"
         )
+        planned = msgspec.convert(rows.fetchall(), list[tuple[int, int, str, str, str, int]])
         return tuple(
-            Cell(block=b, position=p, scenario=s, contestant=c, levels=msgspec.json.decode(text), twin=bool(t))
-            for b, p, s, c, text, t in rows
+            Cell(
+                block=b,
+                position=p,
+                scenario=s,
+                contestant=c,
+                levels=msgspec.json.decode(text, type=dict[str, type_level]),
+                twin=bool(t),
+            )
+            for b, p, s, c, text, t in planned
         )
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that has been found to be a run of this version; it is not written to."""
+    """A connection to a file that has been found to be a run of this version; it is not written to. Raises UserError,
+    also where what is read from it cannot be understood."""
     if not path.is_file():
         raise UserError(f"no such run: {path} does not exist")
     # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
     uri = f"{path.resolve().as_uri()}?mode=rw"
-    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    with closing(connection):
         try:
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.DatabaseError as error:
+        except DAMAGE as error:
             raise UserError(f"{path}: not a netdyno run ({error})") from error
         if application != APPLICATION_ID:
             raise UserError(f"{path}: not a netdyno run")
@@ -115,7 +139,10 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
             raise UserError(
                 f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
             )
-        yield connection
+        try:
+            yield connection
+        except DAMAGE as error:
+            raise UserError(f"{path}: is damaged: {error}") from error
 
 
 def run_ids(results: Path) -> list[str]:
@@ -134,22 +161,22 @@ def find(results: Path, run: str) -> Path:
 def summary(path: Path) -> Mapping[str, object]:
     """One line about a stored run, without decoding its trials."""
     with opened(path) as connection:
-        run_id, experiment, started_at, finished_at = connection.execute(
-            "SELECT run_id, experiment, started_at, finished_at FROM run"
-        ).fetchone()
+        run_id, experiment, started_at, finished_at = _row(
+            connection, "run_id, experiment, started_at, finished_at", tuple[str, str, str, str | None]
+        )
         # SQLite gives a bare column the value of the row that has the maximum: of each place, the last try.
         last = "SELECT status, max(rowid) FROM trial GROUP BY block, position"
         counts = dict(connection.execute(f"SELECT status, count(*) FROM ({last}) GROUP BY status").fetchall())
         counts["made_again"] = connection.execute("SELECT count(*) FROM trial").fetchone()[0] - sum(counts.values())
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
-    return {
-        "id": run_id,
-        "experiment": _experiment(experiment).name,
-        "started_at": started_at,
-        "finished_at": finished_at,
-        "planned": planned,
-        "trials": count_trials(counts),
-    }
+        return {
+            "id": run_id,
+            "experiment": _experiment(experiment).name,
+            "started_at": started_at,
+            "finished_at": finished_at,
+            "planned": planned,
+            "trials": count_trials(counts),
+        }
 
 
 def count_trials(counts: Mapping[str, int]) -> dict[str, int]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -17,14 +18,15 @@ from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
-from netdyno.store.read import opened
+from netdyno.store.read import DAMAGE, opened
 from netdyno.store.schema import FILE_NAME, SCHEMA_VERSION, TABLES
 
 _REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
 
 
 class Store:
-    """The open file of a run that is being made. Use as a context manager."""
+    """The open file of a run that is being made. Use as a context manager. Raises UserError where it cannot be written,
+    as when the disk is full."""
 
     def __init__(self, connection: sqlite3.Connection, claim: int) -> None:
         self._connection = connection
@@ -54,19 +56,20 @@ class Store:
         claim = _claim(path.parent)
         try:
             return cls(_connect(path), claim)
-        except sqlite3.Error as error:
+        except DAMAGE as error:
             os.close(claim)
             raise UserError(f"{path}: cannot be written: {error}") from error
 
     def add(self, trial: Trial) -> None:
         """Store one trial; it is on the disk when this returns."""
         row = (trial.block, trial.position, trial.attempt, trial.status, trial.reason, _json(trial))
-        self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
+        with _told():
+            self._connection.execute("INSERT INTO trial VALUES (?, ?, ?, ?, ?, ?)", row)
 
     def extend(self, cells: Iterable[Cell], experiment: Experiment | None = None) -> None:
         """Append cells to the plan, with the experiment as it is with them where that has changed: all of it or
         nothing. It is on the disk when this returns."""
-        with self._connection:  # commits, or rolls back where it is interrupted
+        with _told(), self._connection:  # commits, or rolls back where it is interrupted
             self._connection.execute("BEGIN")
             if experiment:
                 self._connection.execute("UPDATE run SET experiment = ?", (_json(experiment),))
@@ -74,17 +77,19 @@ class Store:
 
     def record(self, environment: Mapping[str, object]) -> None:
         """Put this environment in the place of what was recorded."""
-        self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
+        with _told():
+            self._connection.execute("UPDATE run SET environment = ?", (_json(environment),))
 
     def add_traced(self, traced: Traced) -> None:
         """Store what was traced beside the trials; it is on the disk when this returns."""
-        self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
+        with _told():
+            self._connection.execute("INSERT INTO traced (traced) VALUES (?)", (_json(traced),))
 
     def revise(self, trials: Sequence[Trial]) -> None:
         """Put stored trials in the place of themselves, as they are judged later: all of them, or none where it is
         interrupted. They are on the disk when this returns. Raises KeyError for a trial that was never stored."""
         rows = [(one.status, one.reason, _json(one), one.block, one.position, one.attempt) for one in trials]
-        with self._connection:  # commits, or rolls back what an exception has cut short
+        with _told(), self._connection:  # commits, or rolls back what an exception has cut short
             self._connection.execute("BEGIN IMMEDIATE")
             for row in rows:
                 changed = self._connection.execute(_REVISE, row)
@@ -93,7 +98,8 @@ class Store:
 
     def finish(self, finished_at: str) -> None:
         """Note that the run came to its end."""
-        self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
+        with _told():
+            self._connection.execute("UPDATE run SET finished_at = ?", (finished_at,))
 
     def close(self) -> None:
         self._connection.close()
@@ -106,6 +112,14 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise UserError(f"the run cannot be stored any further: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:
@@ -133,7 +147,8 @@ def _claim(folder: Path) -> int:
 
 def _insert_run(connection: sqlite3.Connection, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> None:
     seed = run.experiment.seed
-    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(list(argv)), seed, run.started_at, None)
+    words = [word.encode("utf-8", "backslashreplace").decode() for word in argv]  # a file may have any name
+    row = (run.run_id, _json(run.experiment), _json(run.environment), _json(words), seed, run.started_at, None)
     connection.execute("INSERT INTO run VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     connection.executemany("INSERT INTO about VALUES (?, ?)", enumerate(map(_json, run.about)))
     _insert_cells(connection, cells)

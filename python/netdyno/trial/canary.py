@@ -75,6 +75,7 @@ class Canary:
     def _ask(self) -> CanaryReading:
         """Run the program once. Raises TrialError when it fails."""
         began = time.monotonic()
+        self._complaints.parent.mkdir(parents=True, exist_ok=True)  # should somebody have taken it away
         with (
             self._complaints.open("wb", buffering=0) as output,
             Process(self._command, (), output, name="canary", talks=True) as process,

@@ -14,7 +14,15 @@ from typing import Protocol
 import msgspec
 
 from netdyno.machine.pinning import punctual
-from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.process import (
+    LOOK_S,
+    UNREADABLE,
+    LineReader,
+    Process,
+    ServerError,
+    TrialError,
+    describe_exit,
+)
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings
@@ -26,6 +34,9 @@ CHECK_CONNECTS_S = 10.0
 NEWS_S = 1.0
 """How long after the load has failed the news may take that its server had ended: another's comes through a program of
 ours (contestants/stand_in.py)."""
+
+MOST_RESULT = 64 << 20
+"""Bytes of a result: of a window of an hour it has two million."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -72,7 +83,7 @@ def measure(
             os.close(writing)
         with generator:
             with punctual(bench.pinning):
-                serving = _follow(generator, server, LineReader(reading), watch, bench, limit_s)
+                serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
             if not serving:
                 raise _ended_under_load(server)
             try:
@@ -127,7 +138,8 @@ def _follow(
     while following:
         if time.monotonic() > deadline:
             raise TrialError(f"the {generator.name} did not finish within {limit_s:g} s")
-        ready = {fd for fd, _ in poll.poll(math.ceil(watch.next_wait(deadline) * 1000))}
+        Process.look_at_logs()
+        ready = {fd for fd, _ in poll.poll(math.ceil(min(watch.next_wait(deadline), LOOK_S) * 1000))}
         if server.pidfd in ready:
             return False
         following = generator.pidfd not in ready
@@ -144,7 +156,7 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
     for line in events.read_lines():
         try:
             event = msgspec.json.decode(line, type=Event)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
         if event.event == "connected":
             watch.connected()
@@ -159,8 +171,13 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
 def _read_result(generator: Process, path: Path) -> LoadResult:
     generator.expect_success()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=LoadResult)
+        with path.open("rb") as file:
+            text = file.read(MOST_RESULT + 1)
     except FileNotFoundError as error:
         raise TrialError(f"the {generator.name} ended without a result") from error
-    except msgspec.DecodeError as error:
+    if len(text) > MOST_RESULT:
+        raise TrialError(f"the {generator.name}'s result has more than {MOST_RESULT >> 20} MiB")
+    try:
+        return msgspec.json.decode(text, type=LoadResult)
+    except UNREADABLE as error:
         raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error

@@ -15,7 +15,7 @@ import msgspec
 from netdyno.base import quantities
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Named
-from netdyno.machine import server_proc, strace
+from netdyno.machine import orphans, server_proc, strace
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for
 from netdyno.machine.pinning import server_cores
 from netdyno.machine.process import Process, TrialError
@@ -156,6 +156,7 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     try:
         with (
             log.section("server", command) as output,
+            orphans.end(),
             Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
             ready = wait_ready(server, server.lines(), bench)
@@ -167,8 +168,11 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
                 load = generate.measure(program, [*network.load, *command], wanted, server, window, quiet, log)
                 strace.let_go(tracer)
         start_s, end_s = window.bounds()
-        with trace_file.open(encoding="ascii", errors="replace") as lines:
-            counted, threads = strace.count(strace.calls(lines), start_s, end_s)
+        try:
+            with trace_file.open(encoding="ascii", errors="replace") as lines:
+                counted, threads = strace.count(strace.calls(lines), start_s, end_s)
+        except FileNotFoundError as error:
+            raise TrialError(f"the trace is gone: {trace_file}") from error
     finally:
         trace_file.unlink(missing_ok=True)
     messages = load.requests.completed

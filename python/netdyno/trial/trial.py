@@ -4,6 +4,7 @@ Whatever goes wrong is a result with its reason and its log; only an interruptio
 
 from __future__ import annotations
 
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,10 @@ import msgspec
 from netdyno.audits import of_trial as audits
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
-from netdyno.machine import server_proc
+from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
 from netdyno.machine.pinning import generator_cores, server_cores
-from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
 from netdyno.model.contestant import GENERATOR, Contestant
@@ -38,6 +39,8 @@ while they are all there."""
 
 
 FOUND_THERE = "a server that stands already has the cores that it has"
+LONGEST_LOG_NAME = 200
+"""Characters, beside those of each program's part (NAME_MAX, limits.h); place and block tell logs apart."""
 CLOSING_S = 0.2
 """How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
@@ -134,17 +137,22 @@ def log_path(cell: Cell) -> Path:
     """The log of a trial, relative to the folder of its run."""
     levels = "".join(f"-{name}-{level}" for name, level in cell.levels.items())
     again = f"-{cell.attempt}" if cell.attempt > 1 else ""
-    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}{again}.log"
-    return Path("logs") / name.replace("/", "_").replace(" ", "_")
+    name = f"{cell.block:03}-{cell.position:03}-{cell.scenario}{levels}-{cell.contestant}"
+    name = name.encode("ascii", "replace").decode()[:LONGEST_LOG_NAME]
+    return Path("logs") / re.sub(r"[^\w.,=+-]", "_", f"{name}{again}.log")
 
 
 def _measure(
     cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
 ) -> _Measured:
     command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
-    with log.section("server", command) as output, Process(command, bench.pinning.server, output, talks=True) as server:
+    with (
+        log.section("server", command) as output,
+        orphans.end(lambda names: log.note(audits.left_behind(names).detail)) as left,
+        Process(command, bench.pinning.server, output, talks=True) as server,
+    ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench)
+        ready = wait_ready(server, lines, bench, anywhere=_stands_already(contestant))
         descriptors = server_proc.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
         watch = Watch(
@@ -165,12 +173,14 @@ def _measure(
         line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
     relay = network.relay.end() if network.relay else None
     totals, per_thread = read_totals(line), read_connections_per_thread(line)
+    behind = totals.pop("left_behind", 0) if contestant.own is not None else 0
     observed = msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
     machine = watch.machine()
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
         audits.died(ended),
+        audits.left_behind(left, behind),
         *([] if ended else [audits.server_alive(check, check_error)]),
         audits.harness_quiet(observed),
         audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end)
@@ -246,7 +256,8 @@ def _of_figures(
     return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, pinning))
 
 
-def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
+def wait_ready(server: Process, lines: LineReader, bench: Bench, *, anywhere: bool = False) -> Ready:
+    """What the server's first line says; a process that it names is one of its own, or may be `anywhere`."""
     line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
@@ -254,9 +265,14 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench) -> Ready:
             raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
         raise ServerError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
     try:
-        return msgspec.json.decode(line, type=Ready)
-    except msgspec.DecodeError as error:
+        ready = msgspec.json.decode(line, type=Ready)
+    except UNREADABLE as error:
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
+    if transports.of_url(ready.endpoint) is None:
+        raise ServerError(f"the server's ready line names no endpoint: {ready.endpoint[:200]!r}")
+    if not anywhere and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
+        raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
+    return ready
 
 
 def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str]:
@@ -288,5 +304,5 @@ def read_connections_per_thread(line: str) -> tuple[int, ...]:
 def _entries(line: str) -> dict[str, object]:
     try:
         return msgspec.json.decode(line, type=dict[str, object])
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return {}

@@ -36,6 +36,14 @@ TEST(LoadPlan, ARateMakesAnOpenLoop) {
   EXPECT_EQ(parse({"--rate", "10", "--arrivals", "poisson"}).arrivals, Arrivals::poisson);
 }
 
+TEST(LoadPlan, TakesWhatAMachineMayDo) {
+  EXPECT_EQ(parse({"--rate", "0.001"}).rate_hz, 0.001);
+  EXPECT_EQ(parse({"--rate", "1e7"}).rate_hz, 1e7);
+  EXPECT_EQ(parse({"--rate", "10/conn", "-c", "1000000"}).rate_hz, 1e7);
+  EXPECT_EQ(parse({"--connect-rate", "0.1", "-c", "360"}).connect_rate_hz, 0.1);
+  EXPECT_EQ(parse({"--duration", "1440m"}).duration, 86'400 * one_second);
+}
+
 TEST(LoadPlan, TakesEveryOption) {
   const LoadPlan plan = parse({"--workload",
                                "rpc",
@@ -121,6 +129,17 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--frobnicate"}, "frobnicate"}, Mistake{{"--workload", "ftp"}, "echo.http.lines"},
         Mistake{{"--rate", "fast"}, "no rate"}, Mistake{{"--rate", "-5"}, "no rate"},
         Mistake{{"--rate", "0"}, "no rate"}, Mistake{{"--rate", "10/connection"}, "no rate"},
+        Mistake{{"--rate", "1e-300"}, "no rate; want .* 0.001 to 1e.07"}, Mistake{{"--rate", "0.0009"}, "no rate"},
+        Mistake{{"--rate", "1e9"}, "no rate"}, Mistake{{"--rate", "inf"}, "no rate"},
+        Mistake{{"--rate", "nan"}, "no rate"},
+        Mistake{{"--rate", "11/conn", "-c", "1000000"}, "1.1e.07 messages a second in all; at most 1e.07"},
+        Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
+        Mistake{{"--connect-rate", "0.1", "-c", "361"}, "361 connections at 0.1 a second take 60m; at most 60m"},
+        Mistake{{"--duration", "1441m"}, "--duration: at most 1440m"},
+        Mistake{{"--warmup", "9e18ns"}, "--warmup: at most"}, Mistake{{"--timeout", "9e18ns"}, "--timeout: at most"},
+        Mistake{{"--linger", "9e18ns"}, "--linger: at most"}, Mistake{{"--round", "9e18ns"}, "--round: at most"},
+        Mistake{{"--look-every", "9e18ns"}, "--look-every: at most"},
+        Mistake{{"--connect-timeout", "9e18ns"}, "--connect-timeout: at most"},
         Mistake{{"--arrivals", "poisson"}, "needs --rate"},
         Mistake{{"--arrivals", "closed", "--rate", "5"}, "leave --rate out"},
         Mistake{{"--slow-readers", "1", "-c", "5"}, "--slow-readers is for --workload chat"},

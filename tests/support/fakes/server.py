@@ -7,6 +7,8 @@ import selectors
 import signal
 import socket
 import sys
+import threading
+import time
 
 MODE = os.environ.get("FAKE_SERVER", "good")
 totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
@@ -30,18 +32,53 @@ def listen() -> socket.socket:
     return socket.create_server((told(), 0))
 
 
+def write_for_ever(fd: int, what: bytes = b"x" * 65536, pause_s: float = 0.0) -> None:
+    while True:
+        os.write(fd, what)
+        time.sleep(pause_s)
+
+
+def leave_behind(*, of_somebody: bool) -> None:
+    """A process in a session of its own: a child of this one, or of one that has ended."""
+    if os.fork() == 0:
+        os.setsid()
+        if of_somebody or os.fork() == 0:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            time.sleep(1000)
+        os._exit(0)
+
+
 def announce(listener: socket.socket) -> None:
+    if MODE == "endless_ready":
+        write_for_ever(1)
+    if MODE == "drips":
+        write_for_ever(1, b"x", 0.001)
+    if MODE == "floods":
+        write_for_ever(2)
+    if MODE == "nested_ready":
+        os.write(1, b'{"ready": true, "and": ' + 5000 * b"[" + 5000 * b"]" + b"}\n")
+    if MODE == "leaves_children":
+        leave_behind(of_somebody=True)
+        leave_behind(of_somebody=False)
     if MODE == "never_ready":
         signal.pause()
     if MODE == "babbles":
         os.write(1, b"Listening, I think\n")
-    ready = {"ready": True, "endpoint": f"tcp://{told()}:{listener.getsockname()[1]}", "pid": os.getpid()}
+    pid = 1 if MODE == "is_somebody_else" else os.getpid()
+    endpoint = "--help" if MODE == "names_no_endpoint" else f"tcp://{told()}:{listener.getsockname()[1]}"
+    ready = {"ready": True, "endpoint": endpoint, "pid": pid}
     os.write(1, json.dumps(ready).encode() + b"\n")  # not print: a signal may come while it writes
 
 
 def end(*_: object) -> None:
     if MODE == "crashes_at_end":
         os.kill(os.getpid(), signal.SIGSEGV)
+    if MODE == "endless_totals":
+        write_for_ever(1)
+    if MODE == "drips_totals":
+        write_for_ever(1, b"x", 0.001)
+    if MODE == "nested_totals":
+        os.write(1, 5000 * b'{"a":' + b"1" + 5000 * b"}" + b"\n")
     if MODE == "miscounts":
         totals["bytes_in"] += 1
     told = totals | {"connections_per_thread": [totals["connections"], 0]}
@@ -68,6 +105,10 @@ def serve(listener: socket.socket) -> None:
             if MODE == "dies_under_load":
                 print("out of luck", file=sys.stderr, flush=True)
                 os.kill(os.getpid(), signal.SIGKILL)
+            if MODE == "ends_by_realtime_signal":
+                os.kill(os.getpid(), signal.SIGRTMIN + 6)
+            if MODE == "floods_under_load" and not totals["requests"]:
+                threading.Thread(target=write_for_ever, args=(2,), daemon=True).start()
             totals["requests"] += 1
             totals["bytes_in"] += len(data)
             if MODE == "asks_more":

@@ -11,7 +11,7 @@ from netdyno.machine import program_settings
 
 BOUNDS_S = {"WINDOW_FLOOR_S": 600.0, "HARNESS_FLOOR_S": 600.0}
 """What these bounds of audits.py are where programs are fakes."""
-PASSED_ON = (*program_settings.PASSED_ON, "FAKE_SERVER", "FAKE_LOAD", "FAKE_CLIENT", "FAKE_CANARY")
+PASSED_ON = (*program_settings.PASSED_ON, "FAKE_SERVER", "FAKE_LOAD", "FAKE_CLIENT", "FAKE_CANARY", "FAKE_SEED")
 """What fakes have of the environment."""
 
 if __name__ == "__main__":

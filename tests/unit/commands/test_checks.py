@@ -18,6 +18,7 @@ from netdyno.commands.checks import (
     NOTHING_SELECTED,
     Stage,
     Step,
+    attack_stages,
     cpp_sources,
     one_of_each_family,
     quick_stages,
@@ -148,3 +149,9 @@ def test_a_runner_that_is_missing_fails_and_the_others_go_on(capsys: pytest.Capt
     assert run_step(missing) == NOT_INSTALLED
     assert run_stage((missing, Step("y", ("true",)))) == [(missing, NOT_INSTALLED), (Step("y", ("true",)), 0)]
     assert capsys.readouterr().out.count("no-such-program-anywhere is not installed") == 2
+
+
+def test_the_attacks_are_all_their_seeds_and_nothing_else() -> None:
+    ((step,),) = attack_stages(Path("/b"), ["-k", "kills"])
+    assert {"tests/attack", "--attack", "--numprocesses"} < set(step.command)
+    assert step.command[-2:] == ("-k", "kills")

@@ -46,6 +46,7 @@ def test_each_is_called_as_it_is_asked_to_be_or_as_its_program() -> None:
     [
         (["mine --port 80"], [], "write {port} there"),
         (["mine '{port}"], [], "cannot be read as a shell would"),
+        (["mine \udcff {port}"], [], "is no text"),
         ([SERVER], ["a", "b"], "'b' names nobody"),
         ([SERVER], ["epoll"], "there is a server of that name already"),
         ([SERVER, SERVER], ["a", "a"], "there is a server of that name already"),

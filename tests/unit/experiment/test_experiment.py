@@ -190,6 +190,12 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", 'arrivals = "poison"', "'poison' is not valid (did you mean 'poisson'?)"),
         ("generator-threads = 2", 'arrivals = "poisson"', "arrivals = 'poisson' needs a 'rate'"),
         ("generator-threads = 2", "rate = 5", "a closed loop has no rate of its own"),
+        (
+            "generator-threads = 2",
+            'arrivals = "poisson"\nrate = 1e-300',
+            "1e-300 is not a rate: a number per second, 0.001",
+        ),
+        ("generator-threads = 2", 'arrivals = "poisson"\nrate = 2e7', "20000000.0 is not a rate: a number per second"),
         ("generator-threads = 2", 'arrivals = "poisson"\nrate = 9\ndepth = 1', "'depth' is for a closed loop"),
         ("generator-threads = 2", 'arrivals = "poisson"\nrate = 9\nround = "1s"', "'round' is for a closed loop"),
         ("generator-threads = 2", 'round = "often"', "'often' is not a duration"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import importlib
+import struct
+import zlib
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from netdyno.statistics import hdr
+from netdyno.statistics.histogram import HistogramError
 
 HOUR = 3_600_000_000_000
 PERCENTS = (0.01, 1.0, 50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
@@ -59,8 +62,45 @@ def test_an_empty_histogram_has_no_percentile() -> None:
     "text", ["", "not base64!", base64.b64encode(b"\0" * 40).decode(), encoded([5, 70_000])[:-8] + "AAAAAAA="]
 )
 def test_anything_else_is_an_error_that_says_so(text: str) -> None:
-    with pytest.raises(hdr.HistogramError):
+    with pytest.raises(HistogramError):
         hdr.decode(text)
+
+
+@given(st.text(), st.binary(max_size=60), st.integers(0, 200), st.sampled_from(["text", "outside", "inside"]))
+@settings(max_examples=300, deadline=None)
+def test_whatever_a_stored_text_is_it_is_a_histogram_or_an_error_that_says_so(
+    text: str, noise: bytes, at: int, where: str
+) -> None:
+    outer = base64.b64decode(encoded([1, 500, 70_000, HOUR]))
+    plain = zlib.decompress(outer[8:])
+    if where == "outside":
+        text = base64.b64encode(outer[:at] + noise + outer[at + len(noise) :]).decode()
+    elif where == "inside":
+        packed = zlib.compress(plain[:at] + noise + plain[at + len(noise) :])
+        text = base64.b64encode(outer[:4] + struct.pack(">i", len(packed)) + packed).decode()
+    try:
+        found = hdr.decode(text)
+    except HistogramError:
+        return
+    assert (found.highest >= 0).all()
+    assert (found.counts >= 0).all()
+    assert not found.count or hdr.percentile(found, 99) in found.highest
+
+
+@pytest.mark.parametrize("text", ["\u20ac", "é" * 40])
+def test_a_text_beyond_ascii_is_none(text: str) -> None:
+    with pytest.raises(HistogramError):
+        hdr.decode(text)
+
+
+def test_more_buckets_than_there_are_values_are_none() -> None:
+    """A run of 2^55 zeros, and then a count."""
+    outer = base64.b64decode(encoded([1]))
+    plain = zlib.decompress(outer[8:])
+    counts = b"\xff" * 7 + b"\x7f" + b"\x02"
+    packed = zlib.compress(plain[:4] + struct.pack(">i", len(counts)) + plain[8:40] + counts)
+    with pytest.raises(HistogramError, match="more buckets than values"):
+        hdr.decode(base64.b64encode(outer[:4] + struct.pack(">i", len(packed)) + packed).decode())
 
 
 def test_what_is_kept_for_the_next_who_asks_cannot_be_changed() -> None:

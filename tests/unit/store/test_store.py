@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
+from netdyno.commands import listing
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
@@ -131,6 +135,12 @@ def test_a_run_comes_back_as_it_was_stored(path: Path, run: Run) -> None:
     assert list(read.load_cells(path)) == cells()
 
 
+def test_a_word_that_is_no_text_is_stored_as_one(run: Run, tmp_path: Path) -> None:
+    write.Store.create(tmp_path, run, ["--results", "r\udcff"], cells()).close()
+    with sqlite3.connect(tmp_path / schema.FILE_NAME) as connection:
+        assert connection.execute("SELECT argv FROM run").fetchone() == ('["--results","r\\\\udcff"]',)
+
+
 def test_each_trial_is_there_before_the_next(run: Run, tmp_path: Path) -> None:
     with write.Store.create(tmp_path, run, [], cells()) as made:
         for count in (1, 2):
@@ -250,6 +260,76 @@ def test_a_damaged_trial_says_so(path: Path) -> None:
         read.load(path)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE run SET experiment = NULL",
+        "UPDATE run SET experiment = '[]'",
+        "UPDATE run SET experiment = '{}'",
+        "UPDATE run SET experiment = x'ff'",
+        "UPDATE run SET experiment = '{\"scenarios\": [1]}'",
+        "UPDATE run SET started_at = x'37'",
+        "DELETE FROM run",
+        "DROP TABLE run",
+        "DROP TABLE cell",
+        "UPDATE cell SET levels = '[1]'",
+        "UPDATE cell SET scenario = x'ff'",
+    ],
+)
+def test_a_run_that_says_something_else_says_so_whatever_is_asked_of_it(path: Path, change: str) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute("PRAGMA foreign_keys = OFF")
+        for table in ("run", "cell"):
+            nullable = "sql = replace(sql, 'NOT NULL', '')"
+            connection.execute(f"UPDATE sqlite_schema SET {nullable} WHERE name = ?", (table,))
+    with sqlite3.connect(path) as connection:
+        connection.execute(change)
+    told = []
+    for ask in (read.load, read.summary, read.load_cells):
+        try:
+            ask(path)
+        except UserError as error:
+            told.append(str(error))
+    assert told
+    assert all(f"{path}: is damaged: " in text for text in told)
+
+
+def test_a_file_that_is_damaged_anywhere_is_read_or_says_so(path: Path) -> None:
+    """Bytes are changed at random, or all is lost from somewhere on: the same every time."""
+    random, whole = Random(21), path.read_bytes()
+    outcomes: Counter[bool] = Counter()
+    for _ in range(200):
+        damaged = bytearray(whole)
+        for _ in range(random.choice([0, 1, 10, 200])):
+            damaged[random.randrange(random.choice([200, len(damaged)]))] = random.randrange(256)
+        path.write_bytes(damaged[: random.choice([None, random.randrange(len(damaged))])])
+        for ask in (read.load, read.summary, read.load_cells, reopened):
+            with suppress(UserError):
+                ask(path)
+                outcomes[True] += 1
+            outcomes[False] += 1
+    assert 0 < outcomes[True] < outcomes[False]
+
+
+def reopened(path: Path) -> None:
+    write.Store.reopen(path).close()
+
+
+def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    for name in ("a", "b", "c"):
+        (results / name).mkdir(parents=True)
+        write.Store.create(results / name, replace(run, run_id=name), [], cells()).close()
+    file = results / "b" / schema.FILE_NAME
+    with file.open("r+b") as stored:
+        stored.seek(4096)
+        stored.write(bytes(8192))
+    rows = listing.runs(results)
+    assert [row["id"] for row in rows] == ["a", "b", "c"]
+    assert [row.get("error") for row in rows] == [None, f"{file}: is damaged: database disk image is malformed", None]
+
+
 def test_a_summary_counts_without_decoding(path: Path) -> None:
     found = read.summary(path)
     assert found["id"] == "r1"
@@ -262,3 +342,11 @@ def test_a_summary_counts_without_decoding(path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
     with pytest.raises(UserError, match=r"/proc/run.sqlite: cannot be written"):
         write.Store.create(Path("/proc"), run, [], [])
+
+
+def test_a_disk_that_is_full_is_one_clear_line(path: Path) -> None:
+    with write.Store.reopen(path) as made:
+        made._connection.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(UserError, match="the run cannot be stored any further: database or disk is full"):
+            made.add(replace(trial(2), reason="x" * 100_000))
+    assert read.load(path).trials == (trial(0), trial(1))

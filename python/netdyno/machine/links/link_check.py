@@ -122,7 +122,8 @@ def round_trip_s(terms: Terms) -> float:
 
 
 def measure(link: Wan, terms: Terms) -> Measured:
-    """Takes SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be had at its ends."""
+    """Takes SENDING_S and a round trip or two. Raises NotAllowedError where no sockets can be had at its ends, or
+    nothing can be sent any more."""
     try:
         at_server = link.server.datagram_socket(SERVER_ADDRESS)
         with at_server, link.load.datagram_socket(LOAD_ADDRESS) as at_load:
@@ -130,6 +131,8 @@ def measure(link: Wan, terms: Terms) -> Measured:
             return _Exchange(at_server, at_load, terms).run()
     except subprocess.CalledProcessError as error:
         raise NotAllowedError(f"the link cannot be measured: {str(error.stderr).strip()}") from error
+    except OSError as error:  # of the sockets: its relay is gone, say, and with it the way to the other end
+        raise NotAllowedError(f"the link cannot be measured: {error.strerror}") from error
 
 
 class _Exchange:

@@ -14,6 +14,7 @@ from markupsafe import Markup
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, TrialNote
 from netdyno.base import quantities
+from netdyno.base.escape import harmless_lines
 from netdyno.model.run import Run
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
@@ -46,7 +47,12 @@ def html(analysis: Analysis) -> str:
     drawn_too = {name: None for chart in analysis.charts for name in chart.unsafe}
     looks = theme.looks([*analysis.contestants, *drawn_too])
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(HERE),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
     )
     environment.filters["groupby_reason"] = _by_reason
     environment.filters["reason"] = set_aside.reason
@@ -89,6 +95,11 @@ def html(analysis: Analysis) -> str:
     return styles.shared(page)
 
 
+def _seen(value: object) -> object:
+    """What a run says is text that can be seen, on the page as on a terminal; Markup is our own."""
+    return harmless_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
 def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
     """Trials of a contestant set aside for the same cause stand together, in the order of their first."""
     groups: dict[tuple[str, str, str], list[TrialNote]] = {}
@@ -110,5 +121,11 @@ def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
     ]
     series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
     told = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
-    text = json.dumps(told, separators=(",", ":"))
+    text = json.dumps(_all_seen(told), separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
+
+
+def _all_seen(value: object) -> object:
+    if isinstance(value, dict):
+        return {_seen(key): _all_seen(each) for key, each in value.items()}
+    return [_all_seen(each) for each in value] if isinstance(value, list | tuple) else _seen(value)

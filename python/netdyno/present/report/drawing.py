@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any
 
@@ -19,6 +21,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from netdyno.base import quantities
+from netdyno.base.escape import harmless_lines
 from netdyno.present.report import theme
 
 PANEL_INCHES = (4.5, 3.0)
@@ -31,6 +34,7 @@ LABEL_SHARE = 0.09
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "netdyno",
+    "text.parse_math": False,  # a $ in a name is a $
     "path.simplify": False,  # it would drop the dots, which are lines without a length
     "font.size": 9,
     "axes.edgecolor": theme.MUTED,
@@ -89,9 +93,11 @@ def finish(axes: Axes, title: str, alt: str, name: str) -> Panel:
     assert layout is not None
     assert isinstance(canvas, FigureCanvasSVG)
     figure.dpi = SVG_DPI
-    layout.execute(figure)  # savefig would draw it whole for that, and then again
-    figure.set_layout_engine("none")
-    canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a name that these fonts lack, or that leaves no room for more
+        layout.execute(figure)  # savefig would draw it whole for that, and then again
+        figure.set_layout_engine("none")
+        canvas.print_svg(out, metadata={"Date": None, "Creator": None})  # type: ignore[no-untyped-call]
     return Panel(title, inline(out.getvalue(), alt, name), alt)
 
 
@@ -100,13 +106,17 @@ def inline(svg: str, alt: str, name: str) -> str:
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', rf'<svg viewBox="\1" role="img" aria-label="{escape(alt)}">', svg)
+    svg = re.sub(r'<svg[^>]*viewBox="([^"]*)"[^>]*>', partial(_opened, alt), svg)
     svg = svg.replace("xlink:href", "href")
     svg = re.sub(r"font: (?:\w+ )*?([\d.]+)px [^;\"]*", r"font-size: \1px", svg)
     svg = re.sub(r"font-family: [^;\"]*;? ?", "", svg)
     # Two decimals of a point are finer than a screen; text is left as it was written.
     svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _shorter, tag[0]), svg)
-    return theme.themed(_small(re.sub(r"\n\s*", "\n", svg), name))
+    return harmless_lines(theme.themed(_small(re.sub(r"\n\s*", "\n", svg), name)))
+
+
+def _opened(alt: str, tag: re.Match[str]) -> str:
+    return f'<svg viewBox="{tag[1]}" role="img" aria-label="{escape(alt)}">'
 
 
 def _shorter(number: re.Match[str]) -> str:

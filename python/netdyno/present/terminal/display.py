@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import IO, TYPE_CHECKING
 
 from netdyno.base import quantities
+from netdyno.base.escape import harmless
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes, transports
 from netdyno.model.trial import Trial
@@ -81,7 +82,7 @@ class PlainDisplay:
 
     def _line(self, text: str) -> None:
         self._said_at = self._clock()
-        print(" ".join(text.split()), file=self._stream, flush=True)
+        print(harmless(" ".join(text.split())), file=self._stream, flush=True)
 
 
 class LiveDisplay:

@@ -1,0 +1,24 @@
+"""The console on which anything stored is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich import console
+from rich.console import ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from netdyno.base.escape import harmless_lines
+
+
+class Console(console.Console):
+    """Rich's, but what it renders is text and nothing else: who wrote a name, a reason or a claim moves no cursor and
+    sets no colour with it, and a bracket is a bracket."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=harmless_lines(segment.text))

@@ -1,0 +1,72 @@
+"""Contestants that misbehave by chance: each trial ends in its time with a verdict that can be stored, its log stays
+small, and no process is left of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.experiment.plan import Cell
+from netdyno.machine import process, trial_log
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.run import Run
+from netdyno.store import read, schema, write
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import run_trial
+from tests.support.fixtures import FAKES, PYTHON
+
+CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={"connections": 2})
+TRIALS = 4
+MOST_S = 40.0
+"""All that a trial may wait for: the ready line, the load, the closing check and the end."""
+
+
+@pytest.fixture
+def hostile(contestant: Contestant) -> Contestant:
+    return msgspec.structs.replace(contestant, command=(*PYTHON, str(FAKES / "hostile_server.py")))
+
+
+def left_of(hostile: Contestant) -> list[str]:
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(entry.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+        except OSError:
+            continue  # it has just ended
+    return [line for line in found if hostile.command[-1] in line]
+
+
+def test_a_trial_of_one_ends_with_a_verdict_and_nothing_else(
+    seed: int, hostile: Contestant, experiment: Experiment, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "MOST_LOG", 4 << 20)
+    short = bench._replace(ready_timeout_s=1.0, shutdown_timeout_s=1.0, slack_s=1.0)
+    run = Run(
+        run_id="attack",
+        experiment=experiment,
+        started_at="2026-01-01T00:00:00",
+        finished_at=None,
+        environment={},
+        trials=(),
+    )
+    trials = []
+    with write.Store.create(
+        bench.folder, run, [], [msgspec.structs.replace(CELL, position=n) for n in range(TRIALS)]
+    ) as to:
+        for number in range(TRIALS):
+            monkeypatch.setenv("FAKE_SEED", str(TRIALS * seed + number))
+            cell = msgspec.structs.replace(CELL, position=number)
+            began_s = time.monotonic()
+            trial = run_trial(cell, experiment.scenarios[0], hostile, short)
+            assert time.monotonic() - began_s < MOST_S
+            to.add(trial)
+            trials.append(trial)
+            assert trial.status in ("valid", "struck_out", "failed")
+            assert bool(trial.reason) == (trial.status != "valid")
+            assert (bench.folder / trial.log).stat().st_size < 10 * trial_log.KEPT
+            assert left_of(hostile) == []
+    assert read.load(bench.folder / schema.FILE_NAME).trials == tuple(trials)

@@ -1,0 +1,161 @@
+"""Whatever is stored is text: on a terminal and on a page it is seen, and does nothing. And no file is opened because
+a run names it."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.table import Table
+from rich.text import Text
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.run_comparison import side_by_side
+from netdyno.base.escape import harmless, harmless_lines
+from netdyno.commands import cli, compare, listing
+from netdyno.experiment.plan import Cell
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.report.drawing import inline
+from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
+from netdyno.present.terminal.table import render
+from netdyno.run.progress import Progress
+from tests.support.builders.hostile_run import hostile
+from tests.support.builders.made_run import paired_run
+
+EVIL = (
+    "\x1b]0;mine\x07\x9b2J\r\b\u202e\u2028\x00\x7f"
+    "<script>alert(1)</script>'\"&{{ 7 * 7 }}$\\frac$\\g<1>[bold][/i]:smile:%s"
+)
+TEXTS = st.one_of(
+    st.text(max_size=40),
+    st.text("\x00\x07\x08\x0b\x1b\x7f\x9b\r\n\t\u200e\u202e\u2066\u2028\ufeff[]/;0mJ<>&\"'$\\{}%é漢", max_size=40),
+    st.just(EVIL),
+)
+SEQUENCE = re.compile(r"\x1b\[[\d;]*m")
+
+
+def is_seen(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text() | TEXTS)
+def test_what_is_harmless_can_be_seen_and_what_could_be_seen_is_as_it_was(text: str) -> None:
+    assert harmless(text).isprintable()
+    assert is_seen(harmless_lines(text))
+    assert harmless_lines(text).count("\n") == text.count("\n")
+    if text.isprintable():
+        assert harmless(text) == text
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS, TEXTS, st.booleans())
+def test_a_console_shows_it_and_obeys_only_rich(text: str, other: str, colours: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=60, force_terminal=colours, color_system="truecolor" if colours else None)
+    table = Table(text, "heading")
+    table.add_row(Text(other, style="bold red"), text)
+    console.print(table)
+    console.print(text)
+    assert is_seen(SEQUENCE.sub("", out.getvalue()))
+
+
+def test_a_bracket_is_a_bracket() -> None:
+    out = io.StringIO()
+    Console(file=out, width=60).print("[bold]:smile:[/i]")
+    assert out.getvalue() == "[bold]:smile:[/i]\n"
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS)
+def test_trials_and_notes_are_shown_as_they_come(text: str) -> None:
+    (trial, *_) = paired_run().trials
+    trial = replace(trial, status="failed", reason=text, scenario=text, contestant=text, levels={text: text})
+    cell = Cell(block=1, position=0, scenario=text, contestant=text, levels={text: text})
+    progress = Progress((cell,), 1.0, None)
+    plain, live = io.StringIO(), io.StringIO()
+    for display in (PlainDisplay(plain), LiveDisplay(Console(file=live, width=80))):
+        display.begin(text)
+        display.trial_started(cell, progress)
+        display.trial_done(trial, progress)
+        display.note(text)
+        display.close()
+    assert is_seen(plain.getvalue())
+    assert is_seen(live.getvalue())
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS, TEXTS)
+def test_a_list_is_a_line_a_row(text: str, other: str) -> None:
+    shown = listing.as_text(
+        "runs", [{"id": text, "error": other}, {"id": "b", "scenarios": [text], "trials": {text: 1}}]
+    )
+    assert is_seen(shown)
+    assert shown.count("\n") == 2
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS)
+def test_a_complaint_is_one_line(text: str) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.stderr", said := io.StringIO())
+        assert cli.main(["list", f"x{text}"]) == 2
+    assert is_seen(said.getvalue())
+    assert said.getvalue().count("\n") == 1
+
+
+@settings(deadline=None, max_examples=60)
+@given(TEXTS)
+def test_a_drawing_says_it_for_those_who_cannot_see_it(text: str) -> None:
+    drawn = inline('<?xml version="1.0"?>\n<svg width="1" viewBox="0 0 1 1" xmlns="x">\n<g/>\n</svg>', text, "one")
+    assert is_seen(drawn)
+    assert drawn.count("<") == 3
+    assert tags(drawn) == Counter(["svg", "g"])
+
+
+def tags(page: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+
+    class Reader(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+            found[tag] += 1
+            assert {name for name, _ in attrs if name.startswith("on")} == set()
+
+    Reader().feed(page)
+    return found
+
+
+@pytest.fixture(scope="module")
+def evil_run() -> Run:
+    return hostile(paired_run(), EVIL)
+
+
+def test_a_whole_run_of_it_does_nothing_to_a_page(evil_run: Run, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("not yours to read")
+    failed = replace(evil_run.trials[0], status="failed", reason=EVIL, log=str(secret), load=None)
+    page = report.html(analyse(replace(evil_run, trials=(failed, *evil_run.trials[1:]))))
+    assert is_seen(page)
+    assert "alert(1)" in page
+    assert "<script>alert" not in page
+    assert tags(page)["script"] == 2
+    assert "not yours" not in page
+
+
+def test_a_whole_run_of_it_does_nothing_to_a_terminal(evil_run: Run) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=100)
+    console.print(render(analyse(evil_run)))
+    console.print(compare.render(side_by_side(evil_run, evil_run)))
+    assert is_seen(out.getvalue())
+    assert "\\x1b" in out.getvalue()
