@@ -31,7 +31,6 @@ Json plan_json(const LoadPlan& plan) {
           {"size", plan.size},
           {"threads", plan.threads},
           {"audience", plan.audience == Audience::all ? "all" : "others"},
-          {"slow_readers", plan.slow_readers},
           {"seed", plan.seed},
           {"warmup_s", seconds(plan.warmup)},
           {"duration_s", seconds(plan.duration)},
@@ -40,7 +39,8 @@ Json plan_json(const LoadPlan& plan) {
           {"look_every_s", seconds(plan.look_every)},
           {"send_buffer", plan.send_buffer},
           {"requests_per_connection",
-           plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)}};
+           plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)},
+          {"slow_readers", plan.slow_readers}};
 }
 
 Json connections_json(const Figures& figures) {

@@ -92,6 +92,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
             tick_lag_ns=distribution(tick_lag),
         ),
         receive_lag_ns=distribution(Histogram()),  # nobody asks the kernel here
+        connection_mean_ns=distribution(Histogram()),  # nor tells connections apart
     )
 
 

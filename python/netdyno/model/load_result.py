@@ -147,8 +147,8 @@ class ClientReport(Frozen):
 class LoadResult(Frozen, kw_only=True):
     """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
     a sample of the messages; None in runs stored before the key, empty where the kernel did not say.
-    `connection_mean_ns`: one value for each connection; None in runs stored before the key, and of client
-    contestants."""
+    `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty of a client
+    contestant."""
 
     version: int
     plan: Plan
