@@ -71,29 +71,44 @@ def test_read_buffer(contestant: Contestant, workload: str) -> None:
 def test_write_mode(contestant: Contestant, workload: str, mode: str) -> None:
     """With Nagle's algorithm off every write is a segment, and the client's kernel counts what it gets. (TCP_INFO,
     tcpi_data_segs_in, Linux 4.6.)"""
-    rounds = 10
     options = ("--workload", workload, "--write-mode", mode, "--nodelay", "on", *room_for(contestant, 2))
+    wanted = ROUNDS * (2 if mode == "split" else 1)
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         sender = stack.enter_context(joined(server, workload))
         receiver = stack.enter_context(joined(server, workload)) if workload == "chat" else sender
-        before = -1
-        for _ in range(rounds + 1):  # the first is for what joining may still have on its way
-            number = sender.next_number()
-            said = message(workload, sender.identity, number)
-            sender.send(said + said if workload == "lines" else said)
-            _take(workload, sender, receiver, number)
-            before = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) if before < 0 else before
-        segments = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) - before
-        wanted = rounds * (2 if mode == "split" else 1)
-        if segments > wanted:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
-            segments -= sum(
-                ask_socket(
-                    server,
-                    lambda row: row.remote == receiver.address,
-                    lambda socket: kernel.tcp_info(socket, kernel.TCPI_TOTAL_RETRANS),
-                )
-            )
+        segments = _segments(server, workload, sender, receiver, wanted)
+        for _ in range(2):  # on a busy machine a segment may still be in its queue, and the next write joins it
+            if segments != wanted:
+                segments = _segments(server, workload, sender, receiver, wanted)
         assert segments == wanted
+
+
+ROUNDS = 10
+
+
+def _segments(server: Server, workload: str, sender: Client, receiver: Client, wanted: int) -> int:
+    """How many brought the replies of so many rounds."""
+    before, sent_again = -1, _sent_again(server, receiver)
+    for _ in range(ROUNDS + 1):  # the first is for what joining may still have on its way
+        number = sender.next_number()
+        said = message(workload, sender.identity, number)
+        sender.send(said + said if workload == "lines" else said)
+        _take(workload, sender, receiver, number)
+        before = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) if before < 0 else before
+    segments = kernel.tcp_info(receiver.socket, kernel.TCPI_DATA_SEGS_IN) - before
+    if segments > wanted:  # on a busy machine the kernel sends some twice: loss probes (RFC 8985)
+        segments -= _sent_again(server, receiver) - sent_again
+    return segments
+
+
+def _sent_again(server: Server, receiver: Client) -> int:
+    return sum(
+        ask_socket(
+            server,
+            lambda row: row.remote == receiver.address,
+            lambda socket: kernel.tcp_info(socket, kernel.TCPI_TOTAL_RETRANS),
+        )
+    )
 
 
 def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
