@@ -98,6 +98,11 @@ function(netdyno_need_event result why)
   netdyno_need_module(event "libevent_core>=2.1" libevent-dev ${result} ${why})
 endfunction()
 
+# For TLS, which only the load generator speaks.
+function(netdyno_need_tls result why)
+  netdyno_need_module(tls "openssl>=3.0" libssl-dev ${result} ${why})
+endfunction()
+
 # Folly is in no Debian. Its own configuration names the shared gflags without looking for it.
 function(netdyno_need_folly result why)
   find_package(gflags QUIET CONFIG COMPONENTS shared)

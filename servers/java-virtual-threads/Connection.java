@@ -1,0 +1,255 @@
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.Socket;
+import java.time.Duration;
+import java.util.ArrayDeque;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
+import netdyno.Effects;
+import netdyno.Effects.Frame;
+import netdyno.Lifecycle;
+import netdyno.Options;
+import netdyno.Session;
+
+/** One client: a virtual thread that reads, has the session serve and writes the replies; read serve() from the top. */
+final class Connection {
+  private static final int LOOK_AGAIN_MS = 2;
+  private static final int MOST_GATHERED = 64 << 10;
+  private static final Duration A_WHILE = Duration.ofNanos(100_000);
+
+  private final Socket socket;
+  private final Members members;
+  private final Options options;
+  private final Session session;
+  private final Effects effects;
+  private boolean ended; // by the peer
+  private volatile boolean lingers;
+
+  // The outbox of chat: frames for the thread that writes.
+  private final ReentrantLock lock = new ReentrantLock();
+  private final Condition changed = lock.newCondition();
+  private final ArrayDeque<Frame> outbox = new ArrayDeque<>();
+  private long waiting; // held by frames, until the thread that writes takes them
+  private boolean writing; // it has taken some, and has not come back for more
+  private final Thread writer;
+  private boolean last; // no frame comes any more
+
+  Connection(Socket socket, Members members) {
+    this.socket = socket;
+    this.members = members;
+    options = members.options;
+    session = Session.make(options, members.totals);
+    effects = new Effects(options.split);
+    writer = options.workload.equals("chat") ? Thread.ofVirtual().unstarted(this::writeFrames) : null;
+  }
+
+  void start() {
+    if (writer != null) writer.start();
+    Thread.ofVirtual().start(this::serve);
+  }
+
+  /** A connection that ends at once, so that the classes of one are loaded: the JVM keeps a descriptor for that. */
+  void rehearse() {
+    try {
+      session.end(effects);
+      carryOut(OutputStream.nullOutputStream());
+      session.discard();
+    } catch (IOException | InterruptedException impossible) {
+      throw new IllegalStateException(impossible);
+    }
+    close();
+  }
+
+  private void serve() {
+    try {
+      InputStream input = socket.getInputStream();
+      OutputStream output = socket.getOutputStream();
+      byte[] buffer = new byte[options.readBuffer];
+      boolean open = true;
+      while (open) {
+        int size = input.read(buffer);
+        ended = size < 0;
+        effects.clear();
+        if (ended) session.end(effects);
+        else session.receive(buffer, size, effects);
+        open = carryOut(output);
+      }
+      members.mute(this);
+      if (writer != null) endFrames();
+      if (!ended) linger(input, buffer);
+    } catch (IOException | InterruptedException gone) {
+      // The peer is gone, or was closed as a slow reader, which concerns nobody else.
+    } finally {
+      close();
+      session.discard();
+      members.left(this);
+    }
+  }
+
+  /** False where the connection is to be closed. */
+  private boolean carryOut(OutputStream output) throws IOException, InterruptedException {
+    for (int i = 0; i < effects.count(); ++i) {
+      switch (effects.kind(i)) {
+        case WRITE -> {
+          output.write(effects.storage(), effects.from(i), effects.size(i));
+          members.totals.bytesOut.add(effects.size(i));
+        }
+        case BROADCAST -> members.broadcast(effects.frame(i), this);
+        case WAIT -> Thread.sleep(effects.duration(i) / 1_000_000, (int) (effects.duration(i) % 1_000_000));
+        case BURN -> CarrierClock.burn(effects.duration(i));
+        case CLOSE -> {
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Only our stream is ended, and what still comes is read: a close with unread bytes resets the connection, and the
+   * peer would lose the replies that are on their way (RFC 9112, 9.6).
+   */
+  private void linger(InputStream input, byte[] buffer) throws IOException {
+    socket.shutdownOutput();
+    lingers = true;
+    socket.setSoTimeout((int) Lifecycle.LINGER_MS);
+    long end = System.nanoTime() + Lifecycle.LINGER_MS * 1_000_000;
+    for (int size = 0; size >= 0 && System.nanoTime() < end; size = input.read(buffer)) {
+      members.totals.bytesIn.add(size);
+    }
+  }
+
+  private void close() {
+    try {
+      socket.close();
+    } catch (IOException gone) {
+      // It is closed all the same.
+    }
+    lock.lock();
+    try {
+      last = true;
+      outbox.clear();
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Ends the input once what has arrived is read: Java's own shutdown would throw that away. Blocks. */
+  void stopReceiving() {
+    try {
+      while (!lingers && socket.getInputStream().available() > 0) Thread.sleep(LOOK_AGAIN_MS);
+      socket.shutdownInput();
+    } catch (IOException | InterruptedException gone) {
+      // So there is nothing to read.
+    }
+  }
+
+  // --- chat ---
+
+  /**
+   * Leaves a frame to the thread that writes; a reader who does not read while too much waits is closed. Any thread may
+   * call it. True where much waits now: whoever speaks is then to wait until it is behind no more.
+   */
+  boolean deliver(Frame frame) {
+    boolean slow;
+    lock.lock();
+    try {
+      if (last) return false;
+      slow = waiting > 0 && waiting + frame.held() > options.outboxLimit && stuck();
+      if (!slow) {
+        waiting += frame.held();
+        outbox.add(frame);
+        changed.signal();
+        return waiting > options.outboxLimit / 2;
+      }
+    } finally {
+      lock.unlock();
+    }
+    members.mute(this);
+    members.totals.slowClosed.increment();
+    close();
+    return false;
+  }
+
+  /** Returns when there is room again, or the reader does not read: the thread that writes gets its turn meanwhile. */
+  void waitWhileBehind() throws InterruptedException {
+    while (behind()) Thread.sleep(A_WHILE);
+  }
+
+  private boolean behind() {
+    lock.lock();
+    try {
+      return !last && waiting > options.outboxLimit / 2 && !stuck();
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** The thread that writes waits for the socket, and not for its own turn. */
+  private boolean stuck() {
+    return writing && writer.getState() == Thread.State.WAITING;
+  }
+
+  private void writeFrames() {
+    try {
+      OutputStream output = socket.getOutputStream();
+      for (byte[] bytes = next(); bytes != null; bytes = next()) {
+        int header = options.split ? Math.min(4, bytes.length) : 0;
+        if (header > 0) output.write(bytes, 0, header);
+        output.write(bytes, header, bytes.length - header);
+        members.totals.bytesOut.add(bytes.length);
+      }
+    } catch (IOException | InterruptedException gone) {
+      close(); // and whoever reads is told
+    }
+  }
+
+  /** What leaves in one write: a frame, or, gathered, all that wait, to some bound; null when no more comes. */
+  private byte[] next() throws InterruptedException {
+    lock.lock();
+    try {
+      writing = false;
+      while (outbox.isEmpty() && !last) changed.await();
+      if (outbox.isEmpty()) return null;
+      writing = true;
+      Frame taken = outbox.poll();
+      byte[] first = taken.bytes();
+      waiting -= taken.held();
+      if (options.split || outbox.isEmpty()) return first;
+      int size = first.length;
+      int more = 0;
+      for (Frame frame : outbox) {
+        if (size + frame.bytes().length > MOST_GATHERED) break;
+        size += frame.bytes().length;
+        ++more;
+      }
+      if (more == 0) return first;
+      byte[] all = new byte[size];
+      System.arraycopy(first, 0, all, 0, first.length);
+      for (int at = first.length; more > 0; --more) {
+        Frame another = outbox.poll();
+        byte[] bytes = another.bytes();
+        waiting -= another.held();
+        System.arraycopy(bytes, 0, all, at, bytes.length);
+        at += bytes.length;
+      }
+      return all;
+    } finally {
+      lock.unlock();
+    }
+  }
+
+  /** Returns when all frames are written. */
+  private void endFrames() throws InterruptedException {
+    lock.lock();
+    try {
+      last = true;
+      changed.signalAll();
+    } finally {
+      lock.unlock();
+    }
+    writer.join();
+  }
+}
