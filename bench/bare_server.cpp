@@ -1,5 +1,5 @@
 // The least an echo server can do: one epoll loop that receives and sends back. The common opponent of
-// generator_vs_bare.py, so that both generators meet the same server.
+// generator_vs_bare.py, so that both generators meet the same server, and of the servers' costs in docs/models.md.
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -28,9 +28,10 @@ bool echo(int fd) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const ServerOptions options = parse_server_options(argc, argv, ThreadModel::one);
   const UniqueFd stop = termination_signals();
-  const UniqueFd listener = listen_tcp({}, true);
+  const UniqueFd listener = listen_tcp(options, true);
   const UniqueFd epoll{epoll_create1(EPOLL_CLOEXEC)};
   watch(epoll.get(), stop.get());
   watch(epoll.get(), listener.get());

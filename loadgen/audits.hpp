@@ -19,6 +19,11 @@ struct Audit {
 /// The share of a core that the busiest thread used, without its lookout for the next message.
 double busiest_thread(const LoadPlan& plan, const Measurement& measurement);
 
+/// Whether the run may be believed as it stands. A closed loop goes as fast as the slower of server and generator:
+/// where that is the generator, what it says is true, and "at least".
+bool at_its_limit(const LoadPlan& plan, const Audit& audit);
+bool believed(const LoadPlan& plan, const std::vector<Audit>& audits);
+
 /// All checks that can be made from the generator's own figures. A pure function.
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement);
 

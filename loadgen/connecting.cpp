@@ -54,6 +54,7 @@ void Connecting::leave(std::uint32_t number, TransportEvents& events) {
   transport_.close(number);
   connection.state = Connection::State::left;
   connection.decoder.reset();
+  connection.rest.clear();
   if (connection.flight.unsent() > 0) come_back(number, events);
 }
 
@@ -72,14 +73,18 @@ void Connecting::connected(std::uint32_t number) {
   }
   connection.state = Connection::State::open;
   if (plan_.requests_per_connection > 0)
-    connection.end = connection.flight.next_to_send() + plan_.requests_per_connection;
+    connection.end = connection.last = connection.flight.next_to_send() + plan_.requests_per_connection;
+  if (plan_.flight_is_limited) connection.limit_flight(plan_.depth);
+  connection.replied = connection.closing = false;
   sender_.writable(number, connection);
 }
 
 void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
   auto& figures = recorder_.figures;
-  if (clients_[number].state == Connection::State::connecting) ++settled_;
-  clients_[number].state = Connection::State::gone;
+  Connection& connection = clients_[number];
+  if (connection.state == Connection::State::connecting) ++settled_;
+  const bool tries_again = plan_.is_foreign() && connection.state == Connection::State::returning;
+  connection.state = tries_again ? Connection::State::away : Connection::State::gone;
   switch (failure) {
     case ConnectFailure::refused:
       ++figures.connections.refused;

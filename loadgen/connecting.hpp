@@ -38,10 +38,17 @@ class Connecting {
     return connection.state == Connection::State::returning && connection.connect_began + plan_.connect_timeout <= now;
   }
 
+  /// Whether its last connect failed long enough ago for another.
+  bool may_try_again(const Connection& connection, Nanos now) const {
+    return connection.state == Connection::State::away && connection.connect_began + between_tries <= now;
+  }
+
   void connected(std::uint32_t number);
   void failed(std::uint32_t number, ConnectFailure failure, int error);
 
  private:
+  static constexpr Nanos between_tries = 100'000'000;
+
   Nanos due(std::uint32_t number) const;
   void expire(std::uint32_t begun);
   void send_probes(Nanos now);

@@ -48,6 +48,16 @@ class Control {
   std::atomic<bool> joining{false};           // chat: find out whether the server knows every client
   std::atomic<Nanos> start{0};                // when the load begins; never: there is nothing to load
 
+  /// When the window ends that somebody has cut short. Also a signal's handler sets it.
+  std::atomic<Nanos> end_early{never};
+  static_assert(std::atomic<Nanos>::is_always_lock_free);
+
+  /// --count: messages of the window that no thread has taken yet, and threads that have the answers to all of theirs
+  /// when none is left.
+  std::atomic<std::int64_t> left{0};
+  std::atomic<std::size_t> answered{0};
+  std::size_t threads() const { return threads_; }
+
   /// Deliveries that sent messages still owe, over all threads that have stopped sending.
   std::atomic<std::int64_t> owed{0};
   std::atomic<std::size_t> draining{0};  // threads that have stopped sending and stand in `owed`

@@ -19,24 +19,49 @@ std::string time_text(double ns) {
 
 std::string row(const char* name, const Histogram& histogram) {
   std::string line = fmt::format("{:<14}", name);
+  if (histogram.count() == 0) return line + fmt::format("{:>11}\n", "none");
   for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
     line += fmt::format("{:>11}", time_text(static_cast<double>(histogram.at(percentile))));
   return line + fmt::format("{:>11}\n", time_text(histogram.mean()));
 }
 
+std::string message_text(const LoadPlan& plan) {
+  if (plan.http) return plan.http->method;
+  if (plan.exchange) return fmt::format("'{}'", excerpt(plan.exchange->send));
+  return fmt::format("{} of {} B", netdyno::to_string(plan.workload), plan.size);
+}
+
 std::string load_text(const LoadPlan& plan) {
-  std::string which = fmt::format("{} of {} B over {} connection{}", netdyno::to_string(plan.workload), plan.size,
-                                  plan.connections, plan.connections == 1 ? "" : "s");
+  std::string which =
+      fmt::format("{} over {} connection{}", message_text(plan), plan.connections, plan.connections == 1 ? "" : "s");
   if (plan.slow_readers > 0) which += fmt::format(", {} of which read slowly", plan.slow_readers);
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
+  const std::string looks =
+      plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
-    const std::string looks =
-        plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
     return fmt::format("{}, closed loop{}, {} in flight each{}", which, rounds, plan.depth, looks);
   }
-  return fmt::format("{}, open loop, {} arrivals, {:.0f}/s asked", which, to_string(plan.arrivals), *plan.rate_hz);
+  if (plan.flight_is_limited)
+    which += fmt::format(", at most {} in flight each", plan.depth);
+  else if (plan.workload != Workload::chat)
+    which += ", any number in flight each";
+  const std::string asked = fmt::format(fmt::runtime(*plan.rate_hz < 10 ? "{:.3g}" : "{:.0f}"), *plan.rate_hz);
+  return fmt::format("{}, open loop, {} arrivals, {}/s asked{}", which, to_string(plan.arrivals), asked, looks);
+}
+
+/// A line for each step: what came in it, and how it was answered.
+std::string steps_text(const LoadPlan& plan, const Figures& figures) {
+  std::string text;
+  for (std::size_t i = 0; i < figures.steps.size(); ++i) {
+    const StepFigures& of = figures.steps[i];
+    const auto at = [&of](double percentile) { return time_text(static_cast<double>(of.response.at(percentile))); };
+    text += fmt::format("{:<28}{:>8} sent{:>8} answered   p50 {:>8}   p99 {:>8}   errors {}\n",
+                        fmt::format("step {} {:g} s", text_of(plan.steps[i]), seconds(plan.steps[i].length)), of.sent,
+                        of.completed, at(50), at(99), of.errors);
+  }
+  return text;
 }
 
 /// "12 (0.3%)"; of nothing, there is no share.
@@ -46,15 +71,52 @@ std::string share(Count part, std::uint64_t of) {
   return fmt::format("{} ({:.3g}%)", part, 100 * static_cast<double>(part) / static_cast<double>(of));
 }
 
+/// The statuses that came, and what was wrong: the first of it first.
+std::string replies_text(const Figures& figures) {
+  const MessageCounts& m = figures.messages;
+  std::string text = fmt::format("replies       as expected {}, others {}, without an answer {}, sent again {}\n",
+                                 m.received, m.unexpected, m.lost(), m.resent);
+  std::string statuses;
+  std::uint64_t redirects = 0;
+  for (const auto& [status, count] : figures.statuses) {
+    statuses += fmt::format("{}{}: {}", statuses.empty() ? "" : ", ", status, count);
+    redirects += status / 100 == 3 ? count : 0;
+  }
+  if (!statuses.empty()) text += fmt::format("status        {}\n", statuses);
+  if (redirects > 0) text += fmt::format("redirects     {}, none of which is followed\n", redirects);
+  for (const auto& kind : figures.faults.kinds)
+    text += m.sent == 0 ? fmt::format("wrong         {}: {}\n", kind.what, kind.count)
+                        : fmt::format("wrong         {} to {} of {}\n", kind.what, kind.count, m.sent);
+  if (figures.faults.others > 0) text += fmt::format("wrong         {} others\n", figures.faults.others);
+  return text;
+}
+
+std::string handshakes_text(const Handshakes& handshakes) {
+  if (handshakes.times.count() == 0) return {};
+  return fmt::format("handshakes    {} of {} ({}), {} of which resumed a session\n", handshakes.times.count(),
+                     handshakes.protocol, handshakes.cipher, handshakes.resumed);
+}
+
 /// What became of the messages whose times stand above: nobody should read those without this.
 std::string messages_text(const LoadPlan& plan, const Figures& figures) {
   const MessageCounts& m = figures.messages;
+  if (plan.is_foreign()) return replies_text(figures);
   std::string text = fmt::format("messages      lost {}, duplicated {}, reordered {}\n", share(m.lost(), m.expected),
                                  share(m.duplicated, m.received), share(m.reordered, m.received));
   text += fmt::format("              corrupt {}, late {}", m.corrupt, share(m.late, m.sent));
   if (carries_messages(plan.url))
     text += fmt::format("; dropped by the sockets of this program {}", figures.socket_drops);
-  return text + "\n";
+  text += "\n";
+  for (const auto& kind : figures.faults.kinds) text += fmt::format("wrong         {}: {}\n", kind.what, kind.count);
+  return text;
+}
+
+constexpr Nanos unanswered_syn = one_second;  // after which Linux asks again (tcp(7), tcp_syn_retries)
+constexpr std::size_t graph_columns = 58;     // beside its name and figure on a line of 80
+
+void remember(std::deque<double>& values, double value) {
+  values.push_back(value);
+  if (values.size() > graph_columns) values.pop_front();
 }
 
 }  // namespace
@@ -63,9 +125,13 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   const Figures& f = measurement.figures;
   const double window = seconds(plan.duration);
   CpuTime cpu;
-  for (const CpuTime& one : measurement.cpu) cpu = {cpu.user_s + one.user_s, cpu.system_s + one.system_s};
+  for (const CpuTime& one : measurement.cpu) {
+    cpu.user_s += one.user_s;
+    cpu.system_s += one.system_s;
+    cpu.spun_s += one.spun_s;
+  }
 
-  std::string text = fmt::format("{}: {}\n\n", format_url(plan.url), load_text(plan));
+  std::string text = fmt::format("{}: {}\n\n", address_of(plan), load_text(plan));
   text +=
       fmt::format("{:.1f} messages/s: {} sent, {} answered in {:g} s\n\n",
                   static_cast<double>(f.completed_in_window) / window, f.sent_in_window, f.completed_in_window, window);
@@ -78,34 +144,58 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += f.receive_lag.count() > 0 ? row("receive lag", f.receive_lag)
                                     : "receive lag   unknown: nobody asked the kernel when the answers arrived\n";
   text += row("connect", f.connect);
+  if (f.handshakes.times.count() > 0) text += row("handshake", f.handshakes.times);
   text += "  the two lags are the error bar: what the generator adds to these times\n";
   if (!plan.rate_hz) text += "* closed loop: a stalled server is asked less, so stalls hardly show here\n";
+  text += steps_text(plan, f);
   text += messages_text(plan, f);
 
-  const bool anew = plan.requests_per_connection > 0;
+  const bool anew =
+      plan.requests_per_connection > 0 || (plan.is_foreign() && f.connections.attempted() > plan.connections);
   text += fmt::format("\nconnections   {} of {} established; refused {}, timed out {}, reset {}, other {}\n",
                       f.connections.established, anew ? f.connections.attempted() : plan.connections,
                       f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
   if (anew)
     text += fmt::format("              {} at a time, {:.1f} made a second\n", plan.connections,
                         static_cast<double>(f.connected_in_window) / window);
+  if (f.connect.max() >= unanswered_syn && !carries_messages(plan.url))
+    text +=
+        fmt::format("              the slowest took {:.2f} s: its first attempt had no answer (full accept queue?)\n",
+                    static_cast<double>(f.connect.max()) / one_second);
+  text += handshakes_text(f.handshakes);
   text += fmt::format("errors        timeout {}, closed by server {}, reset {}, protocol {}\n", f.errors.timeout,
                       f.errors.closed_by_server, f.errors.reset, f.errors.protocol);
   text += fmt::format("generator     {:.2f} cores (user {:.2f} s, system {:.2f} s), peak memory {:.1f} MiB\n",
                       (cpu.user_s + cpu.system_s) / window, cpu.user_s, cpu.system_s,
                       static_cast<double>(measurement.max_rss_bytes) / (1 << 20));
+  if (plan.rate_hz || plan.round > 0 || plan.is_foreign())
+    text += fmt::format("              of these {:.2f} on the lookout for {} (spin {})\n", cpu.spun_s / window,
+                        plan.rate_hz || plan.round > 0 ? "what is due" : "replies", to_string(plan.spin));
   bool all_passed = true;
+  bool noted = false;
   for (const Audit& check : audits) {
     if (check.passed && !check.detail.starts_with("overload") && !check.detail.starts_with("loss")) continue;
+    if (at_its_limit(plan, check)) {
+      text += fmt::format("note          at least: the generator was at its limit: {}\n", check.detail);
+      noted = true;
+      continue;
+    }
     text += fmt::format("{} {}: {}\n", check.passed ? "note         " : "NOT BELIEVED ", check.name, check.detail);
     all_passed = all_passed && check.passed;
   }
-  if (all_passed) text += fmt::format("audits        all {} passed\n", audits.size());
+  if (all_passed && !noted) text += fmt::format("audits        all {} passed\n", audits.size());
+  for (const Assertion& assertion : plan.assertions) {
+    const double value = value_of(assertion, f, window);
+    const bool counted = assertion.metric == "rate" || assertion.metric == "errors";
+    text += fmt::format("assert        {}: {}, {}\n", assertion.text,
+                        counted ? fmt::format("{:.1f}", value) : time_text(value),
+                        holds(assertion, value) ? "holds" : "MISSED");
+  }
   return text;
 }
 
-Display::Display(const LoadPlan& plan) : plan_(plan), terminal_(isatty(STDERR_FILENO) == 1) {
-  live(fmt::format("connecting {} ...", plan.connections));
+Display::Display(const LoadPlan& plan) : plan_(plan) {
+  view_.draw({fmt::format("connecting {} ...", plan.connections)});
 }
 
 void Display::event(const std::string& json) const {
@@ -116,13 +206,9 @@ void Display::event(const std::string& json) const {
   }
 }
 
-void Display::live(const std::string& line) const {
-  if (terminal_) fmt::print(stderr, "\r\033[K{}", line);
-}
-
 void Display::connected(std::uint64_t established) {
   event(fmt::format(R"({{"event":"connected","established":{}}})", established));
-  live(fmt::format("{} connected, warming up {:g} s ...", established, seconds(plan_.warmup)));
+  view_.draw({fmt::format("{} connected, warming up {:g} s ...", established, seconds(plan_.warmup))});
 }
 
 void Display::window_start() { event(R"({"event":"window_start"})"); }
@@ -130,16 +216,26 @@ void Display::window_start() { event(R"({"event":"window_start"})"); }
 void Display::progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) {
   event(fmt::format(R"({{"event":"progress","completed":{},"seconds":{:.3f}}})", completed, seconds(elapsed)));
   const double rate = static_cast<double>(completed - last_completed_) / seconds(elapsed - last_elapsed_);
-  live(fmt::format("{:5.1f} of {:g} s   {:.0f}/s   p50 {}   p99 {}   errors {}", seconds(elapsed),
-                   seconds(plan_.duration), rate, time_text(static_cast<double>(latest.p50_ns)),
-                   time_text(static_cast<double>(latest.p99_ns)), latest.errors));
+  const auto p50 = static_cast<double>(latest.p50_ns), p99 = static_cast<double>(latest.p99_ns);
+  const auto errors = static_cast<double>(latest.errors);
+  remember(rates_, rate);
+  remember(medians_, p50);
+  remember(p99s_, p99);
+  remember(errors_, errors);
+  const std::string done = plan_.count > 0 ? fmt::format("{} of {}", completed, plan_.count)
+                                           : fmt::format("{:.1f} of {:g} s", seconds(elapsed), seconds(plan_.duration));
+  const auto line = [](const char* name, const std::string& now, const std::deque<double>& before) {
+    return fmt::format("{:<7}{:>12}  {}", name, now, graph(before));
+  };
+  view_.draw({done, line("rate", fmt::format("{:.0f}/s", rate), rates_), line("p50", time_text(p50), medians_),
+              line("p99", time_text(p99), p99s_), line("errors", fmt::format("{}", latest.errors), errors_)});
   last_completed_ = completed;
   last_elapsed_ = elapsed;
 }
 
 void Display::window_end() {
   event(R"({"event":"window_end"})");
-  live("waiting for the last answers ...");
+  view_.draw({"waiting for the last answers ..."});
 }
 
 }  // namespace netdyno::load

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "loadgen/audits.hpp"
+#include "loadgen/live.hpp"
 #include "loadgen/plan.hpp"
 #include "loadgen/run.hpp"
 
@@ -12,7 +14,7 @@ namespace netdyno::load {
 /// What a person reads at the end; fits one screen (80 columns, 24 lines).
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 
-/// Writes events to `--events-fd`, and a live line to stderr where that is a terminal.
+/// Writes events to `--events-fd`, and a live view to stderr where that is a terminal.
 class Display final : public Observer {
  public:
   explicit Display(const LoadPlan& plan);
@@ -21,14 +23,14 @@ class Display final : public Observer {
   void window_start() override;
   void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) override;
   void window_end() override;
-  void finished() override { live(""); }
+  void finished() override { view_.wipe(); }
 
  private:
   void event(const std::string& json) const;
-  void live(const std::string& line) const;
 
   const LoadPlan& plan_;
-  bool terminal_;
+  LiveView view_;
+  std::deque<double> rates_, medians_, p99s_, errors_;  // the latest
   std::uint64_t last_completed_ = 0;
   Nanos last_elapsed_ = 0;
 };

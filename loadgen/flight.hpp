@@ -40,6 +40,15 @@ class Flight {
   /// The times of a message that was sent and not yet answered, which from now on it is; else nothing.
   std::optional<Answered> answer(std::uint64_t sequence);
 
+  /// Where answers come in order: the sent message whose answer comes next. Only where there is one.
+  std::uint64_t oldest() const { return first_; }
+  Nanos oldest_sent() { return at(first_).sent; }
+
+  /// Where answers come in order: those that were sent wait to be sent again, and `each` gets their times. But those
+  /// that have expired are out of it; returns how many.
+  template <typename Each>
+  std::uint64_t take_back(Each each);
+
   /// Messages not answered: waiting, sent or not.
   std::uint64_t waiting() const { return size_ - answered_in_ring_ + overtaken_count(); }
   std::uint64_t unanswered() const { return waiting() - unsent_; }
@@ -101,6 +110,15 @@ inline std::optional<Flight::Answered> Flight::answer(std::uint64_t sequence) {
   ++first_;
   --size_;
   return answered;
+}
+
+template <typename Each>
+std::uint64_t Flight::take_back(Each each) {
+  std::uint64_t out = 0;
+  for (; first_ < expired_to_ && size_ > unsent_; ++first_, --size_, ++out) --overdue_;
+  for (std::uint64_t sequence = first_; sequence < next_to_send(); ++sequence) each(at(sequence));
+  unsent_ = size_;
+  return out;
 }
 
 template <typename Each>

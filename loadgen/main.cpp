@@ -1,12 +1,14 @@
 // netdyno-load: connect, load, verify, measure, report. protocol/load-result.md says what the figures mean.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 
 #include "loadgen/audits.hpp"
 #include "loadgen/descriptors.hpp"
 #include "loadgen/display.hpp"
+#include "loadgen/exports.hpp"
 #include "loadgen/plan.hpp"
 #include "loadgen/result.hpp"
 #include "loadgen/run.hpp"
@@ -14,25 +16,40 @@
 namespace netdyno::load {
 namespace {
 
+/// What somebody who starts the program learns from its end alone; 2, the command line is wrong.
+enum Exit { measured = 0, nothing_measured = 1, not_believed = 3, assertion_missed = 4 };
+
 /// Why nothing could be measured; empty when something was.
-std::string failure(const LoadPlan& plan, const Figures& figures) {
+std::string failure(const LoadPlan& plan, const Measurement& measurement) {
+  const Figures& figures = measurement.figures;
   const ConnectCounts& c = figures.connections;
+  if (c.established > 0 && measurement.duration == 0) return "ended before the measured window began";
+  const auto& faults = figures.faults.kinds;
+  if (c.established == 0 && !faults.empty())
+    return fmt::format("asked for {} connections to {}, got none: {}", plan.connections, address_of(plan),
+                       faults.front().what);
   if (c.established == 0)
     return fmt::format("asked for {} connections to {}, got none: refused {}, timed out {}, reset {}, other {}{}",
-                       plan.connections, format_url(plan.url), c.refused, c.timed_out, c.reset, c.other,
+                       plan.connections, address_of(plan), c.refused, c.timed_out, c.reset, c.other,
                        c.other > 0 ? fmt::format(" ({})", std::strerror(figures.other_connect_error)) : "");
+  if (figures.messages.received == 0 && !faults.empty())
+    return fmt::format("no reply was right: {} to {} of {}", faults.front().what, faults.front().count,
+                       figures.messages.sent);
   if (figures.messages.received == 0)
-    return fmt::format("sent {} messages over {} connections and got no valid answer", figures.messages.sent,
-                       c.established);
+    return fmt::format(
+        "sent {} messages over {} connections and got no valid answer{}", figures.messages.sent, c.established,
+        plan.is_foreign() ? "" : "; a server of netdyno has to answer (any other is loaded by http://... or --send)");
   return {};
 }
 
-void report(const LoadPlan& plan, const Measurement& measurement) {
-  const auto audits = audit(plan, measurement);
+void report(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const std::string json = to_json_line(plan, measurement, audits);
   const bool json_to_stdout = plan.json_file == "-";
   if (!plan.json_file.empty() && !json_to_stdout) write_file(plan.json_file, json);
   if (!plan.hdr_file.empty()) write_file(plan.hdr_file, to_hdr_log(plan, measurement));
+  if (!plan.csv_file.empty()) write_file(plan.csv_file, to_csv(plan, measurement));
+  if (!plan.percentiles_file.empty()) write_file(plan.percentiles_file, to_percentiles(measurement));
+  if (!plan.prometheus_file.empty()) write_file(plan.prometheus_file, to_prometheus(plan, measurement, audits));
   fmt::print("{}", json_to_stdout ? json : summary(plan, measurement, audits));
 }
 
@@ -42,14 +59,23 @@ void report(const LoadPlan& plan, const Measurement& measurement) {
 int main(int argc, char** argv) {
   using namespace netdyno::load;
   std::signal(SIGPIPE, SIG_IGN);
-  const LoadPlan plan = parse_load_plan(argc, argv);
+  const LoadPlan whole = parse_load_plan(argc, argv);
+  LoadPlan plan = own_part(whole);
   ensure_descriptors(plan);
   Display display{plan};
-  const Measurement measurement = run_load(plan, display);
-  report(plan, measurement);
-
-  const std::string why = failure(plan, measurement.figures);
-  if (why.empty()) return 0;
-  fmt::print(stderr, "netdyno-load: {}\n", why);
-  return 1;
+  const Measurement measurement = run_load(whole, display);
+  const std::string why = failure(plan, measurement);
+  if (measurement.duration > 0) plan.duration = measurement.duration;  // what is said from here on is of that time
+  if (!plan.steps.empty()) plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);
+  const auto audits = audit(plan, measurement);
+  report(plan, measurement, audits);
+  if (!why.empty()) {
+    fmt::print(stderr, "netdyno-load: {}\n", why);
+    return nothing_measured;
+  }
+  if (!believed(plan, audits)) return not_believed;
+  const bool kept = std::ranges::all_of(plan.assertions, [&](const Assertion& assertion) {
+    return holds(assertion, value_of(assertion, measurement.figures, seconds(plan.duration)));
+  });
+  return kept ? measured : assertion_missed;
 }

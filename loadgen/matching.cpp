@@ -4,7 +4,7 @@
 
 namespace netdyno::load {
 
-Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, const Codec& codec, Schedule& schedule,
+Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Schedule& schedule,
                    Recorder& recorder)
     : plan_(plan),
       clients_(clients),
@@ -54,6 +54,60 @@ void Matching::reply(const Stamp& stamp, std::size_t size) {
   if (!sizes_known_) figures.bytes.expected += size;
   if (draining_) --control_.owed;
   if (completes(stamp)) complete(is_chat() ? clients_.slice.local(stamp.client) : receiver_, stamp.sequence);
+}
+
+void Matching::plain(const PlainReply& reply) {
+  auto& figures = recorder_.figures;
+  Connection& connection = clients_[receiver_];
+  figures.bytes.expected += reply.size;
+  if (connection.flight.unanswered() == 0) {
+    ++figures.messages.corrupt;
+    figures.faults.note("a reply that nobody had asked for", now_);
+    return recorder_.error(now_);
+  }
+  if (reply.status != 0) ++figures.statuses[reply.status];
+  connection.replied = true;
+  connection.closing = reply.last;
+  const Stamp request{clients_.slice.global(receiver_), connection.flight.oldest()};
+  if (const std::string wrong = codec_.fault_of(reply, request); wrong.empty()) {
+    ++figures.messages.received;
+    complete(receiver_, request.sequence);
+  } else {
+    ++figures.messages.unexpected;
+    fail(receiver_, wrong);
+  }
+  connection.end = std::min(connection.last, connection.flight.oldest() + plan_.depth);
+}
+
+/// The oldest message that was sent has no answer that counts.
+void Matching::fail(std::uint32_t number, std::string_view why) {
+  Flight& flight = clients_[number].flight;
+  const auto failed = flight.answer(flight.oldest());
+  --clients_.waiting;
+  recorder_.figures.faults.note(why, now_);
+  recorder_.error(now_);
+  if (failed->expired) {
+    --clients_.overdue;
+    return;
+  }
+  recorder_.given_up(failed->times.intended, failed->times.sent, now_);
+  if (now_ < window_.end) schedule_.answered(number, now_);
+}
+
+void Matching::take_back(std::uint32_t number, std::string_view why, Nanos now) {
+  Connection& connection = clients_[number];
+  now_ = now;
+  if (!why.empty() && connection.flight.unanswered() > 0) {
+    fail(number, why);
+  } else if (!why.empty()) {
+    recorder_.figures.faults.note(why, now);
+  }
+  const std::uint64_t out = connection.flight.take_back([&](const Flight::Times& times) {
+    recorder_.taken_back(times.intended, times.sent, now);
+    --recorder_.figures.messages.expected;
+  });
+  clients_.waiting -= out;
+  clients_.overdue -= out;
 }
 
 /// The message was sent, and by whom this receiver hears.

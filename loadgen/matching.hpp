@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/measure/deliveries.hpp"
@@ -20,7 +22,7 @@ class Matching final : public ReplySink {
   /// The client id of messages that are not part of the load.
   static constexpr std::uint32_t probe_client = 0xffffffff;
 
-  Matching(const LoadPlan& plan, Clients& clients, Control& control, const Codec& codec, Schedule& schedule,
+  Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Schedule& schedule,
            Recorder& recorder);
 
   /// The load begins; figures count within the window, and nothing is asked for after it.
@@ -36,6 +38,14 @@ class Matching final : public ReplySink {
 
   void reply(const Stamp& stamp, std::size_t size) override;
   void corrupt() override;
+  void plain(const PlainReply& reply) override;
+  void broken(std::string_view why) override { why_broken_ = why; }
+
+  /// Foreign servers: the connection is at its end. What has no answer is sent again on the next, but the oldest of a
+  /// connection that brought nothing is given up, and says `why`: so that no server holds up its messages for ever.
+  void take_back(std::uint32_t number, std::string_view why, Nanos now);
+  /// Why the stream that was read last cannot be read any further.
+  const std::string& why_broken() const { return why_broken_; }
 
   /// Gives up what was meant before `deadline`; returns how many messages.
   std::uint64_t give_up(Connection& connection, Nanos deadline, Nanos now);
@@ -58,11 +68,12 @@ class Matching final : public ReplySink {
   bool completes(const Stamp& stamp) const;
   void complete(std::uint32_t sender, std::uint64_t sequence);
   void choose_witnesses();
+  void fail(std::uint32_t number, std::string_view why);
 
   const LoadPlan& plan_;
   Clients& clients_;
   Control& control_;
-  const Codec& codec_;
+  Codec& codec_;
   Schedule& schedule_;
   Recorder& recorder_;
   Deliveries deliveries_;
@@ -74,6 +85,7 @@ class Matching final : public ReplySink {
   bool messages_;     // what comes is whole messages, not a stream
   bool sizes_known_;  // of replies, before they come
   bool draining_ = false;
+  std::string why_broken_;
 };
 
 }  // namespace netdyno::load

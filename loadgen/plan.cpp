@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -13,6 +14,8 @@
 #include "lib/net/multicast.hpp"
 #include "lib/protocol/framing.hpp"
 #include "lib/protocol/handshake.hpp"
+#include "loadgen/built_with.hpp"
+#include "loadgen/schedule.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -31,20 +34,23 @@ Examples:
       500 messages a second in all, at random times, each broadcast to everybody
   netdyno-load tcp://127.0.0.1:7000 --workload http -c 20 --depth 4 --json result.json
       pipelined HTTP requests, four in flight on each connection; the figures go to a file as well
+  netdyno-load http://127.0.0.1:8080/path -c 20 -X POST -H 'Content-Type: application/json' -d @body.json
+      requests to any server of HTTP/1.1
+  netdyno-load tcp://127.0.0.1:6379 -c 20 --send 'PING\r\n' --expect '+PONG'
+      any protocol in which each message has one reply, in order
   netdyno-load udp://127.0.0.1:7000 --workload chat --audience all -c 100
       datagrams; what was lost, came twice or out of order stands beside the times
 )";
 
 constexpr std::size_t max_size = 64 << 20;
-/// Messages, or connections, a second: fewer are none within a day of messages, and more are more than any machine
-/// sends and the debt of a schedule has memory for.
-constexpr double least_rate = 1e-3;
-constexpr double most_rate = 1e7;
 constexpr std::chrono::hours longest_time{24};
 constexpr std::chrono::hours longest_ramp{1};
+constexpr std::chrono::hours longest_count{1};  // where nobody says how long so many messages may take
 const std::set<std::string> transports{"tcp", "udp", "multicast", "zmq+tcp"};
+constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
+const std::map<std::string, Spin> spins{{"off", Spin::off}, {"auto", Spin::automatic}, {"on", Spin::on}};
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
@@ -62,7 +68,7 @@ struct RawPlan {
 
   LoadPlan plan;
   double rate_hz = 0;
-  bool rate_is_per_connection = false;
+  Rates rates;
   std::chrono::nanoseconds duration;
   std::chrono::nanoseconds warmup;
   std::chrono::nanoseconds timeout;
@@ -71,29 +77,40 @@ struct RawPlan {
   std::chrono::nanoseconds look_every;
   std::chrono::nanoseconds linger;
   std::chrono::nanoseconds service_time{0};
+  HttpRequest http;
+  std::string exchange_send, exchange_expect, exchange_until;
+  std::size_t exchange_size = 0;
+  std::optional<LengthField> exchange_length;
 };
 
-std::optional<double> parse_rate(std::string_view text) {
-  double rate = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rate);
-  const bool whole = error == std::errc{} && end == text.data() + text.size();
-  if (!whole || !(rate >= least_rate && rate <= most_rate)) return std::nullopt;
-  return rate;
+/// "2/3": the second of three.
+std::optional<Share> parse_share(const std::string& text) {
+  Share share;
+  const char* const end = text.data() + text.size();
+  const auto of = std::from_chars(text.data(), end, share.index);
+  if (of.ec != std::errc{} || of.ptr == end || *of.ptr != '/') return std::nullopt;
+  const auto rest = std::from_chars(of.ptr + 1, end, share.count);
+  if (rest.ec != std::errc{} || rest.ptr != end || share.index == 0 || share.index > share.count) return std::nullopt;
+  if (share.count > most_shares) return std::nullopt;
+  --share.index;
+  return share;
 }
 
 void add_rate(CommandLine& line, RawPlan& raw) {
   const auto read = [&raw](const std::string& text) {
-    std::string_view number{text};
-    raw.rate_is_per_connection = number.ends_with("/conn");
-    if (raw.rate_is_per_connection) number.remove_suffix(5);
-    const auto rate = parse_rate(number);
-    if (!rate)
-      refuse_value("--rate", fmt::format("'{}' is no rate; want messages a second, {:g} to {:g}: 5000 or 100/conn",
+    const auto rates = parse_rates(text);
+    if (!rates)
+      refuse_value("--rate", fmt::format("'{}' is no rate; want messages a second, {:g} to {:g}: 5000, 5k or 100/conn; "
+                                         "or steps: 1k,5k,20k/10s; or a ramp: 1k..20k/30s",
                                          text, least_rate, most_rate));
-    raw.rate_hz = *rate;
+    raw.rates = *rates;
+    const auto& steps = rates->steps;
+    raw.rate_hz = steps[0].length > 0 ? mean_hz(steps) : steps[0].from_hz;
   };
-  line.add_read("--rate", read, "open loop: messages a second in all, or on each connection with /conn")
-      .type_name("R[/conn]");
+  line.add_read("--rate", read,
+                "open loop: messages a second in all, or on each connection with /conn; 1k,5k,20k/10s: steps of 10 s; "
+                "1k..20k/30s: a ramp; steps and ramps follow each other with commas, and are the window")
+      .type_name("R[..R][/conn][/DUR],...");
 }
 
 void add_connect_rate(CommandLine& line, LoadPlan& plan) {
@@ -106,23 +123,83 @@ void add_connect_rate(CommandLine& line, LoadPlan& plan) {
   line.add_read("--connect-rate", read, "connections opened a second, or all at once").type_name("N|burst");
 }
 
-void add_load_options(CommandLine& line, RawPlan& raw, const std::set<std::string>& spoken) {
+/// Where http requests go: all to one server.
+void take_http_url(LoadPlan& plan, const std::string& text) {
+  const auto url = parse_http_url(text);
+  if (!url || url->scheme.starts_with("ws"))
+    refuse_value("url", fmt::format("'{}' is no URL; want e.g. http://127.0.0.1:8080/path", text));
+  const bool tls = url->scheme == "https";
+  if (!plan.http) {
+    plan.http.emplace();
+    plan.url = url->server;
+    plan.tls.on = tls;
+  } else if (format_url(plan.url) != format_url(url->server) || plan.tls.on != tls) {
+    refuse_value("url", fmt::format("'{}' is another server than '{}'; want one", text, format_url(plan.url)));
+  }
+  plan.http->targets.push_back(url->target);
+}
+
+void take_websocket_url(LoadPlan& plan, const std::string& text) {
+  const auto url = parse_http_url(text);
+  if (!url) refuse_value("url", fmt::format("'{}' is no URL; want e.g. ws://127.0.0.1:8080/path", text));
+  plan.url = url->server;
+  plan.tls.on = url->scheme == "wss";
+  plan.websocket.emplace().target = url->target;
+}
+
+/// The generator's own address: also http://..., or @FILE with such URLs.
+void add_any_url(CommandLine& line, LoadPlan& plan) {
+  const auto read = [&plan](const std::string& text) {
+    if (text.starts_with("http://") || text.starts_with("https://")) return take_http_url(plan, text);
+    if (text.starts_with("ws://") || text.starts_with("wss://")) return take_websocket_url(plan, text);
+    if (text.starts_with('@')) {
+      for (const std::string& one : lines_of_file("url", text.substr(1))) take_http_url(plan, one);
+      if (!plan.http) refuse_value("url", fmt::format("'{}' holds no URL", text.substr(1)));
+      return;
+    }
+    auto parsed = parse_url(text);
+    if (parsed && parsed->transport == "tls") {
+      parsed->transport = "tcp";
+      plan.tls.on = true;
+    }
+    if (!parsed)
+      refuse_value("url", "'" + text + "' is no URL; want e.g. tcp://127.0.0.1:7000 or http://127.0.0.1:8080/path");
+    if (!transports.contains(parsed->transport))
+      refuse_value("url", "transport '" + parsed->transport + "' is not spoken here");
+    plan.url = *parsed;
+  };
+  line.add_read("url", read,
+                "where the server listens: tcp://127.0.0.1:7000, http://127.0.0.1:8080/path, or @FILE with a URL of "
+                "one http server on each line; tls:// and https:// are encrypted; ws:// and wss:// carry "
+                "echo and chat")
+      .required();
+}
+
+void add_load_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
-  add_url(line, "url", plan.url, spoken, "where the server listens, e.g. tcp://127.0.0.1:7000").required();
   add_choice(line, "--workload", plan.workload, workloads(),
              fmt::format("application protocol (default {})", netdyno::to_string(plan.workload)));
   line.add_number("-c,--connections", plan.connections, 1U, 1'000'000U, "connections (default 1)");
   add_rate(line, raw);
   add_choice(line, "--arrivals", plan.arrivals, arrivals,
              "when messages are meant to be sent (default: constant with --rate, else closed)");
-  line.add_number("--depth", plan.depth, 1U, 100'000U, "closed loop: messages in flight per connection (default 1)");
+  line.add_number("--depth", plan.depth, 1U, 100'000U,
+                  "messages in flight per connection (default 1; in an open loop as many as are due, but over http:// "
+                  "and with --send): what is due waits");
   add_duration(line, "--round", raw.round,
                "closed loop: who is answered sends at the next multiple of this time, together with the others");
   add_duration(line, "--look-every", raw.look_every,
-               "closed loop: look at the sockets no more often than this; costs less where many messages come, and "
-               "response times read up to so much longer (default: as messages come)");
+               "look at sockets and schedule no more often than this; costs less where many messages come, and "
+               "response times read up to so much longer, twice in an open loop (default: as messages come)");
+  add_choice(line, "--spin", plan.spin, spins,
+             "open loop, rounds: wake before a message is due, and spin until then: as long as timers have turned out "
+             "to be late, as long as they were before the load, or off, which costs less and sends later; closed loop "
+             "with other people's servers: look for replies for 20us before sleeping: as long as most come by then, "
+             "always, or never (default auto)");
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
-  add_duration(line, "--duration", raw.duration, "the measured window (default 10s)");
+  add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
+  add_whole_number(line, "-n,--count", plan.count,
+                   "send so many messages, and end when they are answered (then the default of --warmup is 0)");
   add_duration(line, "--warmup", raw.warmup, "load before the window (default 1s)");
   add_duration(line, "--timeout", raw.timeout,
                fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));
@@ -153,17 +230,166 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   add_duration(line, "--service-time", raw.service_time, "rpc: service time each request asks for (default 0)");
   line.add_number("--threads", plan.threads, 1U, 1024U, "threads that generate (default 1)");
   add_multicast_anywhere(line, plan.multicast_anywhere);
+  const auto read_share = [&plan](const std::string& text) {
+    const auto share = parse_share(text);
+    if (!share) refuse_value("--share", fmt::format("'{}' is no share; want e.g. 1/2, or 2/2", text));
+    plan.share = *share;
+  };
+  line.add_read("--share", read_share,
+                "make one of several equal parts of this load, whose others are made by other programs")
+      .type_name("I/N");
+  line.add_flag("--await-go", plan.await_go,
+                "when all connections stand, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
+                "CLOCK_MONOTONIC");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
   line.add_text("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log").type_name("FILE");
+  line.add_text("--percentiles", plan.percentiles_file,
+                "write the response times' percentiles as HdrHistogram prints and plots them, in microseconds")
+      .type_name("FILE");
+  line.add_text("--csv", plan.csv_file, "write window, steps and intervals as a table").type_name("FILE");
+  line.add_text("--prometheus", plan.prometheus_file, "write the figures in Prometheus' text format").type_name("FILE");
   line.add_number("--events-fd", plan.events_fd, 0, 1 << 20,
                   "write what happens, one JSON object a line, to this descriptor")
       .type_name("FD");
 }
 
-std::size_t smallest_message(Workload workload) {
-  const bool ends_with_newline = workload == Workload::echo || workload == Workload::lines;
+void add_foreign_options(CommandLine& line, RawPlan& raw) {
+  HttpRequest& http = raw.http;
+  const auto read_method = [&http](const std::string& text) {
+    if (text.empty() || !std::ranges::all_of(text, [](char c) { return c >= 'A' && c <= 'Z'; }))
+      refuse_value("--method", "'" + text + "' is no method; want e.g. GET or POST");
+    http.method = text;
+  };
+  line.add_read("-X,--method", read_method, "http://: the method (default GET, or POST with --data)");
+  const auto read_header = [&http](const std::string& text) {
+    const auto colon = text.find(':');
+    const bool good = colon != std::string::npos && colon > 0 && text.find_first_of(" \t") > colon;
+    if (!good || text.find_first_of(std::string_view{"\r\n\0", 3}) != std::string::npos)
+      refuse_value("--header", "'" + text + "' is no header; want 'name: value'");
+    http.headers.push_back(text);
+  };
+  line.add_read_each("-H,--header", read_header,
+                     "http:// and ws://: a header, 'name: value'; may be given several times");
+  const auto read_data = [&http](const std::string& text) { http.body = text_or_file("--data", text); };
+  line.add_read("-d,--data", read_data, "http://: the body of each request, or @FILE with it").type_name("TEXT|@FILE");
+  const auto read_status = [&http](const std::string& text) {
+    const bool family = text.size() == 3 && text[0] >= '1' && text[0] <= '5' && text.ends_with("xx");
+    int status = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), status);
+    const bool exact = error == std::errc{} && end == text.data() + text.size() && status >= 100 && status <= 599;
+    if (!family && !exact) refuse_value("--expect-status", "'" + text + "' is no status; want e.g. 200 or 2xx");
+    http.lowest_status = family ? (text[0] - '0') * 100 : status;
+    http.highest_status = family ? http.lowest_status + 99 : status;
+  };
+  line.add_read("--expect-status", read_status, "http://: the status of a right reply (default 2xx)")
+      .type_name("STATUS|Nxx");
+  const std::map<std::string, Check> checks{
+      {"status", Check::status}, {"length", Check::length}, {"hash", Check::hash}, {"stamp", Check::stamp}};
+  add_choice(
+      line, "--verify", http.check, checks,
+      "http://: what of a reply is verified: its status; its length too, or a hash of its body, against the "
+      "first one of the same URL; or that the body is the target, which then ends with a stamp (default status)");
+  line.add_text("--send", raw.exchange_send,
+                "tcp://: bytes to send, with \\r \\n \\t \\0 \\\\ \\xHH, or @FILE with them; {sequence}, {connection} "
+                "and {random:N} are places for numbers")
+      .type_name("BYTES|@FILE");
+  line.add_text("--expect", raw.exchange_expect, "with --send: what a right reply begins with")
+      .type_name("BYTES|@FILE");
+  line.add_text("--reply-until", raw.exchange_until, "with --send: what a reply ends with (default \\n)")
+      .type_name("BYTES");
+  add_bytes(line, "--reply-size", raw.exchange_size, {1, max_size}, "with --send: how long a reply is, instead");
+  const auto read_length = [&raw](const std::string& text) {
+    raw.exchange_length = parse_length_field(text);
+    if (!raw.exchange_length)
+      refuse_value("--reply-length",
+                   "'" + text + "' is no length; want e.g. u32be, u16le@2 (at byte 2) or u32be@8+12 (and 12 more)");
+  };
+  line.add_read("--reply-length", read_length,
+                "with --send: a reply begins with its length, instead: u8, u16be, u32le ..., at byte OFFSET; so many "
+                "bytes follow it, and N more or fewer")
+      .type_name("uBITS[be|le][@OFFSET][+N|-N]");
+  line.add_text("--unix-socket", raw.plan.unix_socket, "connect to this file, whatever host and port the URL names")
+      .type_name("FILE");
+  const auto read_assert = [&raw](const std::string& text) {
+    const auto assertion = parse_assertion(text);
+    if (!assertion)
+      refuse_value("--assert", fmt::format("'{}' is no assertion; want e.g. 'p99<5ms', 'rate>=1000' or 'errors=0' "
+                                           "(mean, p50, p90, p99, p99.9, max, rate, errors)",
+                                           text));
+    raw.plan.assertions.push_back(*assertion);
+  };
+  line.add_read_each("--assert", read_assert, "exit 4 where this does not hold; may be given several times")
+      .type_name("'p99<5ms'");
+}
+
+/// Bytes of an option: as written, or those of a file.
+std::string bytes_of(const std::string& program, const std::string& option, const std::string& text) {
+  if (text.starts_with('@')) {
+    const auto bytes = try_text_or_file(text);
+    if (!bytes) usage_error(program, fmt::format("{}: cannot read '{}'", option, text.substr(1)));
+    return *bytes;
+  }
+  const auto bytes = unescape(text);
+  if (!bytes) usage_error(program, option + R"(: after a \ only r, n, t, 0, \ or xHH has a meaning)");
+  return *bytes;
+}
+
+/// Puts what is said to a foreign server into the plan; what of it contradicts, or empty.
+std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
+  LoadPlan& plan = raw.plan;
+  const auto given = [&line](std::initializer_list<const char*> names) -> std::string {
+    for (const char* name : names)
+      if (line.given(name)) return name;
+    return {};
+  };
+  if (plan.http) {
+    if (const auto name = given({"--send", "--expect", "--reply-until", "--reply-size", "--reply-length"});
+        !name.empty())
+      return name + " is for tcp://... and tls://...";
+    auto targets = std::move(plan.http->targets);
+    plan.http = raw.http;
+    plan.http->targets = std::move(targets);
+    if (plan.http->method.empty()) plan.http->method = plan.http->body ? "POST" : "GET";
+    if (line.given("--workload")) return "--workload: http://... says it already; leave it out";
+    if (line.given("--size") && plan.http->check != Check::stamp) return "--size is for --verify stamp";
+    if (plan.http->check == Check::stamp && plan.http->targets.size() > 1) return "--verify stamp: want one URL only";
+    plan.workload = Workload::http;
+    return {};
+  }
+  if (plan.websocket) {
+    if (const auto name = given({"--send", "--method", "--data"}); !name.empty())
+      return name + " is not for ws://...; it carries --workload echo and chat";
+    plan.websocket->headers = std::exchange(raw.http.headers, {});
+    return {};
+  }
+  if (const auto name = given({"--method", "--header", "--data", "--expect-status", "--verify"}); !name.empty())
+    return name + " is for http://...";
+  if (!line.given("--send")) {
+    if (const auto name = given({"--expect", "--reply-until", "--reply-size", "--reply-length"}); !name.empty())
+      return name + " goes with --send";
+    return {};
+  }
+  if (plan.url.transport != "tcp") return "--send is for tcp:// and tls://";
+  if (line.given("--workload") || line.given("--size"))
+    return "--send says what is sent; leave --workload and --size out";
+  if (line.given("--reply-size") + line.given("--reply-until") + line.given("--reply-length") > 1)
+    return "--reply-until, --reply-size and --reply-length: want one of them";
+  Exchange& exchange = plan.exchange.emplace();
+  exchange.send = bytes_of(line.program(), "--send", raw.exchange_send);
+  exchange.expect = bytes_of(line.program(), "--expect", raw.exchange_expect);
+  if (line.given("--reply-until")) exchange.until = bytes_of(line.program(), "--reply-until", raw.exchange_until);
+  exchange.size = raw.exchange_size;
+  exchange.length = raw.exchange_length;
+  if (exchange.send.empty()) return "--send: nothing to send";
+  if (exchange.until.empty()) return "--reply-until: want at least one byte";
+  return {};
+}
+
+std::size_t smallest_message(const LoadPlan& plan) {
+  const bool ends_with_newline =
+      plan.workload == Workload::echo || plan.workload == Workload::lines || plan.websocket.has_value();
   return min_stamp_size + (ends_with_newline ? 1 : 0);
 }
 
@@ -206,7 +432,10 @@ std::string excess(const RawPlan& raw) {
                                                                     {"--connect-timeout", raw.connect_timeout}};
   for (const auto& [name, time] : times)
     if (time > longest_time) return fmt::format("{}: at most {}m", name, std::chrono::minutes{longest_time}.count());
-  const double all_hz = raw.rate_is_per_connection ? raw.rate_hz * raw.plan.connections : raw.rate_hz;
+  if (length_of(raw.rates.steps) > std::chrono::nanoseconds{longest_time}.count())
+    return fmt::format("--rate: its steps take at most {}m", std::chrono::minutes{longest_time}.count());
+  const double fastest = fastest_hz(raw.rates.steps);
+  const double all_hz = raw.rates.per_connection ? fastest * raw.plan.connections : fastest;
   if (all_hz > most_rate) return fmt::format("--rate: {:g} messages a second in all; at most {:g}", all_hz, most_rate);
   const double ramp_s = raw.plan.connect_rate_hz ? raw.plan.connections / *raw.plan.connect_rate_hz : 0;
   if (ramp_s > std::chrono::duration<double>{longest_ramp}.count())
@@ -216,39 +445,67 @@ std::string excess(const RawPlan& raw) {
   return {};
 }
 
+/// What cannot be parted; empty when the plan is not, or can be.
+std::string share_contradiction(const LoadPlan& plan) {
+  if (plan.share.count == 1) return {};
+  if (plan.workload == Workload::chat) return "--share: a chat is one room, which one program listens to";
+  if (plan.count > 0) return "--share: leave --count out; it is known to one program only";
+  if (std::uint64_t{plan.threads} * plan.share.count > plan.connections)
+    return "--share: every thread of every part needs a connection";
+  return {};
+}
+
 /// What no single option can tell; empty when the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;
   if (auto why = excess(raw); !why.empty()) return why;
+  if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";
-  if (open && line.given("--depth")) return "--depth is for the closed loop; leave --rate or --depth out";
+  if (open && line.given("--depth")) {
+    if (plan.workload == Workload::chat) return "--depth: nobody answers in chat; leave --rate or --depth out";
+    if (carries_messages(plan.url)) return "--depth is for the closed loop, over what may lose messages";
+  }
+  if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
+    return "--spin is for an open loop, rounds, or servers of other people: a closed loop waits for no moment";
+  if (plan.spin == Spin::on && raw.look_every.count() > 0) return "--spin on and --look-every: leave one of them out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
-  if (open && raw.look_every.count() > 0)
-    return "--look-every is for the closed loop; leave --rate or --look-every out";
   if (plan.requests_per_connection > 0) {
     if (plan.workload == Workload::chat)
       return "--requests-per-connection is for requests that are answered; those of chat go to everybody";
     if (plan.depth > plan.requests_per_connection)
       return "--depth: a connection cannot have more in flight than --requests-per-connection";
   }
+  if (length_of(raw.rates.steps) > 0 && line.given("--duration"))
+    return "--rate says how long its steps last; leave --duration out";
+  if (plan.count > 0 && plan.workload == Workload::chat)
+    return "--count is for messages that are answered; those of chat go to everybody";
   if (raw.round.count() > 0 && raw.look_every.count() > 0) return "--look-every and --round: leave one of them out";
-  if (plan.size < smallest_message(plan.workload))
+  if (plan.size < smallest_message(plan))
     return "--size: a " + std::string{to_string(plan.workload)} + " message that identifies itself has at least " +
-           std::to_string(smallest_message(plan.workload)) + " bytes";
+           std::to_string(smallest_message(plan)) + " bytes";
   if (plan.workload == Workload::http && plan.size > max_target)
     return "--size: an http request target has at most " + std::to_string(max_target) + " bytes";
+  if (auto why = tls_contradiction(line, plan.tls); !why.empty()) return why;
   if (carries_messages(plan.url))
     if (auto why = message_contradiction(plan); !why.empty()) return why;
+  if (!plan.unix_socket.empty() && plan.url.transport != "tcp") return "--unix-socket is for tcp:// and http://";
   if (plan.url.port == 0) return "url: port 0 cannot be connected to";
   if (raw.duration.count() <= 0) return "--duration must be longer than 0";
   if (raw.timeout.count() <= 0) return "--timeout must be longer than 0";
   if (raw.connect_timeout.count() <= 0) return "--connect-timeout must be longer than 0";
   if (plan.threads > plan.connections) return "--threads: more threads than connections";
+  if (auto why = share_contradiction(plan); !why.empty()) return why;
   if (raw.service_time > std::chrono::seconds{10}) return "--service-time is at most 10s";
   if (raw.service_time.count() > 0 && plan.workload != Workload::rpc) return "--service-time is for --workload rpc";
   if (plan.slow_readers > 0 && plan.workload != Workload::chat) return "--slow-readers is for --workload chat";
+  if (plan.slow_readers > 0 && (plan.tls.on || plan.websocket))
+    return "--slow-readers is for tcp; leave it out over TLS and WebSocket";
+  if (plan.websocket && plan.workload != Workload::echo && plan.workload != Workload::chat)
+    return "--workload: ws:// carries echo and chat; want one of them";
+  if (plan.websocket && plan.write_mode == WriteMode::split)
+    return "--write-mode split is for tcp; over ws:// a message leaves whole";
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: somebody has to talk; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
@@ -266,21 +523,66 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
 
 bool carries_messages(const Url& url) { return url.transport != "tcp"; }
 
+std::string address_of(const LoadPlan& plan) {
+  std::string text = format_url(plan.url);
+  if (plan.tls.on) text.replace(0, text.find("://"), "tls");
+  if (plan.websocket) text = (plan.tls.on ? "wss" : "ws") + text.substr(text.find("://")) + plan.websocket->target;
+  if (plan.http) {
+    text = (plan.tls.on ? "https" : "http") + text.substr(text.find("://")) + plan.http->targets.front();
+    if (plan.http->targets.size() > 1) text += fmt::format(" and {} more", plan.http->targets.size() - 1);
+  }
+  return plan.unix_socket.empty() ? text : text + " by " + plan.unix_socket;
+}
+
+LoadPlan own_part(LoadPlan plan) {
+  if (plan.share.count == 1) return plan;
+  std::uint32_t own = 0;
+  for (std::uint32_t thread = 0; thread < plan.threads; ++thread) own += slice_of(plan, thread).size();
+  const double part = static_cast<double>(own) / plan.connections;
+  if (plan.rate_hz) *plan.rate_hz *= part;
+  for (RateStep& step : plan.steps) {
+    step.from_hz *= part;
+    step.to_hz *= part;
+  }
+  plan.connections = own;
+  return plan;
+}
+
 std::string_view to_string(Arrivals value) {
   for (const auto& [name, known] : arrivals)
     if (known == value) return name;
   return "?";
 }
 
+std::string_view to_string(Spin value) {
+  for (const auto& [name, known] : spins)
+    if (known == value) return name;
+  return "?";
+}
+
 namespace {
 
-void add_options(CommandLine& line, RawPlan& raw, const std::set<std::string>& spoken) {
-  add_load_options(line, raw, spoken);
+void add_options(CommandLine& line, RawPlan& raw) {
+  add_load_options(line, raw);
   add_connection_options(line, raw);
   add_other_options(line, raw);
 }
 
-LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken, int argc, const char* const* argv) {
+/// Rates over all connections, and steps are the window.
+void settle_rates(RawPlan& raw) {
+  if (raw.rate_hz <= 0) return;
+  LoadPlan& plan = raw.plan;
+  const double times = raw.rates.per_connection ? plan.connections - plan.slow_readers : 1;
+  plan.rate_hz = raw.rate_hz * times;
+  const Nanos length = length_of(raw.rates.steps);
+  if (length == 0) return;
+  plan.duration = length;
+  for (const RateStep& step : raw.rates.steps)
+    plan.steps.push_back({step.from_hz * times, step.to_hz * times, step.length});
+}
+
+LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken, bool may_be_foreign, int argc,
+               const char* const* argv) {
   LoadPlan& plan = raw.plan;
   const std::string& program = line.program();
   line.parse(argc, argv);
@@ -289,16 +591,21 @@ LoadPlan parse(CommandLine& line, RawPlan& raw, const std::set<Workload>& spoken
     usage_error(program, fmt::format("--workload: {} is not spoken here; want {}", netdyno::to_string(plan.workload),
                                      netdyno::to_string(*spoken.begin())));
   if (raw.rate_hz > 0 && !line.given("--arrivals")) plan.arrivals = Arrivals::constant;
+  if (may_be_foreign)
+    if (const auto why = settle_foreign(raw, line); !why.empty()) usage_error(program, why);
   if (const auto why = contradiction(raw, line); !why.empty()) usage_error(program, why);
-  if (raw.rate_hz > 0)
-    plan.rate_hz = raw.rate_is_per_connection ? raw.rate_hz * (plan.connections - plan.slow_readers) : raw.rate_hz;
   plan.duration = raw.duration.count();
   plan.warmup = raw.warmup.count();
+  settle_rates(raw);
+  if (plan.count > 0 && !line.given("--warmup")) plan.warmup = 0;
+  if (plan.count > 0 && plan.steps.empty() && !line.given("--duration"))
+    plan.duration = std::chrono::nanoseconds{longest_count}.count();
   plan.timeout = raw.timeout.count();
   plan.connect_timeout = raw.connect_timeout.count();
   plan.round = raw.round.count();
   plan.look_every = raw.look_every.count();
   plan.linger = raw.linger.count();
+  plan.flight_is_limited = plan.is_foreign() || (plan.rate_hz && line.given("--depth"));
   plan.service_us =
       static_cast<std::int32_t>(std::chrono::duration_cast<std::chrono::microseconds>(raw.service_time).count());
   return plan;
@@ -316,17 +623,24 @@ std::set<Value> all_of(const std::map<std::string, Value>& choices) {
 LoadPlan parse_load_plan(int argc, const char* const* argv) {
   RawPlan raw{LoadPlan{}};
   CommandLine line{description, argv[0]};
-  add_options(line, raw, transports);
-  return parse(line, raw, all_of(workloads()), argc, argv);
+  add_any_url(line, raw.plan);
+  add_options(line, raw);
+  add_foreign_options(line, raw);
+  add_tls_options(line, raw.plan.tls);
+  line.add_version("netdyno-load " NETDYNO_VERSION);
+  line.add_completion();
+  return parse(line, raw, all_of(workloads()), true, argc, argv);
 }
 
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset) {
   RawPlan raw{subset.defaults};
   CommandLine line{subset.description, argv[0]};
-  add_options(line, raw, subset.transports);
+  add_url(line, "url", raw.plan.url, subset.transports, "where the server listens, e.g. tcp://127.0.0.1:7000")
+      .required();
+  add_options(line, raw);
   line.keep_only(subset.options);
   subset.add_own(line);
-  return parse(line, raw, subset.workloads, argc, argv);
+  return parse(line, raw, subset.workloads, false, argc, argv);
 }
 
 }  // namespace netdyno::load

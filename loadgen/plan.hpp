@@ -12,6 +12,10 @@
 #include "lib/cli/url.hpp"
 #include "lib/measure/clock.hpp"
 #include "lib/protocol/workload.hpp"
+#include "loadgen/assertion.hpp"
+#include "loadgen/foreign.hpp"
+#include "loadgen/layers.hpp"
+#include "loadgen/pace.hpp"
 
 namespace netdyno {
 class CommandLine;
@@ -21,30 +25,50 @@ namespace netdyno::load {
 
 enum class Arrivals { closed, constant, poisson };
 
+/// Whether a thread that waits for the moment of a message wakes before it and keeps looking: not at all, as long as it
+/// has learned that its timers are late, or as long as they were before the load.
+enum class Spin { off, automatic, on };
+
 /// Whether a message comes whole over this transport or not at all: it has no streams, and may lose what it carries
 /// (protocol/WIRE.md, "Transports that carry messages").
 bool carries_messages(const Url& url);
+
+/// The part of a load that this program makes, where several programs make it together: `index` of `count`.
+struct Share {
+  std::uint32_t index = 0;
+  std::uint32_t count = 1;
+};
 
 /// What the generator is asked to do. Parsed once, never changed.
 struct LoadPlan {
   Url url;
   Workload workload = Workload::echo;
+  std::optional<HttpRequest> http;   // instead: to a server that need not be ours, http://...
+  std::optional<Exchange> exchange;  // or these bytes
+  TlsOptions tls;
+  std::optional<WebSocketRequest> websocket;
   Arrivals arrivals = Arrivals::closed;
   std::uint32_t connections = 1;
-  std::uint32_t depth = 1;        // closed loop: messages in flight per connection
-  Nanos round = 0;                // closed loop: messages leave together, at multiples of this; 0: at once
-  std::optional<double> rate_hz;  // open loop: total over all connections
-  std::size_t size = 31;          // of a message, as protocol/WIRE.md counts it per workload
+  std::uint32_t depth = 1;         // closed loop, or where `flight_is_limited`: messages in flight per connection
+  bool flight_is_limited = false;  // open loop: what is due waits for a place; a foreign server is always asked so
+  Nanos round = 0;                 // closed loop: messages leave together, at multiples of this; 0: at once
+  std::optional<double> rate_hz;   // open loop: total over all connections; the mean of the steps
+  std::vector<RateStep> steps;     // open loop, over all connections: as long as the window; empty: one rate
+  std::uint64_t count = 0;         // messages in the window, which ends when they have their answers; 0: as time allows
+  std::size_t size = 31;           // of a message, as protocol/WIRE.md counts it per workload
   Nanos duration = 10 * one_second;
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
-  Nanos look_every = 0;  // closed loop: the shortest time from one look at the sockets to the next; 0: none
-  Nanos linger = 0;      // how long connections stay open after the last answer
+  Nanos look_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
+  Spin spin = Spin::automatic;
+  Nanos linger = 0;                           // how long connections stay open after the last answer
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, made anew for the next; 0: never
   std::optional<double> connect_rate_hz;      // none: all at once
   Nanos connect_timeout = 5 * one_second;
   std::uint32_t threads = 1;
   std::vector<std::string> source_ips;  // connections take them in turn; empty: the kernel chooses
+  Share share;                          // of the connections and rates here, which are those of all programs together
+  bool await_go = false;                // the load begins at the moment that a line on stdin names
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
@@ -54,9 +78,17 @@ struct LoadPlan {
   WriteMode write_mode = WriteMode::gathered;
   std::string json_file;  // empty: none; "-": stdout
   std::string hdr_file;   // empty: none
-  int events_fd = -1;     // -1: none
+  std::string csv_file;   // these too
+  std::string prometheus_file;
+  std::string percentiles_file;
+  std::vector<Assertion> assertions;
+  std::string unix_socket;  // connect to this file instead of a host; empty: to the host
+  int events_fd = -1;       // -1: none
   /// Also outside a private network namespace (lib/net/multicast.hpp).
   bool multicast_anywhere = false;
+
+  /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
+  bool is_foreign() const { return http || exchange; }
 };
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).
@@ -73,6 +105,12 @@ struct PlanSubset {
 };
 LoadPlan parse_load_plan(int argc, const char* const* argv, const PlanSubset& subset);
 
+/// What this program makes of the plan: the plan itself, but where that is shared.
+LoadPlan own_part(LoadPlan plan);
+
 std::string_view to_string(Arrivals arrivals);
+std::string_view to_string(Spin spin);
+/// Where the load goes, as a person would write it.
+std::string address_of(const LoadPlan& plan);
 
 }  // namespace netdyno::load

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +23,7 @@ Histogram send_lag(const Figures& figures) {
 }
 
 Json plan_json(const LoadPlan& plan) {
-  return {{"url", format_url(plan.url)},
+  return {{"url", address_of(plan)},
           {"workload", netdyno::to_string(plan.workload)},
           {"arrivals", to_string(plan.arrivals)},
           {"depth", plan.depth},
@@ -37,6 +38,9 @@ Json plan_json(const LoadPlan& plan) {
           {"timeout_s", seconds(plan.timeout)},
           {"round_s", seconds(plan.round)},
           {"look_every_s", seconds(plan.look_every)},
+          {"spin", to_string(plan.spin)},
+          {"most_in_flight", plan.flight_is_limited || !plan.rate_hz ? Json(plan.depth) : Json(nullptr)},
+          {"count", plan.count > 0 ? Json(plan.count) : Json(nullptr)},
           {"send_buffer", plan.send_buffer},
           {"requests_per_connection",
            plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)},
@@ -65,6 +69,51 @@ Json messages_json(const MessageCounts& m) {
           {"late", m.late}};
 }
 
+/// Only where connections are encrypted.
+Json tls_json(const LoadPlan& plan, const Handshakes& handshakes) {
+  return {{"verified", !plan.tls.insecure},  {"reuse", plan.tls.reuse},
+          {"protocol", handshakes.protocol}, {"cipher", handshakes.cipher},
+          {"resumed", handshakes.resumed},   {"handshake_ns", distribution(handshakes.times)}};
+}
+
+/// Only of foreign servers, and over TLS or WebSocket.
+Json replies_json(const Figures& figures) {
+  Json statuses = Json::object(), faults = Json::array();
+  for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
+  for (const auto& kind : figures.faults.kinds) faults.push_back({{"what", kind.what}, {"count", kind.count}});
+  return {{"unexpected", figures.messages.unexpected},
+          {"resent", figures.messages.resent},
+          {"statuses", statuses},
+          {"faults", faults},
+          {"other_faults", figures.faults.others}};
+}
+
+/// What of a step lies in the window, which may have been cut short.
+double step_seconds(const LoadPlan& plan, const RateStep& step, Nanos begins) {
+  return seconds(std::clamp<Nanos>(plan.duration - begins, 0, step.length));
+}
+
+Json steps_json(const LoadPlan& plan, const Figures& figures) {
+  Json list = Json::array();
+  Nanos begins = 0;
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const RateStep& step = plan.steps[i];
+    const StepFigures& of = figures.steps.at(i);
+    const double lasted = step_seconds(plan, step, begins);
+    list.push_back({{"from_hz", step.from_hz},
+                    {"to_hz", step.to_hz},
+                    {"begins_s", seconds(begins)},
+                    {"seconds", lasted},
+                    {"sent", of.sent},
+                    {"completed", of.completed},
+                    {"per_second", lasted > 0 ? static_cast<double>(of.completed) / lasted : 0.0},
+                    {"errors", of.errors},
+                    {"response_ns", distribution(of.response)}});
+    begins += step.length;
+  }
+  return list;
+}
+
 Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
   CpuTime sum;
   Json threads = Json::array();
@@ -85,7 +134,7 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
           {"socket_drops", measurement.figures.socket_drops}};
 }
 
-Json timeline_json(Nanos duration, const std::vector<Timeline::Slot>& slots) {
+Json timeline_json(const LoadPlan& plan, Nanos interval, const std::vector<Timeline::Slot>& slots) {
   Json completed = Json::array(), p50 = Json::array(), p99 = Json::array(), errors = Json::array();
   for (const Timeline::Slot& slot : slots) {
     completed.push_back(slot.completed);
@@ -93,11 +142,10 @@ Json timeline_json(Nanos duration, const std::vector<Timeline::Slot>& slots) {
     p99.push_back(slot.p99_ns);
     errors.push_back(slot.errors);
   }
-  return {{"interval_ns", Timeline::interval_of(duration)},
-          {"completed", completed},
-          {"p50_ns", p50},
-          {"p99_ns", p99},
-          {"errors", errors}};
+  Json json{{"interval_ns", interval}, {"completed", completed}, {"p50_ns", p50}, {"p99_ns", p99}, {"errors", errors}};
+  if (plan.share.count > 1)
+    for (const Timeline::Slot& slot : slots) json["histograms"].push_back(slot.histogram);
+  return json;
 }
 
 Json audits_json(const std::vector<Audit>& audits) {
@@ -117,40 +165,46 @@ Json distribution(const Histogram& histogram) {
 
 Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const Figures& figures = measurement.figures;
-  return {{"version", 1},
-          {"plan", plan_json(plan)},
-          {"requests",
-           {{"sent", figures.sent_in_window},
-            {"completed", figures.completed_in_window},
-            {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
-          {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
-          {"send_lag_ns", distribution(send_lag(figures))},
-          {"receive_lag_ns", distribution(figures.receive_lag)},
-          {"connections", connections_json(figures)},
-          {"connect_ns", distribution(figures.connect)},
-          {"connection_mean_ns", distribution(figures.connection)},
-          {"messages", messages_json(figures.messages)},
-          {"bytes",
-           {{"sent", figures.bytes.sent}, {"received", figures.bytes.received}, {"expected", figures.bytes.expected}}},
-          {"generator", generator_json(plan, measurement)},
-          {"errors",
-           {{"timeout", figures.errors.timeout},
-            {"closed_by_server", figures.errors.closed_by_server},
-            {"reset", figures.errors.reset},
-            {"protocol", figures.errors.protocol}}},
-          {"timeseries", timeline_json(plan.duration, measurement.timeline)},
-          {"audits", audits_json(audits)}};
+  Json json{
+      {"version", 1},
+      {"plan", plan_json(plan)},
+      {"requests",
+       {{"sent", figures.sent_in_window},
+        {"completed", figures.completed_in_window},
+        {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
+      {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
+      {"send_lag_ns", distribution(send_lag(figures))},
+      {"receive_lag_ns", distribution(figures.receive_lag)},
+      {"connections", connections_json(figures)},
+      {"connect_ns", distribution(figures.connect)},
+      {"connection_mean_ns", distribution(figures.connection)},
+      {"messages", messages_json(figures.messages)},
+      {"bytes",
+       {{"sent", figures.bytes.sent}, {"received", figures.bytes.received}, {"expected", figures.bytes.expected}}},
+      {"generator", generator_json(plan, measurement)},
+      {"errors",
+       {{"timeout", figures.errors.timeout},
+        {"closed_by_server", figures.errors.closed_by_server},
+        {"reset", figures.errors.reset},
+        {"protocol", figures.errors.protocol}}},
+      {"timeseries", timeline_json(plan, measurement.interval, measurement.timeline)},
+      {"audits", audits_json(audits)}};
+  if (!figures.steps.empty()) json["steps"] = steps_json(plan, figures);
+  if (plan.is_foreign() || plan.tls.on || plan.websocket) json["replies"] = replies_json(figures);
+  if (plan.tls.on) json["tls"] = tls_json(plan, figures.handshakes);
+  return json;
 }
 
 std::string to_json_line(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
-  return to_json(plan, measurement, audits).dump() + "\n";
+  // What a server said may be no UTF-8.
+  return to_json(plan, measurement, audits).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {
   std::string log = fmt::format(
       "#[Histogram log format version 1.3]\n#[netdyno-load {}, values in nanoseconds]\n"
       "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
-      format_url(plan.url));
+      address_of(plan));
   const auto line = [&](const char* tag, const Histogram& histogram) {
     log += fmt::format("Tag={},{:.3f},{:.3f},{},{}\n", tag, seconds(plan.warmup), seconds(plan.duration),
                        histogram.max(), histogram.encode());

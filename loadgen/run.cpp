@@ -1,10 +1,19 @@
 #include "loadgen/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <iostream>
 #include <iterator>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
 
+#include "lib/cli/die.hpp"
 #include "lib/measure/process.hpp"
 
 namespace netdyno::load {
@@ -15,12 +24,42 @@ using Milestone = Control::Milestone;
 constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
 constexpr Nanos progress_interval = one_second / 2;
 
+/// What SIGINT cuts short: the first ends the window, and the second the program.
+std::atomic<Nanos>* to_end_early = nullptr;
+
+void end_early(int) { to_end_early->store(now_ns()); }
+
+void heed_interrupts(std::atomic<Nanos>& end) {
+  to_end_early = &end;
+  struct sigaction action {};
+  action.sa_handler = end_early;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+/// The moment at which programs on several hosts begin together, each by its own clock.
+Nanos awaited_go() {
+  std::string line;
+  std::getline(std::cin, line);
+  Nanos at = 0;
+  constexpr std::string_view word = "go ";
+  const char* const end = line.data() + line.size();
+  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, at).ptr != end)
+    die("nobody said when to begin");
+  if (const Nanos now = now_ns(); at < now) die(fmt::format("was told to begin {} us ago", (now - at) / 1000));
+  return at;
+}
+
 class Run {
  public:
   Run(const LoadPlan& plan, Observer& observer)
-      : plan_(plan), observer_(observer), control_(plan.threads), timeline_(plan.duration, plan.threads) {
+      : plan_(plan),
+        observer_(observer),
+        control_(plan.threads),
+        timeline_(plan.duration, plan.threads, plan.share.count > 1) {
+    control_.left = static_cast<std::int64_t>(plan.count);
     for (std::uint32_t i = 0; i < plan.threads; ++i)
-      workers_.push_back(std::make_unique<Worker>(plan, Slice{i, plan.threads, plan.connections}, control_, timeline_));
+      workers_.push_back(std::make_unique<Worker>(plan, slice_of(plan, i), control_, timeline_));
   }
 
   Measurement carry_out() {
@@ -33,6 +72,7 @@ class Run {
     if (begin()) watch();
     observer_.finished();
     threads.clear();  // joins them
+    std::signal(SIGINT, SIG_DFL);
     return collect(all_joined);
   }
 
@@ -50,7 +90,8 @@ class Run {
   }
 
   bool begin() {
-    start_ = control_.established > 0 ? now_ns() + start_ahead : never;
+    start_ = control_.established == 0 ? never : plan_.await_go ? awaited_go() : now_ns() + start_ahead;
+    if (start_ != never) heed_interrupts(control_.end_early);
     control_.start = start_;
     wake_all();
     return start_ != never;
@@ -83,6 +124,12 @@ class Run {
       std::ranges::copy(worker->cpu_in_window(), std::back_inserter(result.cpu));
     }
     result.timeline = timeline_.slots();
+    result.interval = timeline_.interval();
+    result.duration = plan_.duration;
+    if (const Nanos early = control_.end_early; start_ != never && early < start_ + plan_.warmup + plan_.duration) {
+      result.duration = std::max<Nanos>(0, early - (start_ + plan_.warmup));
+      result.timeline.resize(static_cast<std::size_t>(result.duration / timeline_.interval()));
+    }
     result.max_rss_bytes = peak_rss_bytes();
     result.cores = usable_cores();
     result.all_joined = all_joined;

@@ -30,6 +30,8 @@ struct Measurement {
   std::vector<Timeline::Slot> timeline;
   std::uint64_t max_rss_bytes = 0;
   std::size_t cores = 1;   // that this process may use
+  Nanos interval = 0;      // of the timeline
+  Nanos duration = 0;      // of the window; shorter than planned where somebody has cut it short
   bool all_joined = true;  // chat: the server knew every client before the load began
 };
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <random>
+#include <utility>
 #include <vector>
 
 namespace netdyno::load {
@@ -50,11 +51,23 @@ class ClosedLoop final : public Schedule {
   std::size_t taken_ = 0;
 };
 
-/// Message k of the whole generator is meant for k / rate, on connection k mod N: evenly spaced over all connections.
-/// Each time is computed from k alone, so that no rounding adds up.
-class ConstantRate final : public Schedule {
+/// When message k of the whole generator is due at one rate. Each time is computed from k alone, so that no rounding
+/// adds up.
+class EvenPace {
  public:
-  ConstantRate(double rate_hz, const Slice& slice) : slice_(slice), gap_ns_(1e9L / rate_hz) {}
+  explicit EvenPace(double rate_hz) : gap_ns_(1e9L / rate_hz) {}
+  Nanos at(long double k) const { return static_cast<Nanos>(std::llroundl(k * gap_ns_)); }
+
+ private:
+  long double gap_ns_;
+};
+
+/// Message k of the whole generator is meant for when the pace has it due, on connection k mod N: evenly spaced over
+/// all connections.
+template <typename PaceOf>
+class Constant final : public Schedule {
+ public:
+  Constant(PaceOf pace, const Slice& slice) : slice_(slice), pace_(std::move(pace)) {}
 
   void start(Nanos at) override {
     start_ = at;
@@ -72,13 +85,43 @@ class ConstantRate final : public Schedule {
   }
   void plan_next() {
     const std::uint64_t k = round_ * slice_.connections + slice_.global(next_.connection);
-    next_.intended = start_ + static_cast<Nanos>(std::llroundl(static_cast<long double>(k) * gap_ns_));
+    next_.intended = start_ + pace_.at(static_cast<long double>(k));
   }
 
   Slice slice_;
-  long double gap_ns_;
+  PaceOf pace_;
   Nanos start_ = 0;
   std::uint64_t round_ = 0;
+};
+
+/// A Poisson process of a rate that changes: one of rate 1, in the time in which messages become due (the time change
+/// of Cox and Lewis 1966). On each slice its share of it.
+class ChangingPoisson final : public Schedule {
+ public:
+  ChangingPoisson(const LoadPlan& plan, const Slice& slice)
+      : random_(plan.seed * 0x9e3779b97f4a7c15ULL + slice.thread),
+        gap_(static_cast<double>(slice.size()) / slice.connections),
+        connection_(0, slice.size() - 1),
+        pace_(plan.steps, plan.warmup) {}
+
+  void start(Nanos at) override {
+    start_ = at;
+    advance();
+  }
+  void answered(std::uint32_t, Nanos) override {}
+
+ private:
+  void advance() override {
+    due_ += gap_(random_);
+    next_ = {start_ + pace_.at(due_), connection_(random_)};
+  }
+
+  std::mt19937_64 random_;
+  std::exponential_distribution<double> gap_;
+  std::uniform_int_distribution<std::uint32_t> connection_;
+  Pace pace_;
+  long double due_ = 0;
+  Nanos start_ = 0;
 };
 
 /// A Poisson process of the slice's share of the rate, each arrival on a random connection: the same as an independent
@@ -116,8 +159,10 @@ std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice
     case Arrivals::closed:
       return std::make_unique<ClosedLoop>(slice.size(), plan.depth, plan.round);
     case Arrivals::constant:
-      return std::make_unique<ConstantRate>(plan.rate_hz.value(), slice);
+      if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, slice);
+      return std::make_unique<Constant<EvenPace>>(EvenPace{plan.rate_hz.value()}, slice);
     case Arrivals::poisson:
+      if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, slice);
       return std::make_unique<PoissonRate>(plan.rate_hz.value(), slice, plan.seed);
   }
   std::abort();  // the enumeration is closed; the plan is parsed once

@@ -22,6 +22,11 @@ struct Slice {
   Slice speakers(const LoadPlan& plan) const { return {thread, threads, connections - plan.slow_readers}; }
 };
 
+/// The threads of all programs that share a load are dealt its connections as those of one program are.
+inline Slice slice_of(const LoadPlan& plan, std::uint32_t thread) {
+  return {plan.share.index * plan.threads + thread, plan.share.count * plan.threads, plan.connections};
+}
+
 /// One message to come: when it is meant to be sent, and on which connection of the slice.
 struct Arrival {
   Nanos intended;

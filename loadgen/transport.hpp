@@ -9,6 +9,7 @@
 
 #include "lib/measure/clock.hpp"
 #include "lib/measure/process.hpp"
+#include "lib/measure/recorder.hpp"
 #include "lib/net/arrivals.hpp"
 #include "lib/net/descriptor.hpp"
 #include "loadgen/plan.hpp"
@@ -17,7 +18,9 @@
 namespace netdyno::load {
 
 enum class ConnectFailure { refused, timed_out, reset, other };
-enum class CloseReason { closed_by_server, reset };
+/// `cut_off`: ended, and perhaps not by the server (TLS without close_notify: RFC 8446, 6.1). `unreadable`: what came
+/// is not of the protocol, and the transport has closed the connection.
+enum class CloseReason { closed_by_server, cut_off, reset, unreadable };
 
 /// What a transport tells its thread. Connections have the numbers of the slice.
 class TransportEvents {
@@ -66,6 +69,12 @@ class Transport {
   virtual void sample_arrivals(Nanos /*span*/) {}
   /// Any thread: ends a `wait` early.
   virtual void wake() = 0;
+  /// Why, in words for people: of the on_connect_failed or on_closed that is told. Empty where the event says it all.
+  virtual std::string_view why() const { return {}; }
+  /// Whether what was sent has not even reached the system of the server, as where a queue for accept is full.
+  virtual bool unacknowledged(std::uint32_t /*connection*/) const { return false; }
+  /// Those so far, of a transport that has any.
+  virtual const Handshakes* handshakes() const { return nullptr; }
   /// Messages that have reached this machine's sockets and found no room in them: those, the generator has lost itself.
   virtual std::uint64_t socket_drops() const { return 0; }
   /// What the threads have used that the transport has of its own: they are part of the generator.

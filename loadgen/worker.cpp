@@ -20,6 +20,26 @@ constexpr std::uint32_t connections_looked_at_once = 64;
 constexpr Nanos drain_check = 5'000'000;
 constexpr std::uint32_t connections_a_look = 256;  // one wait of a transport tells of so many at most (Poller)
 
+std::string_view words_for(ConnectFailure failure) {
+  switch (failure) {
+    case ConnectFailure::refused:
+      return "a connection was refused";
+    case ConnectFailure::timed_out:
+      return "a connect took too long";
+    case ConnectFailure::reset:
+      return "a connection was reset before it stood";
+    case ConnectFailure::other:
+      break;
+  }
+  return "a connection could not be made";
+}
+
+/// What happened to a reply, and what had come of it by then.
+std::string in_part(std::string what, const Decoder& decoder) {
+  if (const std::string begun = decoder.begun(); !begun.empty()) what += ": " + begun;
+  return what;
+}
+
 }  // namespace
 
 Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timeline& timeline)
@@ -33,7 +53,9 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       clients_(slice),
       connecting_(plan, clients_, control, *transport_, sender_, recorder_),
       matching_(plan, clients_, control, *codec_, *schedule_, recorder_),
-      streams_(*codec_) {
+      streams_(*codec_),
+      foreign_(plan.is_foreign()),
+      limited_(plan.flight_is_limited && !foreign_) {
   if (carries_messages(plan.url)) reader_.emplace(*codec_);
 }
 
@@ -44,12 +66,14 @@ void Worker::run() {
   // Not with messages: ZeroMQ's own threads use the sockets, too, and a UDP socket that a server in this process closes
   // would stay open in the copy.
   if (!carries_messages(plan_.url)) keep_descriptors_to_oneself();
-  early_ = lookout();
+  lookout_ = lookout();
+  reply_lookout_ = reply_lookout();
   connecting_.connect_all(*this);
   connecting_.await_start(*this);
   const Nanos start = control_.start;
   if (start != never) measure(start);
   recorder_.figures.socket_drops = transport_->socket_drops();
+  if (const Handshakes* handshakes = transport_->handshakes()) recorder_.figures.handshakes = *handshakes;
   control_.reach(Control::Milestone::finished);
   if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
   for (std::uint32_t number = 0; number < clients_.size(); ++number) transport_->close(number);
@@ -58,10 +82,14 @@ void Worker::run() {
 void Worker::measure(Nanos start) {
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
-  const Nanos give_up = window_.end + plan_.timeout;
-  patience_ = plan_.requests_per_connection > 0 ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
+  give_up_ = window_.end + plan_.timeout;
+  patience_ =
+      plan_.requests_per_connection > 0 || foreign_ ? std::min(plan_.timeout, plan_.connect_timeout) : plan_.timeout;
   expire_at_ = start + patience_;
   recorder_.set_window(window_);
+  std::vector<Nanos> ends;
+  for (Nanos end = window_.start; const RateStep& step : plan_.steps) ends.push_back(end += step.length);
+  recorder_.set_steps(std::move(ends));
   set_slow_readers_apart();
   if (is_chat()) sender_.set_recipients(matching_.recipients());
   matching_.begin(window_);
@@ -70,10 +98,12 @@ void Worker::measure(Nanos start) {
 
   while (clients_.open > 0) {
     now_ = clock_.turn();
+    if (control_.end_early.load(std::memory_order_relaxed) < window_.end) end_early();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
+    if (spent_ && !told_ && ends_with_the_count()) continue;
     // What a schedule still asks for by then, the generator could not send; that is not the rate that was asked for.
-    if (now_ >= give_up || (now_ >= window_.end && !is_due() && drained())) break;
+    if (now_ >= give_up_ || (now_ >= window_.end && !is_due() && drained())) break;
     if (now_ >= expire_at_) expire_some();
     slow_readers_.read(now_);
     recorder_.roll(now_);
@@ -83,11 +113,25 @@ void Worker::measure(Nanos start) {
       if (!transport_->wait(0, *this)) looks_left_ = 0;
       continue;
     }
-    const Nanos until = next_wakeup(give_up);
+    const Nanos until = next_wakeup(give_up_);
+    if (reply_lookout_.looks() && looks_for_replies(until)) continue;
     const bool spinning = until <= now_ && !is_due();
-    if (!transport_->wait(until, *this) && spinning) spun_ += now_ns() - now_;
+    if (transport_->wait(until, *this) || until == never) continue;
+    const Nanos at = now_ns();
+    if (spinning) spun_ += at - now_;
+    if (until > now_ && at >= until) lookout_.woken(at - until);
   }
   finish();
+}
+
+/// Somebody does not want to wait for the window's end: it is now.
+void Worker::end_early() {
+  const Nanos at = control_.end_early;
+  window_ = {std::min(window_.start, at), at};
+  give_up_ = window_.end + plan_.timeout;
+  if (boundary_ != never) boundary_ = std::min(boundary_, at);
+  recorder_.end_window(at);
+  matching_.begin(window_);
 }
 
 /// From here on, what they hear is nobody's answer, and what becomes of them is no error.
@@ -117,10 +161,33 @@ void Worker::rest() {
 
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking
 /// (docs/adr/wake-early.md). For half of the time at most, and not where it would take the core of the server.
-Nanos Worker::lookout() const {
-  if (online_cores() <= plan_.threads) return 0;
-  const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / *plan_.rate_hz * plan_.threads) : plan_.round;
-  return std::min(timer_lateness(), gap / 2);
+Lookout Worker::lookout() const {
+  if (plan_.spin == Spin::off || online_cores() <= plan_.threads) return {};
+  const double most_hz = plan_.steps.empty() ? plan_.rate_hz.value_or(0) : fastest_hz(plan_.steps);
+  const auto gap = plan_.rate_hz ? static_cast<Nanos>(1e9 / most_hz * clients_.slice.threads) : plan_.round;
+  return {timer_lateness(), gap / 2, plan_.spin == Spin::automatic};
+}
+
+/// Not of servers of this project: their trials are all made without it.
+ReplyLookout Worker::reply_lookout() const {
+  const bool waits_for_replies = foreign_ && plan_.arrivals == Arrivals::closed && plan_.round == 0;
+  if (!waits_for_replies || plan_.spin == Spin::off || online_cores() <= plan_.threads) return {};
+  return {true, plan_.spin == Spin::automatic};
+}
+
+bool Worker::looks_for_replies(Nanos until) {
+  if (transport_->wait(0, *this)) return true;
+  const Nanos began = now_ns();
+  const Nanos end = std::min(until, began + ReplyLookout::length);
+  bool found = false;
+  Nanos at = began;
+  for (Nanos next = began; !found && next < end; next = now_ns()) {
+    at = next;
+    found = transport_->wait(0, *this);
+  }
+  spun_ += at - began;  // what was found then is work
+  reply_lookout_.ended(found);
+  return found;
 }
 
 void Worker::cross_boundary() {
@@ -139,15 +206,31 @@ void Worker::cross_boundary() {
 
 Nanos Worker::next_wakeup(Nanos give_up) const {
   Nanos next = std::min({boundary_, expire_at_, give_up, slow_readers_.next()});
-  if (schedule_->next().intended < window_.end) next = std::min(next, schedule_->next().intended - early_);
+  if (schedule_->next().intended < window_.end && !spent_)
+    next = std::min(next, schedule_->next().intended - lookout_.early());
   // What other threads received ends the drain of a chat too.
-  if (matching_.draining() && is_chat()) next = std::min(next, now_ + drain_check);
+  if ((matching_.draining() && is_chat()) || told_) next = std::min(next, now_ + drain_check);
   return next;
 }
 
 bool Worker::is_due() const {
   const Nanos next = schedule_->next().intended;
-  return next <= now_ && next < window_.end;
+  return next <= now_ && next < window_.end && !spent_;
+}
+
+/// Whether the next message may be sent: --count is of those that are meant for the window.
+bool Worker::takes_one(Nanos intended) {
+  if (plan_.count == 0 || intended < window_.start) return true;
+  spent_ = control_.left.fetch_sub(1, std::memory_order_relaxed) <= 0;
+  return !spent_;
+}
+
+/// The last thread whose messages are all answered, or given up, ends the window for all.
+bool Worker::ends_with_the_count() {
+  told_ = clients_.waiting == clients_.overdue;  // what was given up is waited for after the window, as ever
+  if (!told_) return false;
+  if (++control_.answered == control_.threads() && now_ + 1 < control_.end_early) control_.end_early = now_ + 1;
+  return true;
 }
 
 void Worker::send_due(int most) {
@@ -155,6 +238,7 @@ void Worker::send_due(int most) {
     const std::uint32_t number = schedule_->next().connection;
     Connection& connection = clients_[number];
     for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
+      if (!takes_one(schedule_->next().intended)) return;
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
       if (connection.gone()) continue;
@@ -170,22 +254,41 @@ void Worker::send_due(int most) {
   }
 }
 
+/// What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
+bool Worker::has_all_answers() const { return clients_.waiting == (reader_ ? clients_.overdue : 0); }
+
 /// Everything that was meant to be sent has its answers. Only after the end of the window.
 bool Worker::drained() {
-  // What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
-  if (!is_chat()) return clients_.waiting == (reader_ ? clients_.overdue : 0);
+  if (!is_chat()) return has_all_answers();
   if (!matching_.draining()) matching_.begin_drain(intended_);
   return control_.all_delivered();
+}
+
+/// Messages of a connection of a foreign server are given up.
+void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
+  if (!foreign_ || messages == 0) return;
+  const Connection& connection = clients_[number];
+  std::string why = "no answer in time";
+  if (!connection.open())
+    why = "no connection in time";
+  else if (connection.decoder)
+    why = in_part(why, *connection.decoder);
+  else if (!connection.replied && transport_->unacknowledged(number))
+    why += ", as the server's system never took the request (full accept queue?)";
+  recorder_.figures.faults.note(why, now_, messages);
 }
 
 void Worker::finish() {
   now_ = clock_.turn();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
-  for (Connection& connection : clients_.connections) {
+  for (std::uint32_t number = 0; number < clients_.size(); ++number) {
+    Connection& connection = clients_[number];
     if (connection.gone()) continue;
     recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
-    recorder_.figures.errors.timeout += matching_.give_up(connection, never, now_) + connection.flight.unsent();
+    const std::uint64_t unanswered = matching_.give_up(connection, never, now_) + connection.flight.unsent();
+    note_silence(number, unanswered);
+    recorder_.figures.errors.timeout += unanswered;
   }
   matching_.end();
   recorder_.finish();
@@ -199,13 +302,19 @@ void Worker::expire_some() {
   const std::uint32_t some = std::min(connections_looked_at_once, size);
   for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
     Connection& connection = clients_[expire_next_];
+    if (connecting_.may_try_again(connection, now_)) connecting_.come_back(expire_next_, *this);
     if (connecting_.too_long(connection, now_)) {
       transport_->close(expire_next_);
-      on_connect_failed(expire_next_, ConnectFailure::timed_out, 0);
+      connect_failed(expire_next_, ConnectFailure::timed_out, 0, "");  // no event: nothing has been said of it
     }
     if (connection.gone()) continue;
     const std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
+    note_silence(expire_next_, expired);
+    if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
+        connection.flight.oldest_sent() + plan_.timeout <= now_)
+      make_anew(expire_next_, "");
     if (expired == 0) continue;
+    if (limited_ && connection.open()) fill_places(expire_next_);
     recorder_.figures.errors.timeout += expired;
     recorder_.error(now_, expired);
     for (std::uint64_t k = 0; k < expired && now_ < window_.end; ++k) schedule_->answered(expire_next_, now_);
@@ -227,14 +336,44 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   matching_.arrived(number, now_);
   matching_.lagging(lag_since(arrived));
   recorder_.figures.bytes.received += bytes.size();
+  if (foreign_) return received_plain(number, bytes);
   if (!streams_.receive(clients_[number].decoder, bytes, matching_)) {
     transport_->close(number);
     ++recorder_.figures.errors.protocol;
     matching_.let_go(number, now_);
   } else if (clients_[number].served()) {
     connecting_.leave(number, *this);
+  } else if (limited_) {
+    fill_places(number);
   }
   send_due(sends_between_events);
+}
+
+/// What is due on a connection that had too many in flight, and has room again, goes out. It waited for answers, and
+/// not for this program.
+void Worker::fill_places(std::uint32_t number) {
+  Connection& connection = clients_[number];
+  connection.limit_flight(plan_.depth);
+  if (!connection.blocked && connection.sendable() > 0) sender_.writable(number, connection);
+}
+
+void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
+  Connection& connection = clients_[number];
+  if (!streams_.receive(connection.decoder, bytes, matching_)) {
+    ++recorder_.figures.errors.protocol;
+    make_anew(number, matching_.why_broken());
+  } else if (connection.closing || connection.served()) {
+    make_anew(number, "");
+  } else if (!connection.blocked && connection.sendable() > 0) {
+    sender_.writable(number, connection);  // it waited for an answer, and not for this program
+  }
+  send_due(sends_between_events);
+}
+
+/// A connection of a foreign server is at its end, and why that is a fault, if it is.
+void Worker::make_anew(std::uint32_t number, std::string_view why) {
+  matching_.take_back(number, why, now_);
+  connecting_.leave(number, *this);
 }
 
 /// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
@@ -253,19 +392,67 @@ void Worker::on_messages(std::uint32_t number, std::span<const std::string_view>
 void Worker::on_connected(std::uint32_t number) { connecting_.connected(number); }
 
 void Worker::on_connect_failed(std::uint32_t number, ConnectFailure failure, int error) {
+  connect_failed(number, failure, error, std::string{transport_->why()});
+}
+
+void Worker::connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why) {
   const bool returning = clients_[number].state == Connection::State::returning;
   connecting_.failed(number, failure, error);
-  if (!returning) return;
   now_ = clock_.now();
+  if (!why.empty()) recorder_.figures.faults.note(why, now_);
+  if (!returning) return;
+  if (foreign_) {
+    if (why.empty()) recorder_.figures.faults.note(words_for(failure), now_);
+    return recorder_.error(now_);
+  }
   matching_.let_go(number, now_);
 }
 
 void Worker::on_writable(std::uint32_t number) { sender_.writable(number, clients_[number]); }
 
+/// The count of connections that ended like this.
+std::uint64_t& Worker::ends_by(CloseReason reason) {
+  auto& errors = recorder_.figures.errors;
+  switch (reason) {
+    case CloseReason::closed_by_server:
+    case CloseReason::cut_off:
+      return errors.closed_by_server;
+    case CloseReason::reset:
+      return errors.reset;
+    case CloseReason::unreadable:
+      break;
+  }
+  return errors.protocol;
+}
+
 void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   now_ = clock_.now();
-  auto& errors = recorder_.figures.errors;
-  ++(reason == CloseReason::reset ? errors.reset : errors.closed_by_server);
+  std::uint64_t& errors = ends_by(reason);
+  const std::string told{transport_->why()};
+  if (foreign_) {
+    Connection& connection = clients_[number];
+    matching_.arrived(number, now_);
+    // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
+    // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1).
+    std::string why = told;
+    if (!why.empty()) {
+      // The oldest that waits is given up for it.
+    } else if (connection.decoder) {
+      const std::uint64_t before = connection.flight.unanswered();
+      // One that goes on until the connection ends is whole only where the server has said so (RFC 9112, 9.8).
+      if (reason != CloseReason::cut_off) connection.decoder->end(matching_);
+      if (connection.flight.unanswered() == before)
+        why = in_part("the connection ended in the middle of a reply", *connection.decoder);
+    } else if (!connection.replied && connection.flight.unanswered() > 0) {
+      why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
+                                         : "the connection was closed instead of a reply";
+    }
+    if (!why.empty()) ++errors;
+    make_anew(number, why);
+    return send_due(sends_between_events);
+  }
+  ++errors;
+  if (!told.empty()) recorder_.figures.faults.note(told, now_);
   matching_.let_go(number, now_);
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/measure/process.hpp"
@@ -13,6 +14,7 @@
 #include "loadgen/clients.hpp"
 #include "loadgen/connecting.hpp"
 #include "loadgen/control.hpp"
+#include "loadgen/lookout.hpp"
 #include "loadgen/loop_clock.hpp"
 #include "loadgen/matching.hpp"
 #include "loadgen/message_reader.hpp"
@@ -45,17 +47,29 @@ class Worker final : private TransportEvents {
 
  private:
   void measure(Nanos start);
-  Nanos lookout() const;
+  Lookout lookout() const;
+  ReplyLookout reply_lookout() const;
+  bool looks_for_replies(Nanos until);
   void cross_boundary();
   Nanos next_wakeup(Nanos give_up) const;
   bool is_due() const;
+  bool takes_one(Nanos intended);
+  bool has_all_answers() const;
+  bool ends_with_the_count();
   void send_due(int most);
   void expire_some();
+  void note_silence(std::uint32_t number, std::uint64_t messages);
   bool drained();
   void finish();
   void rest();
   Nanos lag_since(KernelStamp arrived);
   void set_slow_readers_apart();
+  void received_plain(std::uint32_t number, std::string_view bytes);
+  void fill_places(std::uint32_t number);
+  void make_anew(std::uint32_t number, std::string_view why);
+  void end_early();
+  void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
+  std::uint64_t& ends_by(CloseReason reason);
   bool is_chat() const { return plan_.workload == Workload::chat; }
 
   void on_connected(std::uint32_t number) override;
@@ -80,17 +94,23 @@ class Worker final : private TransportEvents {
   Matching matching_;
   StreamReader streams_;
   SlowReaders slow_readers_;
+  const bool foreign_;
+  const bool limited_;                   // and not foreign: what is due may have to wait for an answer
   std::optional<MessageReader> reader_;  // instead, where whole messages come
 
   Window window_;
   Nanos now_ = 0;               // read at every event
   std::uint64_t intended_ = 0;  // messages that joined a queue
-  Nanos early_ = 0;             // how long before a message is due the lookout for it begins
-  Nanos spun_ = 0;              // time on that lookout
-  Nanos look_at_ = 0;           // the next look at the sockets, where they are looked at every so often
+  Lookout lookout_;             // for the next message
+  ReplyLookout reply_lookout_;
+  Nanos spun_ = 0;     // time on it
+  Nanos look_at_ = 0;  // the next look at the sockets, where they are looked at every so often
   std::uint32_t looks_left_ = 0;
+  bool spent_ = false;      // --count: no message is left
+  bool told_ = false;       // and all of this thread are answered, which Control knows
   Nanos boundary_ = never;  // the next of window start, window end
   Nanos expire_at_ = never;
+  Nanos give_up_ = never;   // when the last answers are not waited for any more
   Nanos patience_ = never;  // the shortest time after which something is given up
   std::uint32_t expire_next_ = 0;
   std::vector<CpuTime> cpu_ = std::vector<CpuTime>(1);  // in the window; while that lasts, before it

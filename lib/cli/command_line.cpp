@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "lib/cli/completion.hpp"
+
 namespace netdyno {
 namespace {
 
@@ -85,6 +87,27 @@ Option CommandLine::add_read_each(const std::string& name, std::function<void(co
   return Option{app_->add_option_function<std::vector<std::string>>(name, read_all, help)->allow_extra_args(false)};
 }
 
+void CommandLine::add_version(const std::string& text) {
+  app_->set_version_flag("--version", text, "print the version");
+}
+
+void CommandLine::add_completion() {
+  const auto print = [this](const std::string& shell) {
+    if (shell != "bash" && shell != "zsh") refuse_value("--completion", "'" + shell + "' is neither bash nor zsh");
+    std::vector<CompletedOption> options;
+    for (const CLI::Option* option : app_->get_options()) {
+      if (option->get_positional()) continue;
+      CompletedOption one{{}, option->get_type_size() > 0 ? option->get_type_name() : "", option->get_description()};
+      for (const std::string& name : option->get_snames()) one.names.push_back("-" + name);
+      for (const std::string& name : option->get_lnames()) one.names.push_back("--" + name);
+      options.push_back(one);
+    }
+    std::fputs(completion_script(program_, shell == "zsh", options).c_str(), stdout);
+    std::exit(0);
+  };
+  add_read("--completion", print, "print what a shell completes these options by").type_name("bash|zsh");
+}
+
 void CommandLine::keep_only(const std::set<std::string>& names) {
   for (CLI::Option* option : app_->get_options()) {
     const bool always = option == app_->get_help_ptr() || option->get_positional();
@@ -98,11 +121,17 @@ void CommandLine::parse(int argc, const char* const* argv) {
   } catch (const CLI::CallForHelp&) {
     std::fputs(app_->help().c_str(), stdout);
     std::exit(0);
+  } catch (const CLI::CallForVersion& version) {
+    std::printf("%s\n", version.what());
+    std::exit(0);
   } catch (const CLI::ParseError& error) {
     usage_error(program_, error.what());
   }
 }
 
-bool CommandLine::given(const std::string& name) const { return app_->count(name) > 0; }
+bool CommandLine::given(const std::string& name) const {
+  const auto* const option = app_->get_option_no_throw(name);
+  return option != nullptr && option->count() > 0;
+}
 
 }  // namespace netdyno

@@ -59,11 +59,17 @@ class CommandLine {
   /// The same of an option that may be given several times: once for each.
   Option add_read_each(const std::string& name, std::function<void(const std::string&)> read, const std::string& help);
 
+  /// `--version`, which prints this.
+  void add_version(const std::string& text);
+  /// `--completion bash|zsh`, which prints a script that makes this shell complete the options (completion.cpp).
+  void add_completion();
+
   /// Takes away each option but --help, the positional ones, and those of these long names.
   void keep_only(const std::set<std::string>& names);
 
   /// Exit 0 after `--help`, exit 2 with one clear line on anything that cannot be parsed.
   void parse(int argc, const char* const* argv);
+  /// False too where the program has no such option.
   bool given(const std::string& name) const;
 
  private:

@@ -33,6 +33,8 @@ class Histogram {
   void clear();
 
   std::uint64_t count() const { return count_; }
+  /// Of values that the histogram does not tell from `value`, and of those below.
+  std::uint64_t count_up_to(std::int64_t value) const;
   /// The exact mean of what was recorded; 0 when empty.
   double mean() const;
   /// The largest value, as the histogram knows it (rounded up by less than 0.1%, as the percentiles are, so that no

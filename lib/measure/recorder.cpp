@@ -19,6 +19,8 @@ void add_counts(MessageCounts& to, const MessageCounts& from) {
   to.reordered += from.reordered;
   to.corrupt += from.corrupt;
   to.late += from.late;
+  to.unexpected += from.unexpected;
+  to.resent += from.resent;
 }
 
 void add_counts(ByteCounts& to, const ByteCounts& from) {
@@ -34,7 +36,34 @@ void add_counts(ErrorCounts& to, const ErrorCounts& from) {
   to.protocol += from.protocol;
 }
 
+constexpr std::size_t most_kinds = 8;
+
 }  // namespace
+
+void Faults::note(std::string_view what, Nanos at, std::uint64_t count) {
+  const auto known = std::ranges::find(kinds, what, &Kind::what);
+  if (known != kinds.end()) {
+    known->count += count;
+    known->first = std::min(known->first, at);
+  } else if (kinds.size() < most_kinds) {
+    kinds.push_back({std::string{what}, count, at});
+  } else {
+    others += count;
+  }
+}
+
+void Faults::add(const Faults& other) {
+  for (const Kind& kind : other.kinds) note(kind.what, kind.first, kind.count);
+  others += other.others;
+  std::ranges::sort(kinds, {}, &Kind::first);
+}
+
+void Handshakes::add(const Handshakes& other) {
+  times.add(other.times);
+  resumed += other.resumed;
+  if (protocol.empty()) protocol = other.protocol;
+  if (cipher.empty()) cipher = other.cipher;
+}
 
 void Figures::add(const Figures& other) {
   response.add(other.response);
@@ -61,6 +90,16 @@ void Figures::add(const Figures& other) {
   late_responses += other.late_responses;
   late_response_ns += other.late_response_ns;
   socket_drops += other.socket_drops;
+  for (const auto& [status, count] : other.statuses) statuses[status] += count;
+  faults.add(other.faults);
+  handshakes.add(other.handshakes);
+  steps.resize(std::max(steps.size(), other.steps.size()));
+  for (std::size_t i = 0; i < other.steps.size(); ++i) {
+    steps[i].response.add(other.steps[i].response);
+    steps[i].sent += other.steps[i].sent;
+    steps[i].completed += other.steps[i].completed;
+    steps[i].errors += other.steps[i].errors;
+  }
 }
 
 void Recorder::set_window(const Window& window) {

@@ -4,7 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "lib/measure/clock.hpp"
 #include "lib/measure/histogram.hpp"
@@ -36,9 +40,11 @@ struct MessageCounts {
   std::uint64_t duplicated = 0;
   std::uint64_t reordered = 0;
   std::uint64_t corrupt = 0;
-  std::uint64_t late = 0;  // timed answers that came after the timeout
+  std::uint64_t late = 0;        // timed answers that came after the timeout
+  std::uint64_t unexpected = 0;  // answers of a foreign server that came whole and are not what was expected
+  std::uint64_t resent = 0;      // sent again, as their connection ended before their answer came
   std::int64_t lost() const {
-    return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated);
+    return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated + unexpected);
   }
 };
 
@@ -53,6 +59,39 @@ struct ErrorCounts {
   std::uint64_t closed_by_server = 0;  // connections
   std::uint64_t reset = 0;             // connections
   std::uint64_t protocol = 0;          // connections
+};
+
+/// What went wrong, in words for people: in the order in which it was first seen. The words hold what a server sent, so
+/// there is room for a few kinds of fault only.
+struct Faults {
+  struct Kind {
+    std::string what;
+    std::uint64_t count = 0;
+    Nanos first = never;
+  };
+  std::vector<Kind> kinds;
+  std::uint64_t others = 0;  // of further kinds
+
+  void note(std::string_view what, Nanos at, std::uint64_t count = 1);
+  void add(const Faults& other);
+};
+
+/// Of connections that are encrypted, over the whole life: from where the connection stands to where it is encrypted.
+struct Handshakes {
+  Histogram times;
+  std::uint64_t resumed = 0;  // of them, those that took up an earlier session
+  std::string protocol;       // of the first, as people call it
+  std::string cipher;
+
+  void add(const Handshakes& other);
+};
+
+/// Of one part of the window, where its parts are told apart.
+struct StepFigures {
+  Histogram response;           // of the messages that were meant for it
+  std::uint64_t sent = 0;       // meant for it, and sent
+  std::uint64_t completed = 0;  // answered within it
+  std::uint64_t errors = 0;     // within it
 };
 
 /// Everything that a thread counts and times; several are merged into one. Owning thread only.
@@ -81,7 +120,11 @@ struct Figures {
   std::uint64_t given_up_response_ns = 0;
   std::uint64_t late_responses = 0;  // of the histogram `response`: given up before their answer came
   std::uint64_t late_response_ns = 0;
-  std::uint64_t socket_drops = 0;  // over the whole life: lost by this program's own sockets
+  std::uint64_t socket_drops = 0;         // over the whole life: lost by this program's own sockets
+  std::map<int, std::uint64_t> statuses;  // of http replies, over the whole life; only of foreign servers
+  Faults faults;                          // only of foreign servers, and of what lies between (Transport::why)
+  Handshakes handshakes;
+  std::vector<StepFigures> steps;  // empty where the window is one
 
   void add(const Figures& other);
 };
@@ -95,6 +138,16 @@ class Recorder {
 
   /// Once, when the window is known.
   void set_window(const Window& window);
+  /// Once, after that: the parts of the window, one after the other, by their ends.
+  void set_steps(std::vector<Nanos> ends) {
+    step_ends_ = std::move(ends);
+    figures.steps.resize(step_ends_.size());
+  }
+  /// The window ends earlier than it was to.
+  void end_window(Nanos at) {
+    window_.end = at;
+    slot_end_ = std::min(slot_end_, at);
+  }
 
   void scheduled(Nanos intended) { figures.scheduled_in_window += window_.holds(intended); }
 
@@ -111,6 +164,7 @@ class Recorder {
     ++figures.messages.sent;
     if (!window_.holds(intended)) return;
     ++figures.sent_in_window;
+    if (!step_ends_.empty()) ++step(intended).sent;
     (blocked ? figures.blocked_lag : figures.own_lag).record(at - intended);
   }
 
@@ -120,6 +174,7 @@ class Recorder {
     if (window_.holds(intended)) {
       figures.response.record(at - intended);
       figures.service.record(at - sent_at);
+      if (!step_ends_.empty()) step(intended).response.record(at - intended);
       if (given_up) {
         ++figures.late_responses;
         figures.late_response_ns += static_cast<std::uint64_t>(at - intended);
@@ -128,6 +183,7 @@ class Recorder {
     if (!window_.holds(at)) return;
     roll(at);
     ++figures.completed_in_window;
+    if (!step_ends_.empty()) ++step(at).completed;
     figures.late_in_window += given_up;
     if (!given_up) figures.completed_service_ns += static_cast<std::uint64_t>(at - sent_at);
     slot_responses_.record(at - intended);
@@ -145,11 +201,23 @@ class Recorder {
     figures.given_up_response_ns += within_window(intended, at);
   }
 
+  /// The connection of a sent message ended before its answer came. It will be sent again, on the next.
+  void taken_back(Nanos intended, Nanos sent_at, Nanos at) {
+    count_in_flight(at, -1);
+    figures.given_up_service_ns += within_window(sent_at, at);
+    --figures.messages.sent;
+    ++figures.messages.resent;
+    if (!window_.holds(intended)) return;
+    --figures.sent_in_window;
+    if (!step_ends_.empty()) --step(intended).sent;
+  }
+
   /// One error of any kind, for the time series.
   void error(Nanos at, std::uint64_t count = 1) {
     if (!window_.holds(at)) return;
     roll(at);
     slot_errors_ += count;
+    if (!step_ends_.empty()) step(at).errors += count;
   }
 
   /// Delivers the slots of the time series that are over.
@@ -162,6 +230,13 @@ class Recorder {
 
  private:
   void deliver_slot();
+
+  /// The part of the window that a moment lies in.
+  StepFigures& step(Nanos at) {
+    const auto after = std::ranges::upper_bound(step_ends_, at);
+    const auto number = static_cast<std::size_t>(after - step_ends_.begin());
+    return figures.steps[std::min(number, figures.steps.size() - 1)];
+  }
 
   /// How much of a span of time lies in the window.
   std::uint64_t within_window(Nanos from, Nanos to) const {
@@ -178,6 +253,7 @@ class Recorder {
 
   Timeline& timeline_;
   Window window_;
+  std::vector<Nanos> step_ends_;
   Histogram slot_responses_;
   std::uint64_t slot_errors_ = 0;
   std::size_t slot_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "lib/measure/clock.hpp"
@@ -29,11 +30,14 @@ class Timeline {
     std::int64_t p50_ns = 0;
     std::int64_t p99_ns = 0;
     std::uint64_t errors = 0;
+    std::string histogram;  // encoded, where it is kept
   };
 
-  Timeline(Nanos duration, std::size_t threads)
+  /// `keeps` the histogram of each slot, for somebody who adds those of several programs.
+  Timeline(Nanos duration, std::size_t threads, bool keeps = false)
       : interval_(interval_of(duration)),
         threads_(threads),
+        keeps_(keeps),
         slots_(static_cast<std::size_t>((duration + interval_ - 1) / interval_)) {}
 
   Nanos interval() const { return interval_; }
@@ -56,6 +60,7 @@ class Timeline {
   mutable std::mutex mutex_;
   Nanos interval_;
   std::size_t threads_;
+  bool keeps_;
   std::vector<Slot> slots_;
   std::map<std::size_t, Share> open_;  // slots that a thread has not delivered yet
   std::size_t done_ = 0;

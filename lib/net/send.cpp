@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -36,6 +37,11 @@ SendResult send_all(int fd, std::string_view bytes, Patience patience) {
     }
   }
   return SendResult::sent;
+}
+
+bool takes_more(int fd) {
+  pollfd watched{fd, POLLOUT, 0};
+  return poll(&watched, 1, 0) == 1 && watched.revents == POLLOUT;
 }
 
 void end_stream(int fd) {

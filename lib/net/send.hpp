@@ -25,6 +25,9 @@ enum class Patience {
 enum class SendResult { sent, peer_gone, timed_out };
 SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience::while_it_reads);
 
+/// The kernel takes bytes for the peer now: who reads leaves room for more.
+bool takes_more(int fd);
+
 /// Call before closing a socket: ends the sending side, and throws away what has arrived. A close with unread input
 /// resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC
 /// 9112, 9.6).

@@ -3,8 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
+
+#include "lib/protocol/pending.hpp"
 
 namespace netdyno {
 
@@ -25,14 +26,14 @@ class FrameReader {
   bool receive(std::string_view bytes, OnFrame&& frame) {
     if (pending_.empty()) {
       const bool good = consume(bytes, frame);
-      pending_.assign(bytes);
+      if (!bytes.empty()) pending_.append(bytes);
       return good;
     }
     pending_.append(bytes);
-    std::string_view rest{pending_};
+    std::string_view rest = pending_.view();
     if (rest.size() < wanted(rest)) return valid_header(rest);
     const bool good = consume(rest, frame);
-    pending_.erase(0, pending_.size() - rest.size());
+    pending_.drop(pending_.size() - rest.size());
     return good;
   }
 
@@ -63,7 +64,7 @@ class FrameReader {
   }
 
   std::size_t max_frame_;
-  std::string pending_;
+  PendingBytes pending_;
 };
 
 }  // namespace netdyno

@@ -7,12 +7,20 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/fifo.hpp"
 #include "lib/session/effects.hpp"
 
 namespace netdyno {
 
-/// Frames that wait for one reader, bounded in bytes, for servers that write without blocking. `Buffer` is what the
-/// server's way of writing takes: made from an address and a size. One thread at a time may call it.
+/// What a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a frame of one
+/// byte takes far more than that to keep.
+inline constexpr std::size_t frame_overhead = 128;
+
+/// What a frame counts against an outbox limit.
+inline std::size_t held_for(const Frame& frame) { return frame.bytes.size() + frame_overhead; }
+
+/// Frames that wait for one reader, bounded in what they hold, for servers that write without blocking. `Buffer` is
+/// what the server's way of writing takes: made from an address and a size. One thread at a time may call it.
 template <typename Buffer>
 class Outbox {
  public:
@@ -20,52 +28,63 @@ class Outbox {
 
   /// False, and nothing is taken, when more than the limit would wait: the reader is slow. One frame is always taken.
   bool push(SharedFrame frame) {
-    const std::size_t size = frame->bytes.size();
-    if (bytes_ > 0 && (size > limit_ || bytes_ > limit_ - size)) return false;
-    bytes_ += size;
-    waiting_.push_back(std::move(frame));
+    const std::size_t size = held_for(*frame);
+    if (held_ > 0 && (size > limit_ || held_ > limit_ - size)) return false;
+    push_beyond(std::move(frame));
     return true;
   }
+  /// Whatever the limit: for a reader who reads, where the server is behind. Whoever speaks is then to wait.
+  void push_beyond(SharedFrame frame) {
+    held_ += held_for(*frame);
+    frames_.push(std::move(frame));
+  }
+
+  /// So much waits that whoever speaks is to wait, unless the reader does not read.
+  bool much() const { return held_ > limit_ / 2; }
 
   /// Nothing waits and nothing is being sent.
-  bool empty() const { return bytes_ == 0; }
+  bool empty() const { return frames_.empty(); }
 
   /// What to send next, in one write; empty when nothing waits. Valid until all of it is `sent()`.
   std::span<const Buffer> next() {
-    if (unsent_.empty()) load();
-    return unsent_.first(next_size());
+    if (parts_.empty()) load();
+    return std::span{parts_}.subspan(parts_sent_, next_size());
   }
 
   /// All `bytes` of the last `next()` are written.
   void sent(std::size_t bytes) {
-    bytes_ -= bytes;
-    unsent_ = unsent_.subspan(next_size());
+    held_ -= bytes;
+    parts_sent_ += next_size();
+    if (parts_sent_ < parts_.size()) return;
+    held_ -= sending_ * frame_overhead;
+    for (; sending_ > 0; --sending_) frames_.pop();
+    parts_.clear();
+    parts_sent_ = 0;
   }
 
  private:
   /// As many as asio hands to one sendmsg(2); beyond that, gathering more saves next to nothing.
   static constexpr std::size_t max_gathered = 64;
 
-  std::size_t next_size() const { return std::min(unsent_.size(), mode_ == WriteMode::split ? 1 : max_gathered); }
+  std::size_t next_size() const {
+    return mode_ == WriteMode::split ? std::min<std::size_t>(parts_.size(), 1) : parts_.size();
+  }
 
   void load() {
-    sending_.clear();
-    parts_.clear();
-    sending_.swap(waiting_);
-    for (const auto& frame : sending_)
-      for_each_part(*frame, mode_, [this](std::string_view part) {
+    sending_ = std::min(frames_.size(), mode_ == WriteMode::split ? 1 : max_gathered);
+    for (std::size_t i = 0; i < sending_; ++i)
+      for_each_part(*frames_[i], mode_, [this](std::string_view part) {
         parts_.push_back(Buffer{const_cast<char*>(part.data()), part.size()});
       });
-    unsent_ = parts_;
   }
 
   WriteMode mode_;
   std::size_t limit_;
-  std::size_t bytes_ = 0;             // that wait or are unsent
-  std::vector<SharedFrame> waiting_;  // for sending_ to be sent
-  std::vector<SharedFrame> sending_;  // owns the bytes of parts_
+  std::size_t held_ = 0;
+  Fifo<SharedFrame> frames_;  // the first of them, `sending_`, own the bytes of parts_
+  std::size_t sending_ = 0;
   std::vector<Buffer> parts_;
-  std::span<const Buffer> unsent_;  // the rest of parts_
+  std::size_t parts_sent_ = 0;
 };
 
 }  // namespace netdyno

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <optional>
 
 #include "lib/session/sessions.hpp"
@@ -30,6 +31,9 @@ std::optional<std::string_view> take_until(std::string_view& text, std::string_v
   return taken;
 }
 
+/// Of a reply's header Connection: `none` where the connection stays, as it does by default.
+enum class Connection { none, close, keep_alive };
+
 /// A header's comma-separated list (RFC 9110, 5.6.1) holds `token`.
 bool lists_token(std::string_view list, std::string_view token) {
   while (!list.empty()) {
@@ -45,7 +49,8 @@ bool lists_token(std::string_view list, std::string_view token) {
 struct RequestHead {
   int error = 0;  // the status to refuse it with; 0 when it is good
   std::string_view target = {};
-  bool keep_alive = true;
+  bool wants_body = true;  // not of HEAD
+  Connection connection = Connection::none;
 };
 
 bool is_token(std::string_view text) {
@@ -59,6 +64,16 @@ bool is_target(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; });
 }
 
+bool is_value(std::string_view text) {
+  return text.find_first_of(std::string_view{"\0\r\n", 3}) == std::string_view::npos;
+}
+
+/// Of a method that is not served: RFC 9110, 9.3, and PATCH of RFC 5789 are known.
+int refusal(std::string_view method) {
+  constexpr std::string_view known[] = {"POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+  return std::ranges::find(known, method) != std::end(known) ? 405 : 501;
+}
+
 RequestHead parse_head(std::string_view head) {
   RequestHead request;
   const auto line = take_until(head, "\r\n");
@@ -69,19 +84,32 @@ RequestHead parse_head(std::string_view head) {
   if (!method || !target || !is_token(*method) || !is_target(*target) || (!http_1_0 && rest != "HTTP/1.1"))
     return {.error = 400};
   request.target = *target;
-  request.keep_alive = !http_1_0;
+  request.wants_body = *method != "HEAD";
 
+  int hosts = 0;
+  bool says_close = false;
+  bool says_keep_alive = false;
   while (!head.empty()) {
     auto value = take_until(head, "\r\n").value_or(std::string_view{});
     const auto name = take_until(value, ":");
-    if (!name || !is_token(*name)) return {.error = 400};
+    if (!name || !is_token(*name) || !is_value(value)) return {.error = 400};
     value = trim(value);
-    if (same_ignoring_case(*name, "connection") && lists_token(value, "close")) request.keep_alive = false;
+    if (same_ignoring_case(*name, "host")) ++hosts;
+    if (same_ignoring_case(*name, "connection")) {
+      says_close = says_close || lists_token(value, "close");
+      says_keep_alive = says_keep_alive || lists_token(value, "keep-alive");
+    }
     const bool has_body =
         same_ignoring_case(*name, "transfer-encoding") || (same_ignoring_case(*name, "content-length") && value != "0");
     if (has_body) request.error = 413;
   }
-  if (*method != "GET") request.error = 405;
+  if (hosts > 1 || (hosts == 0 && !http_1_0)) return {.error = 400};
+  if (*method != "GET" && *method != "HEAD") request.error = refusal(*method);
+  if (says_close || (http_1_0 && !says_keep_alive)) {
+    request.connection = Connection::close;
+  } else if (http_1_0) {
+    request.connection = Connection::keep_alive;
+  }
   return request;
 }
 
@@ -93,14 +121,48 @@ std::string_view reason(int status) {
       return "Method Not Allowed";
     case 413:
       return "Content Too Large";
+    case 414:
+      return "URI Too Long";
     case 431:
       return "Request Header Fields Too Large";
+    case 501:
+      return "Not Implemented";
     default:
       return "Bad Request";
   }
 }
 
-/// HTTP/1.1 GET with keep-alive and pipelining, with an optional service time; the reply's body is the request target.
+std::string_view line_of(Connection connection) {
+  switch (connection) {
+    case Connection::close:
+      return "Connection: close\r\n";
+    case Connection::keep_alive:
+      return "Connection: keep-alive\r\n";
+    default:
+      return "";
+  }
+}
+
+/// The time as a header has it (RFC 9110, 5.6.7), made once a second by each thread. By hand: the names of strftime(3)
+/// are those of the locale, which Qt sets.
+std::string_view date() {
+  constexpr std::string_view days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::string_view months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                         "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  thread_local std::time_t made_at = -1;
+  thread_local std::string text;
+  if (const std::time_t now = std::time(nullptr); now != made_at) {
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    text = fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT", days[utc.tm_wday], utc.tm_mday, months[utc.tm_mon],
+                       utc.tm_year + 1900, utc.tm_hour, utc.tm_min, utc.tm_sec);
+    made_at = now;
+  }
+  return text;
+}
+
+/// HTTP/1.1 GET and HEAD with keep-alive and pipelining, with an optional service time; the reply's body is the request
+/// target.
 class HttpSession final : public Session {
  public:
   HttpSession(const SessionOptions& options, Counters& counters)
@@ -125,32 +187,35 @@ class HttpSession final : public Session {
   /// Serves the complete requests at the front of `bytes` and takes them off.
   void consume(std::string_view& bytes, Effects& effects) {
     while (!closed()) {
+      while (bytes.starts_with("\r\n")) bytes.remove_prefix(2);  // RFC 9112, 2.2
       const auto end = bytes.find(end_of_head);
       const bool complete = end != std::string_view::npos;
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
-      if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size()) return refuse(431, effects);
+      if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size())
+        return refuse(bytes.substr(0, max_head_).find("\r\n") == std::string_view::npos ? 414 : 431, effects);
       if (!complete) return;
       const auto request = parse_head(bytes.substr(0, end + 2));
       if (request.error != 0) return refuse(request.error, effects);
       counters().add_request();
       effects.serve(service_kind_, service_time_);
-      respond(200, request.target, request.keep_alive, effects);
-      if (!request.keep_alive) close(effects);
+      respond(200, request.target, request.wants_body, request.connection, effects);
+      if (request.connection == Connection::close) close(effects);
       bytes.remove_prefix(end + end_of_head.size());
     }
   }
 
   void refuse(int status, Effects& effects) {
-    respond(status, reason(status), false, effects);
+    respond(status, reason(status), true, Connection::close, effects);
     protocol_error(effects);
   }
 
-  void respond(int status, std::string_view body, bool keep_alive, Effects& effects) {
+  void respond(int status, std::string_view body, bool with_body, Connection connection, Effects& effects) {
     head_.clear();
     fmt::format_to(std::back_inserter(head_),
-                   "HTTP/1.1 {} {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}\r\n", status, reason(status),
-                   body.size(), keep_alive ? "" : "Connection: close\r\n");
-    effects.reply({head_.data(), head_.size()}, body);
+                   "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}{}\r\n", status,
+                   reason(status), date(), body.size(), status == 405 ? "Allow: GET, HEAD\r\n" : "",
+                   line_of(connection));
+    effects.reply({head_.data(), head_.size()}, with_body ? body : std::string_view{});
   }
 
   void on_end(Effects& effects) override {

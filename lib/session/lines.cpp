@@ -1,3 +1,4 @@
+#include "lib/protocol/pending.hpp"
 #include "lib/session/sessions.hpp"
 
 namespace netdyno {
@@ -27,7 +28,7 @@ class LinesSession final : public Session {
     counters().add_request();
     if (pending_.empty()) return effects.reply({}, tail);
     pending_.append(tail);
-    effects.reply({}, pending_);
+    effects.reply({}, pending_.view());
     pending_.clear();
   }
 
@@ -36,7 +37,7 @@ class LinesSession final : public Session {
   }
 
   std::size_t max_line_;
-  std::string pending_;
+  PendingBytes pending_;
 };
 
 }  // namespace

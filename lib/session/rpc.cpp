@@ -1,4 +1,5 @@
 #include "lib/protocol/framing.hpp"
+#include "lib/protocol/protobuf.hpp"
 #include "lib/session/sessions.hpp"
 #include "work.pb.h"
 
@@ -27,7 +28,8 @@ class RpcSession final : public Session {
   }
 
   void serve(std::string_view body, Effects& effects) {
-    if (!message_.ParseFromArray(body.data(), static_cast<int>(body.size())) || !message_.has_request())
+    if (!parts_fit(body) || !message_.ParseFromArray(body.data(), static_cast<int>(body.size())) ||
+        !message_.has_request())
       return protocol_error(effects);
     auto& request = *message_.mutable_request();
     if (request.workload() < 0 || request.workload() > max_workload_us) return protocol_error(effects);

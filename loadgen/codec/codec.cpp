@@ -16,12 +16,19 @@ void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t repl
 }
 
 std::unique_ptr<Codec> make_codec(const LoadPlan& plan) {
+  if (plan.http) return make_foreign_http_codec(plan);
+  if (plan.exchange) return make_exchange_codec(plan);
+  if (plan.websocket) return make_websocket_codec(plan);
   switch (plan.workload) {
     case Workload::echo:
     case Workload::lines:
       return make_line_codec(plan);
     case Workload::rpc:
+#if defined(NETDYNO_WITH_PROTOBUF)
       return make_rpc_codec(plan);
+#else
+      break;  // refused with the command line (loadgen/built_with.hpp)
+#endif
     case Workload::chat:
       return make_chat_codec(plan);
     case Workload::http:

@@ -9,6 +9,9 @@ std::unique_ptr<Codec> make_line_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_rpc_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_chat_codec(const LoadPlan& plan);
 std::unique_ptr<Codec> make_http_codec(const LoadPlan& plan);
+std::unique_ptr<Codec> make_foreign_http_codec(const LoadPlan& plan);
+std::unique_ptr<Codec> make_exchange_codec(const LoadPlan& plan);
+std::unique_ptr<Codec> make_websocket_codec(const LoadPlan& plan);
 
 /// Tells `sink` about one reply of `reply_size` bytes that carries `text` where the stamp belongs.
 void check_stamp(std::string_view text, std::size_t stamp_size, std::size_t reply_size, ReplySink& sink);

@@ -8,6 +8,7 @@ namespace netdyno::load {
 namespace {
 
 constexpr std::size_t max_head = 16 << 10;
+constexpr std::string_view end_of_head = "\r\n\r\n";
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
@@ -72,16 +73,18 @@ class HttpDecoder final : public Decoder {
   bool consume(std::string_view& bytes, ReplySink& sink) {
     wanted_ = 0;
     while (true) {
-      const auto end = bytes.find("\r\n\r\n");
-      if (end == std::string_view::npos) return bytes.size() <= max_head;
+      const auto end = bytes.find(end_of_head);
+      // The last bytes of an incomplete head may be the beginning of its end, which does not count.
+      if (end == std::string_view::npos) return bytes.size() < max_head + end_of_head.size();
+      if (end > max_head) return false;
       const auto head = parse_head(bytes.substr(0, end));
       if (!head || head->content_length > max_head + size_) return false;
-      const std::size_t whole = end + 4 + head->content_length;
+      const std::size_t whole = end + end_of_head.size() + head->content_length;
       if (bytes.size() < whole) {
         wanted_ = whole;
         return true;
       }
-      check(*head, bytes.substr(end + 4, head->content_length), whole, sink);
+      check(*head, bytes.substr(end + end_of_head.size(), head->content_length), whole, sink);
       bytes.remove_prefix(whole);
     }
   }

@@ -1,4 +1,5 @@
 #include "lib/protocol/framing.hpp"
+#include "lib/protocol/protobuf.hpp"
 #include "loadgen/codec/codecs.hpp"
 #include "work.pb.h"
 
@@ -26,7 +27,8 @@ class RpcDecoder final : public Decoder {
 
  private:
   void check(std::string_view body, ReplySink& sink) const {
-    if (!scratch_.ParseFromArray(body.data(), static_cast<int>(body.size())) || !scratch_.has_response())
+    if (!parts_fit(body) || !scratch_.ParseFromArray(body.data(), static_cast<int>(body.size())) ||
+        !scratch_.has_response())
       return sink.corrupt();
     const auto& response = scratch_.response();
     const auto stamp = response.stamp().size() == size_ ? read_stamp(response.stamp()) : std::nullopt;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netdb.h>
+#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,6 +24,16 @@ Address resolve(const std::string& host, std::uint16_t port) {
   std::memcpy(&address.storage, best->ai_addr, best->ai_addrlen);
   address.size = best->ai_addrlen;
   freeaddrinfo(found);
+  return address;
+}
+
+Address unix_address(const std::string& file) {
+  Address address;
+  auto& to = reinterpret_cast<sockaddr_un&>(address.storage);
+  if (file.size() >= sizeof to.sun_path) die(fmt::format("the name of the socket '{}' is too long", file));
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path, file.c_str(), file.size() + 1);
+  address.size = sizeof to;
   return address;
 }
 

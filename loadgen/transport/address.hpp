@@ -20,6 +20,9 @@ struct Address {
 /// program when there is none.
 Address resolve(const std::string& host, std::uint16_t port);
 
+/// That of a socket in the file system. Ends the program when its name is too long.
+Address unix_address(const std::string& file);
+
 /// The addresses of --source-ips.
 std::vector<Address> resolve_sources(const std::vector<std::string>& hosts);
 

@@ -1,6 +1,7 @@
 #include "loadgen/transport/tcp.hpp"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ class TcpTransport final : public Transport {
       : slice_(slice),
         nodelay_(plan.nodelay),
         send_buffer_(static_cast<int>(plan.send_buffer)),
-        server_(resolve(plan.url.host, plan.url.port)),
+        server_(plan.unix_socket.empty() ? resolve(plan.url.host, plan.url.port) : unix_address(plan.unix_socket)),
         sources_(resolve_sources(plan.source_ips)),
         sampler_(slice.thread),
         fds_(slice.size()),
@@ -100,6 +101,14 @@ class TcpTransport final : public Transport {
 
   void wake() override { poller_.wake(); }
 
+  bool unacknowledged(std::uint32_t connection) const override {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    // Asked of the file of a Unix socket, this is an error: there, nothing is on its way.
+    return fds_[connection] && getsockopt(fds_[connection].get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_retransmits > 0 && info.tcpi_unacked > 0;
+  }
+
  private:
   static constexpr std::uint32_t readable = EPOLLIN | EPOLLRDHUP | EPOLLET;
   static constexpr std::uint32_t ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
@@ -128,7 +137,7 @@ class TcpTransport final : public Transport {
     if (!fds_[connection]) return;  // let go of while an earlier event of this batch was handled
     if (connecting_[connection]) return finish_connect(connection, events);
     if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) receive(connection, (what & ending) != 0, events);
-    if ((what & EPOLLOUT) != 0 && fds_[connection]) {
+    if ((what & EPOLLOUT) != 0 && fds_[connection] && !connecting_[connection]) {
       poller_.modify(fds_[connection].get(), readable, connection);
       events.on_writable(connection);
     }

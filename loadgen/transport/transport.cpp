@@ -3,7 +3,9 @@
 #include "lib/cli/die.hpp"
 #include "loadgen/transport/multicast.hpp"
 #include "loadgen/transport/tcp.hpp"
+#include "loadgen/transport/tls.hpp"
 #include "loadgen/transport/udp.hpp"
+#include "loadgen/transport/websocket.hpp"
 #include "loadgen/transport/zmq.hpp"
 
 namespace netdyno::load {
@@ -23,6 +25,14 @@ constexpr Kind kinds[] = {
 #endif
 };
 
+std::unique_ptr<Transport> with_layers(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> transport) {
+#if defined(NETDYNO_WITH_TLS)
+  if (plan.tls.on) transport = make_tls_transport(plan, slice, std::move(transport));
+#endif
+  if (plan.websocket) transport = make_websocket_transport(plan, slice, std::move(transport));
+  return transport;
+}
+
 }  // namespace
 
 std::size_t Transport::send_messages(std::uint32_t connection, std::string_view bytes,
@@ -39,7 +49,7 @@ UniqueFd Transport::release(std::uint32_t) { die("connections of this transport 
 
 std::unique_ptr<Transport> make_transport(const LoadPlan& plan, const Slice& slice) {
   for (const Kind& kind : kinds)
-    if (kind.scheme == plan.url.transport) return kind.make(plan, slice);
+    if (kind.scheme == plan.url.transport) return with_layers(plan, slice, kind.make(plan, slice));
   die("this generator was built without the transport '" + plan.url.transport + "'");
 }
 

@@ -24,6 +24,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/arrears.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
@@ -74,7 +75,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
         session_(make_session(options_, shared.counters)),
         buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
         effects_(options_.write_mode),
-        outbox_(options_.write_mode, options_.outbox_limit) {}
+        outbox_(options_.write_mode, options_.outbox_limit),
+        arrears_(options_.outbox_limit) {}
 
   tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
@@ -101,7 +103,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
             break;
           }
           case Effect::Kind::broadcast:
-            broadcast(effect.frame);
+            if (broadcast(effect.frame))
+              while (somebody_behind() && socket_.is_open()) co_await wait(Arrears::a_while);
             break;
           case Effect::Kind::wait:
             co_await wait(effect.duration);
@@ -120,11 +123,27 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (outbox_.empty()) co_await linger();
   }
 
-  /// Takes a frame into the outbox; closes this reader when too much waits for it already.
-  void deliver(SharedFrame frame) {
+  /// Any thread. This server has not got round to sending what this reader would take: whoever speaks is to wait, and
+  /// the reader is not slow for that.
+  bool behind() const { return arrears_.any(); }
+
+  /// Looks whether that is still so.
+  void look() { arrears_.look(outbox_, closing_ ? -1 : socket_.native_handle()); }
+
+  /// Any thread. Has its strand take a frame into the outbox.
+  void post(const SharedFrame& frame) {
+    arrears_.sent_off(*frame);
+    asio::dispatch(executor(), [self = shared_from_this(), frame] {
+      self->arrears_.arrived(*frame);
+      self->deliver(frame);
+    });
+  }
+
+  /// Takes a frame into the outbox; closes a reader who does not read when too much waits for it already.
+  void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();
-    if (!outbox_.push(std::move(frame))) {
+    if (!arrears_.push(outbox_, frame, socket_.native_handle())) {
       shared_.counters.add_slow_closed();
       return close();
     }
@@ -145,16 +164,32 @@ class Connection : public std::enable_shared_from_this<Connection> {
     co_await timer.async_wait(asio::use_awaitable);
   }
 
-  void broadcast(const SharedFrame& frame) {
+  /// True where somebody is behind now.
+  bool broadcast(const SharedFrame& frame) {
     const auto everybody = shared_.registry.snapshot();
+    bool behind = false;
     for (const auto& member : *everybody) {
       if (member.get() == this && options_.audience == Audience::others) continue;
       if (options_.threads == 1) {
-        member->deliver(frame);  // as dispatch would do here, for a third of the price
+        member->deliver(frame);  // as post() would do here, for a third of the price
       } else {
-        asio::dispatch(member->executor(), [member, frame] { member->deliver(frame); });
+        member->post(frame);
       }
+      behind |= member->behind();
     }
+    return behind;
+  }
+
+  /// Whether somebody still is. Each looks for itself until this is asked again.
+  bool somebody_behind() {
+    const auto everybody = shared_.registry.snapshot();
+    bool behind = false;
+    for (const auto& member : *everybody) {
+      if (!member->behind()) continue;
+      behind = true;
+      asio::dispatch(member->executor(), [member] { member->look(); });
+    }
+    return behind;
   }
 
   awaitable<void> send_outbox() {
@@ -163,6 +198,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       shared_.counters.add_bytes_out(n);
       if (error) co_return close();
       outbox_.sent(n);
+      look();
     }
     if (closing_) co_await linger();
   }
@@ -187,6 +223,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void close() {
     closing_ = true;
+    arrears_.clear();
     if (!socket_.is_open()) return;
     error_code gone_already;
     socket_.close(gone_already);
@@ -200,6 +237,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<char[]> buffer_;
   Effects effects_;
   Outbox<asio::const_buffer> outbox_;
+  Arrears arrears_;
   bool closing_ = false;
 };
 

@@ -103,7 +103,7 @@ class Server final : private Watched {
     if ((events & (EPOLLIN | EPOLLERR)) == 0) return;
     const auto now = Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
-      auto ruling = peers_.receive(from, bytes, now);
+      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Server::say_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
       if (ruling.kind == Peers::Ruling::Kind::message) take(*ruling.peer, bytes, now);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));

@@ -107,6 +107,7 @@ class Client final : public Connection<Callback> {
   void carry_out() {
     while (next_ != effects.end() && !broken()) {
       const Effect& effect = *next_++;
+      if (effect.kind != Effect::Kind::write) end_answer();
       switch (effect.kind) {
         case Effect::Kind::write:
           add_part(effects.bytes(effect));
@@ -123,6 +124,7 @@ class Client final : public Connection<Callback> {
           std::abort();  // chat is not spoken
       }
     }
+    end_answer();
     if (!delivering_) deliver();
     go_on();
   }
@@ -160,14 +162,20 @@ class Client final : public Connection<Callback> {
     after_service();
   }
 
-  /// A session that writes by parts gives header and body of an answer one after the other, in these two workloads.
+  /// A session that writes by parts gives header and body of an answer one after the other, in these two workloads. To
+  /// HEAD there is no body: another header follows, which no body looks like (it has no blank), or no write at all.
   void add_part(std::string_view bytes) {
     const bool has_header = shared_.options.workload == Workload::rpc || shared_.options.workload == Workload::http;
+    if (bytes.starts_with("HTTP/1.1 ")) end_answer();
     if (has_header && header_.empty()) {
       header_ = bytes;
       return;
     }
     add_answer(std::exchange(header_, {}), bytes);
+  }
+
+  void end_answer() {
+    if (!header_.empty()) add_answer(std::exchange(header_, {}), {});
   }
 
   void add_answer(std::string header, std::string_view body) {

@@ -37,6 +37,7 @@ func (c *client) serve() {
 func (c *client) converse() error {
 	options := c.server.options
 	session := netdyno.NewSession(options, c.counts)
+	defer session.Discard()
 	effects := netdyno.NewEffects(options)
 	buffer := make([]byte, options.ReadBuffer)
 	for {
@@ -75,12 +76,15 @@ func (c *client) write(bytes []byte) error {
 	return err
 }
 
-// post puts a frame into the outbox; a reader for whom too much waits is given up and counted. Any goroutine.
-func (c *client) post(frame []byte) {
-	if !c.outbox.add(frame) {
+// post puts a frame into the outbox; a reader who does not read while too much waits is given up and counted. True
+// where much waits now. Any goroutine.
+func (c *client) post(frame []byte) bool {
+	taken, much := c.outbox.add(frame)
+	if !taken {
 		c.counts.SlowClosed.Add(1)
 		c.connection.Close() // which ends its reads and writes
 	}
+	return much
 }
 
 // writeOutbox sends what is posted until the outbox is closed and empty: what several senders said meanwhile in one

@@ -1,42 +1,67 @@
 package main
 
-import "sync"
+import (
+	"sync"
+	"time"
 
-// outbox holds the frames that wait for one reader, bounded in bytes. What was taken waits no more.
+	"netdyno"
+)
+
+// aWhile is how long who speaks lets the goroutines that write have their turn.
+const aWhile = 100 * time.Microsecond
+
+// outbox holds the frames that wait for one reader, bounded in what they hold. What was taken waits no more.
 type outbox struct {
 	limit  int
+	reads  func() bool // the reader leaves room for more
 	mutex  sync.Mutex
 	filled sync.Cond
 	frames [][]byte
-	bytes  int
+	held   int
 	closed bool
 }
 
-func newOutbox(limit int) *outbox {
-	o := &outbox{limit: limit}
+func newOutbox(limit int, reads func() bool) *outbox {
+	o := &outbox{limit: limit, reads: reads}
 	o.filled.L = &o.mutex
 	return o
 }
 
-// add returns false, and takes nothing from then on, when more than the limit would wait: the reader is slow. One frame
-// may always wait. Any goroutine.
-func (o *outbox) add(frame []byte) bool {
+// add returns false, and takes nothing from then on, when more than the limit would wait for a reader who does not read:
+// it is slow. One frame may always wait. Where there is much, who speaks is to wait until it is behind no more. Any
+// goroutine.
+func (o *outbox) add(frame []byte) (taken, much bool) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
 	if o.closed {
-		return true
+		return true, false
 	}
-	if o.bytes > 0 && o.bytes+len(frame) > o.limit {
+	held := len(frame) + netdyno.FrameOverhead
+	if o.held > 0 && o.held+held > o.limit && !o.reads() {
 		o.closed, o.frames = true, nil
 		o.filled.Signal()
-		return false
+		return false, false
 	}
-	o.bytes += len(frame)
+	o.held += held
 	o.frames = append(o.frames, frame)
 	if len(o.frames) == 1 {
 		o.filled.Signal()
 	}
-	return true
+	return true, o.held > o.limit/2
+}
+
+// waitWhileBehind returns when there is room again, or the reader does not read. A goroutine that has not got round to
+// writing is not the reader's fault.
+func (o *outbox) waitWhileBehind() {
+	for o.behind() {
+		time.Sleep(aWhile)
+	}
+}
+
+func (o *outbox) behind() bool {
+	o.mutex.Lock()
+	defer o.mutex.Unlock()
+	return !o.closed && o.held > o.limit/2 && o.reads()
 }
 
 // close: nothing more is taken; what waits can still be.
@@ -56,6 +81,6 @@ func (o *outbox) take(spare [][]byte) [][]byte {
 		o.filled.Wait()
 	}
 	taken := o.frames
-	o.frames, o.bytes = spare[:0], 0
+	o.frames, o.held = spare[:0], 0
 	return taken
 }

@@ -22,7 +22,8 @@ type server struct {
 func (s *server) join(connection *net.TCPConn) *client {
 	counts := s.totals.Shard()
 	counts.Connections.Add(1)
-	c := &client{server: s, connection: connection, counts: counts, outbox: newOutbox(s.options.OutboxLimit)}
+	reads := func() bool { return netdyno.TakesMore(connection) }
+	c := &client{server: s, connection: connection, counts: counts, outbox: newOutbox(s.options.OutboxLimit, reads)}
 	s.present.Add(1)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -52,11 +53,11 @@ func (s *server) everybody() []*client {
 	return s.snapshot
 }
 
-// broadcast hands the frame to the audience.
+// broadcast hands the frame to the audience, and waits for those whose goroutines have not got round to writing.
 func (s *server) broadcast(frame []byte, sender *client) {
 	for _, member := range s.everybody() {
-		if member != sender || s.options.ToAll {
-			member.post(frame)
+		if (member != sender || s.options.ToAll) && member.post(frame) {
+			member.outbox.waitWhileBehind()
 		}
 	}
 }

@@ -244,8 +244,13 @@ class Client {
     flush();
   }
 
+  /// libuv tells this last in a turn, with nobody of ours on the stack. Until another turn comes is too long for what a
+  /// client holds.
   void on_closed() {
-    if (++closed_handles_ == 2) shared_.clients.remove(*this);
+    if (++closed_handles_ < 2) return;
+    Roster<Client>& clients = shared_.clients;
+    clients.remove(*this);
+    clients.end_turn();
   }
 
   Shared& shared_;

@@ -1,20 +1,35 @@
-// HTTP/1.1 GET with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, because the
-// contract is about bytes: node:http would add headers of its own and answer malformed requests its own way.
+// HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
+// the contract is about bytes: node:http would add headers of its own and answer malformed requests its own way.
 'use strict';
 
-const { MessageSession } = require('./session.js');
+const { MessageSession, NOTHING } = require('./session.js');
 
 const MAX_HEAD = 16 * 2 ** 10;
 const END_OF_HEAD = '\r\n\r\n';
+const CR = 0x0d;
+const LF = 0x0a;
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
+const VALUE = /^[^\0\r\n]*$/;
+const KNOWN = ['POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']; // RFC 9110, 9.3, and RFC 5789
 const REASONS = {
   200: 'OK',
   400: 'Bad Request',
   405: 'Method Not Allowed',
   413: 'Content Too Large',
+  414: 'URI Too Long',
   431: 'Request Header Fields Too Large',
+  501: 'Not Implemented',
 };
+
+/** The time as a header has it (RFC 9110, 5.6.7), made once a second. */
+const clock = { second: -1, text: '' };
+function date() {
+  const now = Date.now();
+  const second = Math.floor(now / 1000);
+  if (second !== clock.second) Object.assign(clock, { second, text: new Date(now).toUTCString() });
+  return clock.text;
+}
 
 /** Without the blanks and tabs around it, and nothing else (String.trim knows more). */
 function trim(text) {
@@ -25,24 +40,37 @@ function trim(text) {
   return text.slice(from, to);
 }
 
-/** What of a head's lines matters here: {status, target, keepAlive}, status 200 when it is good. */
+/**
+ * What of a head's lines matters here: {status, target, connection}, status 200 when it is good. The connection is what
+ * a reply says of it: 'close', 'keep-alive', or nothing where it stays by default.
+ */
 function parseHead(head) {
   const [first, ...lines] = head.split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(first) ?? [];
   if (method === undefined) return { status: 400 };
-  const request = { status: 200, target, keepAlive: minor === '1' };
+  const said = { hosts: 0, hasBody: false, connection: [] };
   for (const line of lines) {
     const colon = line.indexOf(':');
-    if (colon < 0 || !TOKEN.test(line.slice(0, colon))) return { status: 400 };
-    readHeader(line.slice(0, colon).toLowerCase(), trim(line.slice(colon + 1)), request);
+    const value = line.slice(colon + 1);
+    if (colon < 0 || !TOKEN.test(line.slice(0, colon)) || !VALUE.test(value)) return { status: 400 };
+    readHeader(line.slice(0, colon).toLowerCase(), trim(value), said);
   }
-  return method === 'GET' ? request : { status: 405 };
+  if (said.hosts > 1 || (said.hosts === 0 && minor === '1')) return { status: 400 };
+  if (method !== 'GET' && method !== 'HEAD') return { status: KNOWN.includes(method) ? 405 : 501 };
+  if (said.hasBody) return { status: 413 };
+  return { status: 200, target, wantsBody: method === 'GET', connection: connectionOf(said.connection, minor === '1') };
 }
 
-function readHeader(name, value, request) {
-  const lists = (token) => value.split(',').some((item) => trim(item).toLowerCase() === token);
-  if (name === 'connection' && lists('close')) request.keepAlive = false;
-  if (name === 'transfer-encoding' || (name === 'content-length' && value !== '0')) request.status = 413;
+function readHeader(name, value, said) {
+  if (name === 'host') said.hosts += 1;
+  if (name === 'connection') said.connection.push(...value.split(',').map((item) => trim(item).toLowerCase()));
+  if (name === 'transfer-encoding' || (name === 'content-length' && value !== '0')) said.hasBody = true;
+}
+
+function connectionOf(tokens, stays) {
+  if (tokens.includes('close')) return 'close';
+  if (stays) return '';
+  return tokens.includes('keep-alive') ? 'keep-alive' : 'close';
 }
 
 class HttpSession extends MessageSession {
@@ -51,10 +79,11 @@ class HttpSession extends MessageSession {
   consume(bytes) {
     let at = 0;
     while (!this.closed) {
+      while (bytes[at] === CR && bytes[at + 1] === LF) at += 2; // RFC 9112, 2.2
       const end = bytes.indexOf(END_OF_HEAD, at, 'latin1');
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       const tooLong = end < 0 ? bytes.length - at >= this.maxHead + END_OF_HEAD.length : end - at > this.maxHead;
-      if (tooLong) this.#refuse(431);
+      if (tooLong) this.#refuse(bytes.latin1Slice(at, at + this.maxHead).includes('\r\n') ? 431 : 414);
       else if (end < 0) break;
       else this.#serve(parseHead(bytes.latin1Slice(at, end)));
       at = end + END_OF_HEAD.length;
@@ -62,27 +91,28 @@ class HttpSession extends MessageSession {
     return at;
   }
 
-  #serve({ status, target, keepAlive }) {
+  #serve({ status, target, wantsBody, connection }) {
     if (status !== 200) {
       this.#refuse(status);
       return;
     }
     this.totals.requests += 1;
     this.effects.serve(this.options.serviceKind, this.options.serviceTime);
-    this.#respond(200, target, keepAlive);
-    if (!keepAlive) this.close();
+    this.#respond(200, target, wantsBody, connection);
+    if (connection === 'close') this.close();
   }
 
   #refuse(status) {
-    this.#respond(status, REASONS[status], false);
+    this.#respond(status, REASONS[status], true, 'close');
     this.protocolError();
   }
 
-  #respond(status, body, keepAlive) {
+  #respond(status, body, withBody, connection) {
     const head =
-      `HTTP/1.1 ${status} ${REASONS[status]}\r\nContent-Type: text/plain\r\n` +
-      `Content-Length: ${body.length}\r\n${keepAlive ? '' : 'Connection: close\r\n'}\r\n`;
-    this.effects.reply(Buffer.from(head, 'latin1'), Buffer.from(body, 'latin1'));
+      `HTTP/1.1 ${status} ${REASONS[status]}\r\nDate: ${date()}\r\nContent-Type: text/plain\r\n` +
+      `Content-Length: ${body.length}\r\n${status === 405 ? 'Allow: GET, HEAD\r\n' : ''}` +
+      `${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
+    this.effects.reply(Buffer.from(head, 'latin1'), withBody ? Buffer.from(body, 'latin1') : NOTHING);
   }
 }
 

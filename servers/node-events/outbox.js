@@ -1,6 +1,9 @@
 // What waits to be sent to one client.
 'use strict';
 
+/** What a part that waits counts beside its bytes (protocol/WIRE.md): a frame of one byte takes far more to keep. */
+const OVERHEAD = 128;
+
 /** Gathered: all that waits leaves in one write. Split: each part in a write of its own. While the socket holds bytes
  * that the kernel did not take, nothing is added to them, as Node would join it. */
 class Outbox {
@@ -14,6 +17,7 @@ class Outbox {
     this.sending = []; // parts from `next` on
     this.next = 0;
     this.size = 0; // bytes of both
+    this.held = 0; // by both, and by what the socket holds because the kernel did not take it
     this.onEmpty = null; // called once, when a write has left nothing
   }
 
@@ -31,13 +35,13 @@ class Outbox {
   }
 
   #hasRoom(size) {
-    const held = this.size + this.socket.writableLength;
-    return held === 0 || held + size <= this.limit;
+    return this.held === 0 || this.held + size + OVERHEAD <= this.limit;
   }
 
   push(parts, size) {
     for (const part of parts) this.waiting.push(part);
     this.size += size;
+    this.held += size + parts.length * OVERHEAD;
   }
 
   /** Writes as long as the kernel takes everything at once. */
@@ -59,15 +63,21 @@ class Outbox {
 
   #write(parts) {
     const size = parts.reduce((sum, part) => sum + part.length, 0);
+    const count = parts.length;
     this.size -= size;
+    const held = size + count * OVERHEAD;
+    let taken = false; // at once, by the kernel: what Node tells only after this turn
     this.socket.cork(); // several become one writev(2)
     for (const part of parts.slice(0, -1)) this.socket.write(part);
-    this.socket.write(parts.at(-1), (error) => this.#written(size, error));
+    this.socket.write(parts.at(-1), (error) => this.#written(size, taken ? 0 : held, error));
     this.socket.uncork();
+    taken = this.socket.writableLength === 0;
+    if (taken) this.held -= held;
   }
 
-  #written(size, error) {
+  #written(size, held, error) {
     if (error || this.socket.destroyed) return;
+    this.held -= held;
     this.totals.bytes_out += size;
     this.flush();
     if (!this.empty || !this.onEmpty) return;

@@ -1,9 +1,14 @@
 // The work of one connection without any I/O: bytes in, effects out; what lib/session/session.hpp is to the C++ servers.
 'use strict';
 
+const v8 = require('node:v8');
+const vm = require('node:vm');
+
 const NOTHING = Buffer.alloc(0);
-const BLOCK = 16 * 2 ** 10;
-const MOST_SPARE = 1024;
+const BLOCK = 256 * 2 ** 10; // from the system and back to it: MALLOC_MMAP_THRESHOLD_ in server.json
+const MOST_SPARE = 16;
+const WORTH_COLLECTING = 8 * 2 ** 20;
+const COLLECT_AFTER_MS = 500;
 const spare = []; // blocks that nobody uses now
 
 /** What every server counts. */
@@ -62,6 +67,27 @@ class Effects {
   }
 }
 
+/** Has V8 collect when much was let go of: without new objects it would not for hours, and it sees only the small objects
+ * that stand for blocks. */
+const collector = {
+  dropped: 0,
+  due: false,
+
+  drop(size) {
+    this.dropped += size;
+    if (this.dropped < WORTH_COLLECTING || this.due) return;
+    this.due = true;
+    setTimeout(() => this.collect(), COLLECT_AFTER_MS).unref();
+  },
+
+  collect() {
+    this.dropped = 0;
+    this.due = false;
+    v8.setFlagsFromString('--expose-gc');
+    vm.runInNewContext('gc')();
+  },
+};
+
 /** Bytes of a message that is not complete yet. They lie in blocks, so nothing is copied when more comes. Blocks are
  * used again: garbage of buffers may pile up to 64 MiB before V8 collects it. */
 class Pending {
@@ -70,7 +96,10 @@ class Pending {
   length = 0;
 
   clear() {
-    for (const block of this.blocks) if (block.length === BLOCK && spare.length < MOST_SPARE) spare.push(block);
+    for (const block of this.blocks) {
+      if (block.length === BLOCK && spare.length < MOST_SPARE) spare.push(block);
+      else collector.drop(block.length);
+    }
     this.blocks = [];
     this.room = 0;
     this.length = 0;

@@ -61,7 +61,8 @@ class Server {
   Server(const ServerOptions& options, UniqueFd listener) : shared_{options, {}, {}} {
     QObject::connect(&server_, &QTcpServer::newConnection, &server_, [this] {
       take_in();
-      gate_.look();
+      if (accept_until_.hasExpired()) return gate_.close();
+      gate_.look_after_others();  // a flood must not keep threads that have ended, or a signal, from being seen
     });
     if (!server_.setSocketDescriptor(listener.get())) die("Qt cannot listen: " + server_.errorString().toStdString());
     listener.release();
@@ -70,16 +71,24 @@ class Server {
 
   /// Ends every stream at what has arrived, and waits for the threads; false when the grace ran out.
   bool finish() {
-    server_.waitForNewConnection(0);  // who is connected already has been promised an answer
+    const QDeadlineTimer grace_ends{shutdown_grace};
+    accept_until_ = QDeadlineTimer{shutdown_grace / 2};
+    while (!accept_until_.hasExpired() && take_in_more()) {
+    }
     server_.close();
     shared_.stop_receiving();
-    const QDeadlineTimer grace_ends{shutdown_grace};
     return std::ranges::all_of(clients_, [&](const auto& client) { return wait_for(*client, grace_ends); });
   }
 
   Totals totals() const { return shared_.counters.totals(); }
 
  private:
+  /// Who is connected already has been promised an answer, as far as there is time for it.
+  bool take_in_more() {
+    gate_.look();
+    return server_.waitForNewConnection(0);
+  }
+
   static bool wait_for(QThread& thread, QDeadlineTimer until) {
     const bool ended = thread.wait(until);
     if (ended) handed_over(&thread);
@@ -115,6 +124,7 @@ class Server {
   std::vector<std::unique_ptr<Client>> clients_;
   QTcpServer server_;
   qt::AcceptGate gate_{server_, descriptors_per_client};
+  QDeadlineTimer accept_until_{QDeadlineTimer::Forever};
 };
 
 }  // namespace

@@ -38,7 +38,7 @@ impl Room for Core {
 
     /// To those who are here, and once into the inbox of each other thread. Where one is full, the sender waits.
     async fn broadcast(&self, frame: &Frame, except: Option<&Arc<Member>>) {
-        self.members.post(frame, except);
+        self.members.post(frame, except).await;
         for (index, inbox) in self.inboxes.iter().enumerate() {
             if index != self.own {
                 inbox.add(frame).await;
@@ -65,7 +65,7 @@ async fn take_mail(server: Arc<Server<Core>>) {
     loop {
         server.room.inboxes[server.room.own].take(&mut frames).await;
         for frame in frames.drain(..) {
-            server.room.members.post(&frame, None);
+            server.room.members.post(&frame, None).await;
         }
     }
 }

@@ -108,7 +108,7 @@ class Worker final : private Watched {
     const auto now = Grace::Clock::now();
     receiver_.receive(socket_.get(), [&](const Address& from, std::string_view bytes) {
       using Kind = Peers::Ruling::Kind;
-      auto ruling = peers_.receive(from, bytes, now);
+      auto ruling = peers_.receive(from, bytes, now, std::bind_front(&Worker::say_bye, this));
       if (ruling.answer) sender_.push(from, *ruling.answer);
       if (ruling.kind == Kind::message) ruling.peer->deliver(bytes);
       if (ruling.gone) leaving_.add(std::move(ruling.gone));

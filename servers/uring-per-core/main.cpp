@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "lib/server/connections_per_thread.hpp"
+#include "lib/server/fifo.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
 #include "lib/server/threads.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/inbox.hpp"
 #include "servers/_shared/uring/acceptor.hpp"
 #include "servers/_shared/uring/connection.hpp"

@@ -5,9 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include "lib/server/fifo.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/uring/acceptor.hpp"
 #include "servers/_shared/uring/connection.hpp"
 #include "servers/_shared/uring/ring.hpp"

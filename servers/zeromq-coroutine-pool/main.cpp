@@ -75,7 +75,7 @@ class Server final : private Watched {
   }
 
   void on_message(Client& client, zmq::message_t message) {
-    if (!client.waiting_room.take(message.size())) return shared_.counters.add_receive_dropped();
+    if (!client.waiting_room.take(client.place, message.size())) return shared_.counters.add_receive_dropped();
     ++asked_;
     order({Order::Kind::request, &client, std::move(message)});
   }
@@ -104,7 +104,7 @@ class Server final : private Watched {
         reception_.broadcast(answer.frame, shared_.options.audience == Audience::others ? answer.client : nullptr);
         break;
       case Answer::Kind::done:
-        answer.client->waiting_room.give_back(answer.message.size());
+        answer.client->waiting_room.give_back(answer.client->place, answer.message.size());
         --asked_;
         break;
       case Answer::Kind::left:

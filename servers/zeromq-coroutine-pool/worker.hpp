@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "lib/server/connections_per_thread.hpp"
+#include "lib/server/fifo.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/session/session.hpp"
 #include "mailbox.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 #include "servers/_shared/zmq/options.hpp"
 #include "servers/_shared/zmq/reception.hpp"

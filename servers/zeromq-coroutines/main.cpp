@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "lib/server/fifo.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/session/session.hpp"
 #include "servers/_shared/epoll/coroutine.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 #include "servers/_shared/zmq/input.hpp"
 #include "servers/_shared/zmq/options.hpp"
@@ -70,7 +70,7 @@ class Server {
   }
 
   void on_message(Client& client, zmq::message_t message) {
-    if (!client.waiting_room.take(message.size())) return counters_.add_receive_dropped();
+    if (!client.waiting_room.take(client.place, message.size())) return counters_.add_receive_dropped();
     client.requests.push(std::move(message));
     ++asked_;
     wake(client);
@@ -146,7 +146,7 @@ class Server {
             break;
         }
       }
-      client.waiting_room.give_back(message.size());
+      client.waiting_room.give_back(client.place, message.size());
       --asked_;
     }
     finished_.push_back(std::move(gone_.extract(&client).mapped()));

@@ -14,11 +14,13 @@ from typing import cast
 
 from netdyno_server.lifecycle import LINGER_S, SHUTDOWN_GRACE_S, announce_ready, listen_or_exit, print_totals
 from netdyno_server.options import Options
-from netdyno_server.session import Effect, Totals, burn_cpu
+from netdyno_server.session import FRAME_OVERHEAD, Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
 
 HIGH_WATER = 64 << 10
 """What may wait in a transport before it says so; the default of both loops."""
+HIGH_WATER_OF_CHAT = 16 << 10
+"""Less, as frames are short, and some transports keep each of them by itself."""
 BURN_SLICE_NS = 10_000_000
 
 
@@ -39,6 +41,8 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = False  # by the session
         self._full = False  # the transport holds more than it should
         self._chats = server.options.workload == "chat"
+        self._outbox = bytearray()  # frames that wait until the transport has room
+        self._waiting = 0  # so many
 
     # --- what the loop calls ---
 
@@ -46,7 +50,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, self._options.nodelay)
-        self._transport.set_write_buffer_limits(min(HIGH_WATER, self._options.outbox_limit))
+        high_water = HIGH_WATER_OF_CHAT if self._chats else HIGH_WATER
+        self._transport.set_write_buffer_limits(min(high_water, self._options.outbox_limit))
         self._server.join(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -73,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._full = False
+        self._send_outbox()
         if not self._busy:
             self._read_on()
 
@@ -83,11 +89,17 @@ class Connection(asyncio.BufferedProtocol):
     # --- what the server calls ---
 
     def deliver(self, parts: tuple[bytes, ...]) -> None:
-        """Sends a frame, or leaves it with the transport; a reader for whom too much waits there is closed."""
+        """Sends a frame, or lets it wait where the transport has no room; closes a reader for whom too much waits."""
         if self._transport.is_closing():
             return
-        self._send(parts)
-        if self._full and self._transport.get_write_buffer_size() > self._options.outbox_limit:
+        if not self._full:
+            self._send(parts)
+            return
+        for part in parts:
+            self._outbox += part
+        self._waiting += 1
+        held = len(self._outbox) + self._waiting * FRAME_OVERHEAD + self._transport.get_write_buffer_size()
+        if held > self._options.outbox_limit:
             self._totals.slow_closed += 1
             self.give_up()
 
@@ -102,6 +114,12 @@ class Connection(asyncio.BufferedProtocol):
         """What waits is not sent any more."""
         self._totals.bytes_out -= self._transport.get_write_buffer_size()
         self._transport.abort()
+
+    def _send_outbox(self) -> None:
+        """In one piece: what waited is no longer frames."""
+        if self._outbox:
+            waited, self._outbox, self._waiting = bytes(self._outbox), bytearray(), 0
+            self._send((waited,))
 
     # --- effects ---
 
@@ -175,6 +193,7 @@ class Connection(asyncio.BufferedProtocol):
         self._server.mute(self)
         if self._transport.is_closing():
             return
+        self._send_outbox()
         if self._ended:
             self._transport.close()
             return

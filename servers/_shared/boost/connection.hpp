@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/server/arrears.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
 #include "lib/server/registry.hpp"
@@ -60,7 +61,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
         session_(make_session(options_, shared.counters)),
         buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
         effects_(options_.write_mode),
-        outbox_(options_.write_mode, options_.outbox_limit) {}
+        outbox_(options_.write_mode, options_.outbox_limit),
+        arrears_(options_.outbox_limit) {}
 
   tcp::socket::executor_type executor() { return socket_.get_executor(); }
 
@@ -69,11 +71,27 @@ class Connection : public std::enable_shared_from_this<Connection> {
                             [self = shared_from_this()](error_code error, std::size_t n) { self->on_read(error, n); });
   }
 
-  /// Takes a frame into the outbox; closes this reader when too much waits for it already.
-  void deliver(SharedFrame frame) {
+  /// Any thread. This server has not got round to sending what this reader would take: whoever speaks is to wait, and
+  /// the reader is not slow for that.
+  bool behind() const { return arrears_.any(); }
+
+  /// Looks whether that is still so.
+  void look() { arrears_.look(outbox_, closed_ ? -1 : socket_.native_handle()); }
+
+  /// Any thread. Has its strand take a frame into the outbox.
+  void post(const SharedFrame& frame) {
+    arrears_.sent_off(*frame);
+    asio::dispatch(executor(), [self = shared_from_this(), frame] {
+      self->arrears_.arrived(*frame);
+      self->deliver(frame);
+    });
+  }
+
+  /// Takes a frame into the outbox; closes a reader who does not read when too much waits for it already.
+  void deliver(const SharedFrame& frame) {
     if (closing_) return;
     const bool idle = outbox_.empty();
-    if (!outbox_.push(std::move(frame))) {
+    if (!arrears_.push(outbox_, frame, socket_.native_handle())) {
       shared_.counters.add_slow_closed();
       return close();
     }
@@ -109,7 +127,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         case Effect::Kind::write:
           return write(effects_.bytes(effect));
         case Effect::Kind::broadcast:
-          broadcast(effect.frame);
+          if (broadcast(effect.frame) && !closed_) return wait_for_others();
           break;
         case Effect::Kind::wait:
           return wait(effect.duration);
@@ -139,16 +157,40 @@ class Connection : public std::enable_shared_from_this<Connection> {
     timer_.async_wait([self = shared_from_this()](error_code) { self->carry_out(); });
   }
 
-  void broadcast(const SharedFrame& frame) {
+  /// True where somebody is behind now.
+  bool broadcast(const SharedFrame& frame) {
     const auto everybody = shared_.registry.snapshot();
+    bool behind = false;
     for (const auto& member : *everybody) {
       if (member.get() == this && options_.audience == Audience::others) continue;
       if (options_.threads == 1) {
-        member->deliver(frame);  // as dispatch would do here, for a third of the price
+        member->deliver(frame);  // as post() would do here, for a third of the price
       } else {
-        asio::dispatch(member->executor(), [member, frame] { member->deliver(frame); });
+        member->post(frame);
       }
+      behind |= member->behind();
     }
+    return behind;
+  }
+
+  /// Whether somebody still is. Each looks for itself until this is asked again.
+  bool somebody_behind() {
+    const auto everybody = shared_.registry.snapshot();
+    bool behind = false;
+    for (const auto& member : *everybody) {
+      if (!member->behind()) continue;
+      behind = true;
+      asio::dispatch(member->executor(), [member] { member->look(); });
+    }
+    return behind;
+  }
+
+  /// Goes on when nobody is behind any more.
+  void wait_for_others() {
+    timer_.expires_after(Arrears::a_while);
+    timer_.async_wait([self = shared_from_this()](error_code) {
+      self->somebody_behind() && !self->closed_ ? self->wait_for_others() : self->carry_out();
+    });
   }
 
   void send_outbox() {
@@ -158,6 +200,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       self->shared_.counters.add_bytes_out(n);
       if (error) return self->close();
       self->outbox_.sent(n);
+      self->look();
       self->send_outbox();
     });
   }
@@ -181,6 +224,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close() {
     closing_ = true;
     if (std::exchange(closed_, true)) return;
+    arrears_.clear();
     error_code gone_already;
     if constexpr (over_io_uring) {
       // Ends what is under way; the socket is closed with the last handler. Asio (1.81) hands what it keeps of a closed
@@ -202,6 +246,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Effects effects_;
   decltype(effects_.begin()) next_;
   Outbox<asio::const_buffer> outbox_;
+  Arrears arrears_;
   bool closing_ = false;
   bool closed_ = false;
 };

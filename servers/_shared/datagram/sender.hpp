@@ -15,8 +15,8 @@
 
 #include "lib/net/datagram/address.hpp"
 #include "lib/protocol/handshake.hpp"
+#include "lib/server/fifo.hpp"
 #include "lib/session/counters.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 
 namespace netdyno {
 

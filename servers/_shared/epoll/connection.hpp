@@ -12,9 +12,10 @@
 #include <string_view>
 #include <utility>
 
+#include "lib/server/fifo.hpp"
 #include "lib/server/lifecycle.hpp"
+#include "lib/server/outbox.hpp"
 #include "lib/session/session.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {
@@ -78,6 +79,9 @@ class Connection : public Watched {
   struct Part {
     std::string_view bytes;
     SharedFrame keeps = {};
+    bool ends_frame() const {
+      return keeps && bytes.data() + bytes.size() == keeps->bytes.data() + keeps->bytes.size();
+    }
   };
 
   void on_events(std::uint32_t events) final;
@@ -95,7 +99,7 @@ class Connection : public Watched {
   Counters& counters_;
   const std::unique_ptr<Session> session_;
   Fifo<Part> outbox_;
-  std::size_t outbox_bytes_ = 0;
+  std::size_t outbox_held_ = 0;  // bytes that wait, and what it takes to keep frames
   bool readable_ = false;
   bool ended_ = false;  // the peer will send no more: what can be read ends with a 0
   bool writable_ = true;
@@ -143,8 +147,9 @@ template <Continuation Next>
 bool Connection<Next>::post(const SharedFrame& frame) {
   if (!member || broken_) return false;
   for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
-  if (outbox_bytes_ > options_.outbox_limit) flush();
-  if (outbox_bytes_ > options_.outbox_limit) {
+  outbox_held_ += frame_overhead;
+  if (outbox_held_ > options_.outbox_limit) flush();
+  if (outbox_held_ > options_.outbox_limit) {
     counters_.add_slow_closed();
     give_up();
   }
@@ -154,7 +159,7 @@ bool Connection<Next>::post(const SharedFrame& frame) {
 template <Continuation Next>
 void Connection<Next>::queue(Part part) {
   if (broken_) return;
-  outbox_bytes_ += part.bytes.size();
+  outbox_held_ += part.bytes.size();
   outbox_.push(std::move(part));
 }
 
@@ -190,8 +195,12 @@ ssize_t Connection<Next>::write_some() {
 template <Continuation Next>
 void Connection<Next>::took(std::size_t bytes) {
   counters_.add_bytes_out(bytes);
-  outbox_bytes_ -= bytes;
-  while (bytes > 0 && bytes >= outbox_[0].bytes.size()) bytes -= outbox_.pop().bytes.size();
+  outbox_held_ -= bytes;
+  while (bytes > 0 && bytes >= outbox_[0].bytes.size()) {
+    const Part sent = outbox_.pop();
+    bytes -= sent.bytes.size();
+    if (sent.ends_frame()) outbox_held_ -= frame_overhead;
+  }
   if (bytes > 0) outbox_[0].bytes.remove_prefix(bytes);
 }
 
@@ -199,7 +208,7 @@ template <Continuation Next>
 void Connection<Next>::give_up() {
   broken_ = true;
   outbox_.clear();
-  outbox_bytes_ = 0;
+  outbox_held_ = 0;
   wake(reader_);
   wake(drainer_);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "lib/net/epoll/poller.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
+#include "lib/server/fifo.hpp"
 
 namespace netdyno {
 

@@ -5,6 +5,10 @@ import "time"
 // Header is how many bytes a frame's length has.
 const Header = 4
 
+// FrameOverhead is what a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a
+// frame of one byte takes far more than that to keep.
+const FrameOverhead = 128
+
 // Kind says what an Effect is.
 type Kind int
 

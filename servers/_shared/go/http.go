@@ -3,10 +3,11 @@ package netdyno
 import (
 	"bytes"
 	"strconv"
+	"time"
 )
 
-// HTTP/1.1 GET with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, because the
-// contract is about bytes: net/http would add headers of its own and answer malformed requests its own way.
+// HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
+// the contract is about bytes: net/http would add headers of its own and answer malformed requests its own way.
 
 const mostHead = 16 << 10
 
@@ -18,8 +19,20 @@ var (
 		400: "Bad Request",
 		405: "Method Not Allowed",
 		413: "Content Too Large",
+		414: "URI Too Long",
 		431: "Request Header Fields Too Large",
+		501: "Not Implemented",
 	}
+	// Methods of RFC 9110, 9.3, and PATCH of RFC 5789, that are not served.
+	knownMethods = map[string]bool{
+		"POST": true, "PUT": true, "DELETE": true, "CONNECT": true, "OPTIONS": true, "TRACE": true, "PATCH": true,
+	}
+)
+
+// What a reply says of its connection; nothing where that stays by default.
+const (
+	closes = "close"
+	stays  = "keep-alive"
 )
 
 type http struct {
@@ -28,6 +41,16 @@ type http struct {
 	counts  *Shard
 	maxHead int
 	head    []byte // reused
+	date    string // of the second that stands below
+	second  int64
+}
+
+// httpRequest is what of a head matters here; status 200 when it is good.
+type httpRequest struct {
+	status     int
+	target     []byte
+	wantsBody  bool // not of HEAD
+	connection string
 }
 
 func newHTTP(options *Options, counts *Shard) work {
@@ -45,6 +68,9 @@ func (w *http) receive(input []byte, effects *Effects) flow {
 // consume serves the complete requests at the front of input: how the stream goes on, and how many bytes they were.
 func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 	for how == open {
+		for bytes.HasPrefix(input[at:], endOfLine) {
+			at += len(endOfLine) // RFC 9112, 2.2
+		}
 		rest := input[at:]
 		end := bytes.Index(rest, endOfHead)
 		switch {
@@ -52,7 +78,10 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 		case end < 0 && len(rest) < w.maxHead+len(endOfHead):
 			return open, at
 		case end < 0 || end > w.maxHead:
-			return w.refuse(431, effects), at
+			if bytes.Contains(rest[:w.maxHead], endOfLine) {
+				return w.refuse(431, effects), at
+			}
+			return w.refuse(414, effects), at
 		}
 		how = w.serve(rest[:end], effects)
 		at += end + len(endOfHead)
@@ -61,75 +90,102 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 }
 
 func (w *http) serve(head []byte, effects *Effects) flow {
-	status, target, keepAlive := parseHead(head)
-	if status != 200 {
-		return w.refuse(status, effects)
+	asked := parseHead(head)
+	if asked.status != 200 {
+		return w.refuse(asked.status, effects)
 	}
 	w.counts.Requests.Add(1)
 	effects.serve(w.options.ServiceKind, w.options.ServiceTime)
-	w.respond(200, target, keepAlive, effects)
-	if !keepAlive {
+	w.respond(asked, asked.target, effects)
+	if asked.connection == closes {
 		return ended
 	}
 	return open
 }
 
 func (w *http) refuse(status int, effects *Effects) flow {
-	w.respond(status, []byte(reasons[status]), false, effects)
+	w.respond(httpRequest{status: status, wantsBody: true, connection: closes}, []byte(reasons[status]), effects)
 	return failed
 }
 
-func (w *http) respond(status int, body []byte, keepAlive bool, effects *Effects) {
+func (w *http) respond(to httpRequest, body []byte, effects *Effects) {
+	if now := time.Now(); w.date == "" || now.Unix() != w.second {
+		w.second, w.date = now.Unix(), now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
+	}
 	head := append(w.head[:0], "HTTP/1.1 "...)
-	head = strconv.AppendInt(head, int64(status), 10)
-	head = append(append(head, ' '), reasons[status]...)
+	head = strconv.AppendInt(head, int64(to.status), 10)
+	head = append(append(head, ' '), reasons[to.status]...)
+	head = append(append(head, "\r\nDate: "...), w.date...)
 	head = append(head, "\r\nContent-Type: text/plain\r\nContent-Length: "...)
 	head = strconv.AppendInt(head, int64(len(body)), 10)
 	head = append(head, endOfLine...)
-	if !keepAlive {
-		head = append(head, "Connection: close\r\n"...)
+	if to.status == 405 {
+		head = append(head, "Allow: GET, HEAD\r\n"...)
+	}
+	if to.connection != "" {
+		head = append(append(append(head, "Connection: "...), to.connection...), endOfLine...)
 	}
 	w.head = append(head, endOfLine...)
+	if !to.wantsBody {
+		body = nil
+	}
 	effects.reply(w.head, body)
 }
 
-// parseHead says what of a head, without the empty line that ends it, matters here; status 200 when it is good.
-func parseHead(head []byte) (status int, target []byte, keepAlive bool) {
+// parseHead says what of a head, without the empty line that ends it, matters here.
+func parseHead(head []byte) httpRequest {
 	line, rest, _ := bytes.Cut(head, endOfLine)
 	method, line, twoWords := bytes.Cut(line, []byte{' '})
 	target, version, threeWords := bytes.Cut(line, []byte{' '})
-	keepAlive = string(version) == "HTTP/1.1"
+	isNew := string(version) == "HTTP/1.1"
 	if !twoWords || !threeWords || !all(method, isOfToken) || !all(target, isGraphic) ||
-		!(keepAlive || string(version) == "HTTP/1.0") {
-		return 400, nil, false
+		!(isNew || string(version) == "HTTP/1.0") {
+		return httpRequest{status: 400}
 	}
-	status = 200
+	hosts, saysClose, saysKeepAlive, hasBody := 0, false, false, false
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, endOfLine)
 		name, value, good := bytes.Cut(line, []byte{':'})
-		if !good || !all(name, isOfToken) {
-			return 400, nil, false
+		if !good || !all(name, isOfToken) || bytes.ContainsAny(value, "\x00\r\n") {
+			return httpRequest{status: 400}
 		}
 		value = trim(value)
 		switch {
-		case is(name, "connection") && listsClose(value):
-			keepAlive = false
+		case is(name, "host"):
+			hosts++
+		case is(name, "connection"):
+			saysClose = saysClose || lists(value, closes)
+			saysKeepAlive = saysKeepAlive || lists(value, stays)
 		case is(name, "transfer-encoding"), is(name, "content-length") && string(value) != "0":
-			status = 413
+			hasBody = true
 		}
 	}
-	if string(method) != "GET" {
-		status = 405
+	switch verb := string(method); {
+	case hosts > 1 || hosts == 0 && isNew:
+		return httpRequest{status: 400}
+	case verb != "GET" && verb != "HEAD" && knownMethods[verb]:
+		return httpRequest{status: 405}
+	case verb != "GET" && verb != "HEAD":
+		return httpRequest{status: 501}
+	case hasBody:
+		return httpRequest{status: 413}
 	}
-	return status, target, keepAlive
+	good := httpRequest{status: 200, target: target, wantsBody: string(method) == "GET"}
+	switch {
+	case saysClose || !isNew && !saysKeepAlive:
+		good.connection = closes
+	case !isNew:
+		good.connection = stays
+	}
+	return good
 }
 
-// listsClose: a comma-separated list (RFC 9110, 5.6.1) holds "close".
-func listsClose(list []byte) bool {
+// lists says whether a comma-separated list (RFC 9110, 5.6.1) holds the token.
+func lists(list []byte, token string) bool {
 	for more := true; more; {
 		var item []byte
 		item, list, more = bytes.Cut(list, []byte{','})
-		if is(trim(item), "close") {
+		if is(trim(item), token) {
 			return true
 		}
 	}

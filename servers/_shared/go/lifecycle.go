@@ -166,6 +166,22 @@ func EndStream(connection *net.TCPConn) {
 	})
 }
 
+// TakesMore says whether the kernel takes bytes for the peer of a connection now: who reads leaves room for more.
+func TakesMore(connection *net.TCPConn) bool {
+	const pollOut = 4 // poll.h
+	watched := struct {
+		fd              int32
+		events, revents int16
+	}{events: pollOut}
+	control(connection, func(fd int) {
+		watched.fd = int32(fd)
+		var now syscall.Timespec
+		// A raw one, as it returns at once.
+		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&watched)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	})
+	return watched.revents == pollOut
+}
+
 // threadAndItsTime says on which thread the goroutine is, and what CPU time that has had.
 func threadAndItsTime() (thread int, used time.Duration) {
 	const clockThreadCPUTimeID = 3 // time.h

@@ -17,6 +17,8 @@ type work interface {
 	receive(bytes []byte, effects *Effects) flow
 	// end is called when the peer has ended its stream: what is still owed.
 	end(effects *Effects) flow
+	// discard lets go of what waits for the rest of a message.
+	discard()
 }
 
 // Session is the work of one connection without any I/O, by protocol/WIRE.md: bytes in, effects out; what
@@ -54,6 +56,12 @@ func (s *Session) End(effects *Effects) {
 	if !s.closed {
 		s.goOn(s.work.end(effects), effects)
 	}
+}
+
+// Discard is called when the connection is over, however it ended.
+func (s *Session) Discard() {
+	s.closed = true
+	s.work.discard()
 }
 
 func (s *Session) goOn(how flow, effects *Effects) {

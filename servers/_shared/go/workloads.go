@@ -21,11 +21,13 @@ func (w *echo) receive(input []byte, effects *Effects) flow {
 
 func (w *echo) end(*Effects) flow { return ended }
 
+func (w *echo) discard() {}
+
 // lines: source D's `process`: what was read is split by line before it is echoed.
 type lines struct {
 	counts  *Shard
 	maxLine int
-	pending []byte
+	pending pendingBytes
 }
 
 func (w *lines) receive(input []byte, effects *Effects) flow {
@@ -36,11 +38,11 @@ func (w *lines) receive(input []byte, effects *Effects) flow {
 			piece = input[:newline+1]
 		}
 		input = input[len(piece):]
-		if len(w.pending)+len(piece) > w.maxLine {
+		if w.pending.len()+len(piece) > w.maxLine {
 			return failed
 		}
 		if newline < 0 {
-			w.pending = append(w.pending, piece...)
+			w.pending.append(piece)
 		} else {
 			w.echoLine(piece, effects)
 		}
@@ -50,48 +52,54 @@ func (w *lines) receive(input []byte, effects *Effects) flow {
 
 func (w *lines) echoLine(tail []byte, effects *Effects) {
 	w.counts.Requests.Add(1)
-	if len(w.pending) == 0 {
+	if w.pending.len() == 0 {
 		effects.reply(nil, tail)
 		return
 	}
-	w.pending = append(w.pending, tail...)
-	effects.reply(nil, w.pending)
-	w.pending = w.pending[:0]
+	w.pending.append(tail)
+	effects.reply(nil, w.pending.view())
+	w.pending.clear()
 }
 
 func (w *lines) end(effects *Effects) flow {
-	if len(w.pending) > 0 {
+	if w.pending.len() > 0 {
 		w.echoLine(nil, effects)
 	}
 	return ended
 }
 
+func (w *lines) discard() { w.pending.clear() }
+
 // messages are cut out of a stream, whatever the slicing. Bytes are copied only while a message is incomplete.
 type messages struct {
-	pending []byte
+	pending pendingBytes
 }
 
 // receive calls consume with all that is there; it takes complete messages off the front, and says how the stream goes
 // on and how many bytes they were.
 func (m *messages) receive(input []byte, consume func([]byte) (flow, int)) flow {
-	if len(m.pending) == 0 {
+	if m.pending.len() == 0 {
 		how, consumed := consume(input)
-		m.pending = append(m.pending, input[consumed:]...)
+		m.pending.append(input[consumed:])
 		return how
 	}
-	m.pending = append(m.pending, input...)
-	how, consumed := consume(m.pending)
-	m.pending = m.pending[:copy(m.pending, m.pending[consumed:])]
+	m.pending.append(input)
+	how, consumed := consume(m.pending.view())
+	if consumed > 0 {
+		m.pending.drop(consumed)
+	}
 	return how
 }
 
 // end: a stream must not end inside a message.
 func (m *messages) end(*Effects) flow {
-	if len(m.pending) > 0 {
+	if m.pending.len() > 0 {
 		return failed
 	}
 	return ended
 }
+
+func (m *messages) discard() { m.pending.clear() }
 
 // frames calls take with each complete frame of input, its header included, until one does not leave the stream open.
 func frames(input []byte, maxFrame int, take func(frame []byte) flow) (flow, int) {

@@ -22,7 +22,6 @@ AcceptGate::AcceptGate(QTcpServer& server, std::size_t descriptors, std::functio
       room_(std::move(room)),
       most_pending_(server.maxPendingConnections()) {
   again_.setSingleShot(true);
-  again_.setInterval(10);
   QObject::connect(&again_, &QTimer::timeout, &again_, [this] { look(); });
   QObject::connect(&server, &QTcpServer::acceptError, &again_, [this] { close_for_a_while(); });
 }
@@ -36,11 +35,23 @@ void AcceptGate::look() {
   server_.resumeAccepting();
 }
 
+void AcceptGate::look_after_others() {
+  if (++in_a_row_ < most_in_a_row) return look();
+  close();
+  again_.start(0);
+}
+
 /// QTcpServer accepts on and on while it is at it, whether paused or not; only this limit makes it look up.
-void AcceptGate::close_for_a_while() {
+void AcceptGate::close() {
+  in_a_row_ = 0;
+  again_.stop();
   server_.setMaxPendingConnections(0);
   server_.pauseAccepting();
-  again_.start();
+}
+
+void AcceptGate::close_for_a_while() {
+  close();
+  again_.start(10);
 }
 
 }  // namespace netdyno::qt

@@ -25,8 +25,15 @@ class AcceptGate {
   /// To be called when the server listens, and whenever a client has been taken in with all its descriptors: opens the
   /// gate for the next one, or closes it and looks again after a while.
   void look();
+  /// The same, but after some dozens in a row the event loop has its turn first. QTcpServer itself takes in all who
+  /// wait, however many come meanwhile.
+  void look_after_others();
+  /// Takes in nobody until somebody looks again.
+  void close();
 
  private:
+  static constexpr int most_in_a_row = 64;
+
   void close_for_a_while();
 
   QTcpServer& server_;
@@ -35,6 +42,7 @@ class AcceptGate {
   const int most_pending_;
   std::vector<UniqueFd> spare_;  // too few for a client, kept until there are more
   QTimer again_;
+  int in_a_row_ = 0;
 };
 
 }  // namespace netdyno::qt

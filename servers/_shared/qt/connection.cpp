@@ -75,11 +75,12 @@ bool Connection::start(QTcpSocket& socket, std::function<void()> done) {
   return true;
 }
 
-void Connection::deliver(const SharedFrame& frame) {
+bool Connection::deliver(const SharedFrame& frame) {
   const std::lock_guard lock{mutex_};
-  if (!open_) return;
+  if (!open_) return true;
   const bool idle = outbox_.empty();
   if (!outbox_.push(frame)) {
+    if (!stuck_) return false;
     shared_.counters.add_slow_closed();
     open_ = false;
     shutdown(fd_.get(), SHUT_RDWR);  // its thread hears of that as of any other end
@@ -87,6 +88,7 @@ void Connection::deliver(const SharedFrame& frame) {
     // The bell is there as long as open_ is true: its thread takes the lock before it lets go of it.
     QCoreApplication::postEvent(bell_, new QEvent{QEvent::User});
   }
+  return true;
 }
 
 void Connection::stop_receiving() {
@@ -144,11 +146,16 @@ bool Connection::receive() {
   return true;
 }
 
-void Connection::broadcast(const SharedFrame& frame) {
+/// Waits for members whose threads are behind: the machine has fewer cores than this server threads, and they are not
+/// slow for that. Meanwhile this thread sends what waits for its own client, so that no two wait for each other.
+void Connection::broadcast(SharedFrame frame) {
   const auto everybody = shared_.registry.snapshot();
   for (const auto& member : *everybody) {
     if (member.get() == this && options_.audience == Audience::others) continue;
-    member->deliver(frame);
+    while (!member->deliver(frame) && !over_) {
+      send_outbox();
+      std::this_thread::sleep_for(std::chrono::microseconds{100});
+    }
   }
 }
 
@@ -161,7 +168,11 @@ void Connection::send_outbox() {
     lock.unlock();
     if (batch.empty()) return closing_ ? end() : void();
     outbox_writes_ = true;
-    if (!write(batch)) return;
+    if (!write(batch)) {
+      lock.lock();
+      stuck_ = unsent_ > 0;
+      return;
+    }
     lock.lock();
     outbox_.sent(size_of(batch));
     outbox_writes_ = false;
@@ -222,6 +233,7 @@ void Connection::on_all_written() {
   {
     const std::lock_guard lock{mutex_};
     outbox_.sent(size_of(writing_));
+    stuck_ = peer_ended_;
   }
   send_outbox();
 }
@@ -232,6 +244,10 @@ void Connection::on_disconnected() {
   if (over_) return;  // the socket is destroyed
   if (hung_up(fd_.get())) return end();
   peer_ended_ = true;
+  {
+    const std::lock_guard lock{mutex_};
+    stuck_ = true;  // nobody else is to wait for a write that blocks
+  }
   make_blocking(fd_.get());
   set_send_timeout(fd_.get(), blocking_send_timeout);
   if (unsent_ > 0) {

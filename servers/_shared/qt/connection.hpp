@@ -42,8 +42,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool start(QTcpSocket& socket, std::function<void()> done);
 
   /// Any thread. Takes a frame into the outbox, and wakes the client's thread where that does not send already. Ends
-  /// the connection of a reader for whom too much waits.
-  void deliver(const SharedFrame& frame);
+  /// the connection of a reader who does not read while too much waits for it. False, and nothing is taken, where as
+  /// much waits because its thread has not got round to sending it.
+  [[nodiscard]] bool deliver(const SharedFrame& frame);
 
   /// Any thread. Ends the stream at what has arrived.
   void stop_receiving();
@@ -53,7 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void serve();
   bool carry_out();
   bool receive();
-  void broadcast(const SharedFrame& frame);
+  void broadcast(SharedFrame frame);
   void send_outbox();
   bool write(std::span<const std::string_view> parts);
   bool write_blocking();
@@ -83,7 +84,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::mutex mutex_;  // guards the rest; held to look and to hand over, never to write
   UniqueFd fd_;
-  bool open_ = false;  // started, and neither over nor given up as slow
+  bool open_ = false;   // started, and neither over nor given up as slow
+  bool stuck_ = false;  // the peer has not taken what was last sent
   Outbox<std::string_view> outbox_;
 };
 

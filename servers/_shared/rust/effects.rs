@@ -5,6 +5,10 @@ use std::time::Duration;
 /// Bytes of a frame's length.
 pub const HEADER: usize = 4;
 
+/// What a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a frame of one byte
+/// takes far more than that to keep.
+pub const FRAME_OVERHEAD: usize = 128;
+
 /// A complete frame, header included, that any number of recipients share.
 pub type Frame = Arc<[u8]>;
 

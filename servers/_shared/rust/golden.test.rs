@@ -95,9 +95,18 @@ fn done(json: &Json) -> Done {
     }
 }
 
+/// Without the lines Date of http replies: these differ with each second.
+fn undated(mut bytes: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = b"\r\nDate: ";
+    while let Some(at) = bytes.windows(MARK.len()).position(|window| window == MARK) {
+        bytes.drain(at..at + MARK.len() + "Sun, 06 Nov 1994 08:49:37 GMT".len());
+    }
+    bytes
+}
+
 fn carried_out(effect: &Effect, effects: &Effects, split: bool) -> Done {
     match effect {
-        Effect::Write(range) => Done::Write(effects.bytes(range).to_vec()),
+        Effect::Write(range) => Done::Write(undated(effects.bytes(range).to_vec())),
         Effect::Broadcast(frame) if split => Done::Broadcast(vec![frame[..HEADER].to_vec(), frame[HEADER..].to_vec()]),
         Effect::Broadcast(frame) => Done::Broadcast(vec![frame.to_vec()]),
         Effect::Wait(duration) => Done::Wait(duration.as_nanos() as u64),

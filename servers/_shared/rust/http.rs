@@ -1,8 +1,8 @@
-//! HTTP/1.1 GET with keep-alive and pipelining (RFC 9112), with an optional service time; the reply's body is the request
-//! target.
+//! HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112), with an optional service time; the reply's body is
+//! the request target.
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::effects::Effects;
 use crate::options::Options;
@@ -16,7 +16,26 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 /// What of a request's head matters here, or the status to refuse it with.
 struct Request<'a> {
     target: &'a [u8],
-    keep_alive: bool,
+    wants_body: bool, // not of HEAD
+    connection: Connection,
+}
+
+/// Of a reply's header Connection: `None` where the connection stays, as it does by default.
+#[derive(Clone, Copy, PartialEq)]
+enum Connection {
+    None,
+    Close,
+    KeepAlive,
+}
+
+impl Connection {
+    fn line(self) -> &'static str {
+        match self {
+            Connection::None => "",
+            Connection::Close => "Connection: close\r\n",
+            Connection::KeepAlive => "Connection: keep-alive\r\n",
+        }
+    }
 }
 
 /// The text before `mark` and after it.
@@ -44,6 +63,18 @@ fn is_target(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_graphic)
 }
 
+fn is_value(text: &[u8]) -> bool {
+    !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'))
+}
+
+/// Of a method that is not served: RFC 9110, 9.3, and PATCH of RFC 5789 are known.
+fn refusal(method: &[u8]) -> u16 {
+    match method {
+        b"POST" | b"PUT" | b"DELETE" | b"CONNECT" | b"OPTIONS" | b"TRACE" | b"PATCH" => 405,
+        _ => 501,
+    }
+}
+
 /// A head without the empty line that ends it.
 fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
     let (line, mut rest) = cut(head, b"\r\n").unwrap_or((head, &[]));
@@ -53,32 +84,45 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
     if !is_token(method) || !is_target(target) || !(is_1_0 || version == b"HTTP/1.1") {
         return Err(400);
     }
-    let mut request = Request { target, keep_alive: !is_1_0 };
-    let mut has_body = false;
+    let (mut hosts, mut says_close, mut says_keep_alive, mut has_body) = (0, false, false, false);
     while !rest.is_empty() {
         let line;
         (line, rest) = cut(rest, b"\r\n").unwrap_or((rest, &[]));
         let colon = find_byte(line, b':').ok_or(400u16)?;
         let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
-        if !is_token(name) {
+        if !is_token(name) || !is_value(value) {
             return Err(400);
         }
-        if name.eq_ignore_ascii_case(b"connection") && lists_close(value) {
-            request.keep_alive = false;
+        if name.eq_ignore_ascii_case(b"host") {
+            hosts += 1;
+        }
+        if name.eq_ignore_ascii_case(b"connection") {
+            says_close |= lists(value, b"close");
+            says_keep_alive |= lists(value, b"keep-alive");
         }
         has_body |= name.eq_ignore_ascii_case(b"transfer-encoding");
         has_body |= name.eq_ignore_ascii_case(b"content-length") && value != b"0";
     }
-    match (method == b"GET", has_body) {
-        (false, _) => Err(405),
-        (true, true) => Err(413),
-        (true, false) => Ok(request),
+    if hosts > 1 || (hosts == 0 && !is_1_0) {
+        return Err(400);
     }
+    if method != b"GET" && method != b"HEAD" {
+        return Err(refusal(method));
+    }
+    if has_body {
+        return Err(413);
+    }
+    let connection = match (says_close, is_1_0, says_keep_alive) {
+        (true, _, _) | (false, true, false) => Connection::Close,
+        (false, true, true) => Connection::KeepAlive,
+        (false, false, _) => Connection::None,
+    };
+    Ok(Request { target, wants_body: method == b"GET", connection })
 }
 
-/// A comma-separated list (RFC 9110, 5.6.1) holds "close".
-fn lists_close(list: &[u8]) -> bool {
-    list.split(|byte| *byte == b',').any(|item| trim(item).eq_ignore_ascii_case(b"close"))
+/// A comma-separated list (RFC 9110, 5.6.1) holds the token.
+fn lists(list: &[u8], token: &[u8]) -> bool {
+    list.split(|byte| *byte == b',').any(|item| trim(item).eq_ignore_ascii_case(token))
 }
 
 fn reason(status: u16) -> &'static str {
@@ -86,7 +130,9 @@ fn reason(status: u16) -> &'static str {
         200 => "OK",
         405 => "Method Not Allowed",
         413 => "Content Too Large",
+        414 => "URI Too Long",
         431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
         _ => "Bad Request",
     }
 }
@@ -102,12 +148,22 @@ struct Server {
     service_time: Duration,
     burns: bool,
     head: Vec<u8>, // reused
+    date: String,  // of the second that stands before it
+    second: u64,
 }
 
 impl Http {
     pub fn new(options: &Options, totals: Arc<Totals>) -> Http {
         let Options { max_frame, service_time, burns, .. } = *options;
-        let server = Server { totals, max_head: MAX_HEAD.min(max_frame), service_time, burns, head: Vec::new() };
+        let server = Server {
+            totals,
+            max_head: MAX_HEAD.min(max_frame),
+            service_time,
+            burns,
+            head: Vec::new(),
+            date: String::new(),
+            second: 0,
+        };
         Http { pending: Vec::new(), server }
     }
 }
@@ -140,12 +196,16 @@ impl Server {
         let mut at = 0;
         let mut flow = Flow::Open;
         while flow == Flow::Open {
+            while bytes[at..].starts_with(b"\r\n") {
+                at += 2; // RFC 9112, 2.2
+            }
             let rest = &bytes[at..];
             let end = find(rest, END_OF_HEAD);
             flow = match end {
                 Some(end) if end <= self.max_head => self.serve(&rest[..end], effects),
                 // The last bytes of an incomplete head may be the beginning of its end, which does not count.
                 None if rest.len() < self.max_head + END_OF_HEAD.len() => return (Flow::Open, at),
+                _ if find(&rest[..self.max_head], b"\r\n").is_none() => self.refuse(414, effects),
                 _ => self.refuse(431, effects),
             };
             at += end.map_or(0, |end| end + END_OF_HEAD.len());
@@ -156,34 +216,40 @@ impl Server {
     fn serve(&mut self, head: &[u8], effects: &mut Effects) -> Flow {
         match parse_head(head) {
             Err(status) => self.refuse(status, effects),
-            Ok(Request { target, keep_alive }) => {
+            Ok(Request { target, wants_body, connection }) => {
                 self.totals.add_request();
                 effects.serve(self.burns, self.service_time);
-                self.respond(200, target, keep_alive, effects);
-                if keep_alive {
-                    Flow::Open
-                } else {
+                self.respond(200, target, wants_body, connection, effects);
+                if connection == Connection::Close {
                     Flow::Close
+                } else {
+                    Flow::Open
                 }
             }
         }
     }
 
     fn refuse(&mut self, status: u16, effects: &mut Effects) -> Flow {
-        self.respond(status, reason(status).as_bytes(), false, effects);
+        self.respond(status, reason(status).as_bytes(), true, Connection::Close, effects);
         Flow::Error
     }
 
-    fn respond(&mut self, status: u16, body: &[u8], keep_alive: bool, effects: &mut Effects) {
-        let close = if keep_alive { "" } else { "Connection: close\r\n" };
+    fn respond(&mut self, status: u16, body: &[u8], with_body: bool, connection: Connection, effects: &mut Effects) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        if now != self.second || self.date.is_empty() {
+            (self.second, self.date) = (now, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now)));
+        }
         self.head.clear();
         write!(
             self.head,
-            "HTTP/1.1 {status} {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{close}\r\n",
+            "HTTP/1.1 {status} {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}{}\r\n",
             reason(status),
-            body.len()
+            self.date,
+            body.len(),
+            if status == 405 { "Allow: GET, HEAD\r\n" } else { "" },
+            connection.line()
         )
         .expect("memory takes all");
-        effects.reply(&self.head, body);
+        effects.reply(&self.head, if with_body { body } else { &[] });
     }
 }

@@ -123,6 +123,13 @@ pub fn set_nodelay(stream: &impl AsFd, on: bool) {
     let _ = SockRef::from(stream).set_tcp_nodelay(on);
 }
 
+/// Whether the kernel takes bytes for the peer now: who reads leaves room for more.
+pub fn takes_more(stream: &impl AsRawFd) -> bool {
+    let mut watched = libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLOUT, revents: 0 };
+    // SAFETY: poll(2) writes the one pollfd.
+    unsafe { libc::poll(&mut watched, 1, 0) == 1 && watched.revents == libc::POLLOUT }
+}
+
 /// What has arrived can still be read, and after it the end.
 pub fn stop_receiving(stream: &impl AsFd) {
     let _ = SockRef::from(stream).shutdown(Shutdown::Read);

@@ -2,13 +2,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{poll_fn, Future};
 use std::io::{self, IoSlice};
-use std::pin::Pin;
+use std::pin::{pin, Pin};
 use std::sync::Arc;
 use std::task::{ready, Context, Poll};
 use std::time::Duration;
 
 use netdyno_server::effects::{Effect, Effects, Frame, HEADER};
-use netdyno_server::lifecycle::{burn_cpu, end_stream, set_nodelay, stop_receiving};
+use netdyno_server::lifecycle::{burn_cpu, end_stream, set_nodelay, stop_receiving, takes_more};
 use netdyno_server::session::Session;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -43,6 +43,7 @@ async fn serve<R: Room>(stream: TcpStream, member: Arc<Member>, server: Arc<Serv
         end_stream(&socket.stream);
     }
     drop(socket);
+    member.close();
     server.room.leave(&member);
 }
 
@@ -68,7 +69,7 @@ impl<R: Room> Socket<'_, R> {
                     Effect::Write(range) => self.send(effects.bytes(range)).await?,
                     Effect::Broadcast(frame) => {
                         let except = (!options.to_all).then_some(self.member);
-                        self.server.room.broadcast(frame, except).await;
+                        self.say(frame, except).await?;
                     }
                     Effect::Wait(duration) => sleep(*duration).await,
                     Effect::Burn(duration) => burn(*duration).await,
@@ -76,6 +77,27 @@ impl<R: Room> Socket<'_, R> {
                 }
             }
         }
+    }
+
+    /// Says it to the others. While that waits for one of them, what they say is sent: no two wait for each other.
+    async fn say(&mut self, frame: &Frame, except: Option<&Arc<Member>>) -> io::Result<()> {
+        let server = self.server;
+        let mut said = pin!(server.room.broadcast(frame, except));
+        let mut sends = Ok(());
+        poll_fn(|context| {
+            if said.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            if sends.is_ok() {
+                if let Poll::Ready(Err(error)) = self.poll_outbox(context) {
+                    self.member.close();
+                    sends = Err(error);
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        sends
     }
 
     /// One read, and what the session makes of it. What others say meanwhile is sent.
@@ -109,7 +131,14 @@ impl<R: Room> Socket<'_, R> {
             }
         }
         while !self.sending.is_empty() {
-            let bytes = ready!(self.poll_write_some(context))?;
+            let Poll::Ready(written) = self.poll_write_some(context) else {
+                // Tokio may have this task wait for its next turn though the peer reads.
+                if !takes_more(&self.stream) {
+                    self.member.is_stuck();
+                }
+                return Poll::Pending;
+            };
+            let bytes = written?;
             self.server.totals.add_bytes_out(bytes);
             self.took(bytes);
             if self.sending.is_empty() {

@@ -2,8 +2,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Waker;
 
-use netdyno_server::effects::Frame;
+use netdyno_server::effects::{Frame, FRAME_OVERHEAD};
 use netdyno_server::totals::Totals;
+use tokio::sync::Notify;
 
 /// What others may ask of a connection, from any thread. Its own task does it, and nobody else touches its socket.
 pub struct Member {
@@ -11,12 +12,14 @@ pub struct Member {
     called: AtomicBool, // the task has not looked into `mail` since somebody changed it
     task: OnceLock<Waker>,
     mail: Mutex<Mail>,
+    had_its_turn: Notify, // the task, while much waited
 }
 
 #[derive(Default)]
 struct Mail {
     frames: Vec<Frame>,
-    bytes: usize, // of frames
+    held: usize, // by frames
+    stuck: bool, // in its last turn the task could send nothing, as the peer does not read
     closed: bool,
     news: News,
 }
@@ -31,26 +34,67 @@ pub struct News {
 impl Member {
     pub fn new(outbox_limit: usize) -> Member {
         // As if it were called: who calls before the task can be woken needs nobody to be woken.
-        Member { outbox_limit, called: AtomicBool::new(true), task: OnceLock::new(), mail: Mutex::default() }
+        Member {
+            outbox_limit,
+            called: AtomicBool::new(true),
+            task: OnceLock::new(),
+            mail: Mutex::default(),
+            had_its_turn: Notify::new(),
+        }
     }
 
-    /// The outbox: a frame to be sent with whatever else waits by then. A reader for whom more than the limit would wait
-    /// is slow: it is given up and counted. One frame may always wait.
-    pub fn post(&self, frame: &Frame, totals: &Totals) {
+    /// The outbox: a frame to be sent with whatever else waits by then. A reader who does not read while more than the
+    /// limit would wait is slow: it is given up and counted. One frame may always wait. While much waits, this waits for
+    /// the connection's task to have its turn: that it has not got round to sending is not the reader's fault.
+    pub async fn post(&self, frame: &Frame, totals: &Totals) {
+        while !self.add(frame) {
+            self.turn().await;
+            let mut mail = self.mail();
+            if mail.stuck && !mail.closed {
+                mail.news.too_slow = true;
+                mail.close();
+                totals.add_slow_closed();
+            }
+        }
+        self.call();
+        if self.has_much(&self.mail()) {
+            self.turn().await;
+        }
+    }
+
+    /// False, and nothing is taken, where more than the limit would wait.
+    fn add(&self, frame: &Frame) -> bool {
         let mut mail = self.mail();
         if mail.closed {
-            return;
+            return true;
         }
-        if mail.bytes > 0 && mail.bytes + frame.len() > self.outbox_limit {
-            mail.news.too_slow = true;
-            mail.close();
-            totals.add_slow_closed();
-        } else {
-            mail.bytes += frame.len();
-            mail.frames.push(frame.clone());
+        let held = frame.len() + FRAME_OVERHEAD;
+        if mail.held > 0 && mail.held + held > self.outbox_limit {
+            return false;
         }
-        drop(mail);
+        mail.held += held;
+        mail.frames.push(frame.clone());
+        true
+    }
+
+    /// Until less waits, or the task has found in a new turn that the peer does not read.
+    async fn turn(&self) {
+        self.mail().stuck = false;
         self.call();
+        loop {
+            let had_its_turn = self.had_its_turn.notified();
+            {
+                let mail = self.mail();
+                if mail.stuck || !self.has_much(&mail) {
+                    return;
+                }
+            }
+            had_its_turn.await;
+        }
+    }
+
+    fn has_much(&self, mail: &Mail) -> bool {
+        !mail.closed && mail.held > self.outbox_limit / 2
     }
 
     /// Its stream ends at what has arrived; the session still answers that.
@@ -76,13 +120,27 @@ impl Member {
     /// Moves what waits into `frames`.
     pub(crate) fn take(&self, frames: &mut impl Extend<Frame>) {
         let mut mail = self.mail();
-        mail.bytes = 0;
+        if self.has_much(&mail) {
+            self.had_its_turn.notify_waiters();
+        }
+        mail.held = 0;
+        mail.stuck = false;
         frames.extend(mail.frames.drain(..));
+    }
+
+    /// The task can send nothing, as the peer does not read.
+    pub(crate) fn is_stuck(&self) {
+        let mut mail = self.mail();
+        if self.has_much(&mail) {
+            mail.stuck = true;
+            self.had_its_turn.notify_waiters();
+        }
     }
 
     /// No more frames are taken; those that wait stay.
     pub(crate) fn close(&self) {
         self.mail().closed = true;
+        self.had_its_turn.notify_waiters();
     }
 
     fn call(&self) {

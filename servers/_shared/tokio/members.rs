@@ -27,10 +27,10 @@ impl Members {
     }
 
     /// Posts to everybody here but `except`.
-    pub fn post(&self, frame: &Frame, except: Option<&Arc<Member>>) {
+    pub async fn post(&self, frame: &Frame, except: Option<&Arc<Member>>) {
         for member in self.snapshot().iter() {
             if !except.is_some_and(|except| Arc::ptr_eq(except, member)) {
-                member.post(frame, &self.totals);
+                member.post(frame, &self.totals).await;
             }
         }
     }
@@ -81,6 +81,6 @@ impl Room for Members {
     }
 
     async fn broadcast(&self, frame: &Frame, except: Option<&Arc<Member>>) {
-        self.post(frame, except);
+        self.post(frame, except).await;
     }
 }

@@ -94,7 +94,8 @@ void UringConnection::send(std::string_view bytes) {
 bool UringConnection::post(const SharedFrame& frame) {
   if (!member || broken_) return false;
   for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
-  if (outbox_bytes_ > options_.outbox_limit && stuck()) {
+  outbox_held_ += frame_overhead;
+  if (outbox_held_ > options_.outbox_limit && stuck()) {
     counters_.add_slow_closed();
     give_up();
   }
@@ -108,7 +109,7 @@ void UringConnection::flush() {
 
 void UringConnection::queue(Part part) {
   if (broken_) return;
-  outbox_bytes_ += part.bytes.size();
+  outbox_held_ += part.bytes.size();
   outbox_.push(std::move(part));
 }
 
@@ -149,8 +150,12 @@ void UringConnection::on_sent(Completion completion) {
 
 void UringConnection::took(std::size_t bytes) {
   counters_.add_bytes_out(bytes);
-  outbox_bytes_ -= bytes;
-  while (bytes > 0 && bytes >= outbox_[0].bytes.size()) bytes -= outbox_.pop().bytes.size();
+  outbox_held_ -= bytes;
+  while (bytes > 0 && bytes >= outbox_[0].bytes.size()) {
+    const Part sent = outbox_.pop();
+    bytes -= sent.bytes.size();
+    if (sent.ends_frame()) outbox_held_ -= frame_overhead;
+  }
   if (bytes > 0) outbox_[0].bytes.remove_prefix(bytes);
 }
 

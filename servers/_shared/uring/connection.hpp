@@ -10,9 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "lib/server/fifo.hpp"
 #include "lib/server/lifecycle.hpp"
+#include "lib/server/outbox.hpp"
 #include "lib/session/session.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/uring/receive_buffers.hpp"
 #include "servers/_shared/uring/ring.hpp"
 
@@ -77,6 +78,9 @@ class UringConnection {
   struct Part {
     std::string_view bytes;
     SharedFrame keeps = {};
+    bool ends_frame() const {
+      return keeps && bytes.data() + bytes.size() == keeps->bytes.data() + keeps->bytes.size();
+    }
   };
 
   void ask_to_receive();
@@ -111,7 +115,7 @@ class UringConnection {
   std::vector<iovec> gathered_;      // of the send in flight
   msghdr message_{};
   Fifo<Part> outbox_;
-  std::size_t outbox_bytes_ = 0;
+  std::size_t outbox_held_ = 0;  // bytes that wait, and what it takes to keep frames
   bool flush_due_ = false;
 
   bool broken_ = false;

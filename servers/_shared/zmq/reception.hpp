@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,25 +23,29 @@ inline constexpr std::chrono::milliseconds on_its_way{200};
 /// leave one alone for a while: so this is bounded, and who asks for more gets no answer to that. In messages it is
 /// half of `--hwm`: libzmq learns of what a peer has taken in steps of half the mark (compute_lwm in its pipe.cpp), so
 /// the answers to so many find room in one burst if the peer reads. In bytes it is `--max-frame`, but one is always
-/// taken.
+/// taken. And all peers together have no more than PeerRoom holds.
 class WaitingRoom {
  public:
   explicit WaitingRoom(const ZmqServerOptions& options)
       : messages_left_((options.zmq.hwm + 1) / 2), bytes_(options.server.max_frame) {}
 
   /// False when there is no room for a request of so many bytes.
-  bool take(std::size_t size) {
-    if (messages_left_ == 0 || (taken_ > 0 && taken_ + size > bytes_)) return false;
+  bool take(PeerRoom::Place& place, std::size_t size) {
+    if (messages_left_ == 0 || (taken_ > 0 && taken_ + size > bytes_) || !place.hold(cost(size))) return false;
     --messages_left_;
     taken_ += size;
     return true;
   }
-  void give_back(std::size_t size) {
+  void give_back(PeerRoom::Place& place, std::size_t size) {
     ++messages_left_;
     taken_ -= size;
+    place.release(cost(size));
   }
 
  private:
+  /// With what libzmq keeps of a message beside its bytes.
+  static std::size_t cost(std::size_t size) { return size + sizeof(zmq::message_t) + 64; }
+
   int messages_left_;
   std::size_t bytes_;
   std::size_t taken_ = 0;
@@ -77,7 +82,7 @@ class Reception {
     const std::string_view id = bytes_of(arrived.from);
     if (!arrived.one_part || id.size() > longest_id) return counters_.add_protocol_error();
     if (arrived.body.size() > options_.max_frame + frame_header_size) return counters_.add_oversized();
-    auto ruling = peers_.receive(std::string{id}, bytes_of(arrived.body), Clock::now());
+    auto ruling = peers_.receive(std::string{id}, bytes_of(arrived.body), Clock::now(), farewell());
     if (ruling.answer && send_control(id, *ruling.answer) == Router::Result::gone) forget(std::string{id});
     if (ruling.gone) server_.on_gone(std::move(ruling.gone));
     if (ruling.kind == Table::Ruling::Kind::message) server_.on_message(*ruling.peer, std::move(arrived.body));
@@ -101,18 +106,12 @@ class Reception {
   /// Forgets those who have been silent for too long, and returns when to look again.
   typename Clock::time_point forget_silent() {
     const auto now = Clock::now();
-    peers_.expire(now, [this](const std::string& id, std::uint64_t token, std::unique_ptr<Peer> peer) {
-      say_bye(id, token, std::move(peer));
-    });
+    peers_.expire(now, farewell());
     return peers_.next_expiry(now);
   }
 
   /// The server ends.
-  void forget_all() {
-    peers_.clear([this](const std::string& id, std::uint64_t token, std::unique_ptr<Peer> peer) {
-      say_bye(id, token, std::move(peer));
-    });
-  }
+  void forget_all() { peers_.clear(farewell()); }
 
  private:
   /// ZMTP 3.1 (rfc.zeromq.org/spec/37) has none that are longer, but libzmq lets one through that a client forged.
@@ -131,6 +130,7 @@ class Reception {
     return router_.send(id, zmq::message_t{bytes.data(), bytes.size()});
   }
 
+  auto farewell() { return std::bind_front(&Reception::say_bye, this); }
   void say_bye(std::string_view id, std::uint64_t token, std::unique_ptr<Peer> peer) {
     send_control(id, encode_control({ControlKind::bye, token}));
     server_.on_gone(std::move(peer));

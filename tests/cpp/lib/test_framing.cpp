@@ -1,6 +1,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+#include <deque>
+#include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -50,6 +54,57 @@ RC_GTEST_PROP(FrameReader, KeepsWhatFollowsAFrameAtWhichItIsStopped, ()) {
   for (const auto slice : *any_slicing(stream)) RC_ASSERT(reader.receive(slice, one));
   for (std::size_t i = 0; i < bodies.size(); ++i) RC_ASSERT(reader.receive({}, one));
   RC_ASSERT(found == bodies);
+}
+
+RC_GTEST_PROP(PendingBytes, HoldsWhatAStringDoesAlsoWhereItIsLong, ()) {
+  PendingBytes pending;
+  std::string model;
+  for (const int size : *rc::gen::container<std::vector<int>>(rc::gen::inRange(-100'000, 200'000))) {
+    if (size < 0) {
+      const auto taken = std::min(model.size(), static_cast<std::size_t>(-size));
+      pending.drop(taken);
+      model.erase(0, taken);
+    } else {
+      const std::string more(static_cast<std::size_t>(size), static_cast<char>('a' + size % 26));
+      pending.append(more);
+      model += more;
+    }
+    RC_ASSERT(pending.view() == model);
+    RC_ASSERT(pending.empty() == model.empty());
+  }
+}
+
+TEST(PendingBytes, TakeNothingFromNowhere) {
+  PendingBytes pending;
+  pending.append(std::string(200'000, 'x'));
+  pending.append({});  // seen by the sanitizer of undefined behaviour
+  EXPECT_EQ(pending.size(), 200'000U);
+}
+
+TEST(PendingBytes, TakeMemoryAsTheyArriveAndGiveItBack) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer keeps memory of its own";
+#endif
+  const auto resident = [] {
+    std::ifstream statm{"/proc/self/statm"};
+    std::size_t all = 0, pages = 0;
+    statm >> all >> pages;
+    return pages * 4096;
+  };
+  constexpr std::size_t each = 300 << 10, count = 100, spare = 4 << 20;
+  const std::string part(10 << 10, 'x');
+  const auto before = resident();
+  {
+    std::deque<PendingBytes> pending(count);
+    std::vector<std::unique_ptr<std::string>> above;  // what is in use above it keeps a heap from shrinking
+    for (auto& one : pending) {
+      while (one.size() < each) one.append(part);
+      above.push_back(std::make_unique<std::string>(100, 'y'));
+    }
+    EXPECT_LT(resident() - before, each * count * 3 / 2);
+    for (auto& one : pending) one.clear();
+    EXPECT_LT(resident(), before + each * count / 4 + spare);
+  }
 }
 
 RC_GTEST_PROP(FrameReader, BuffersNoMoreThanOneFrame, ()) {

@@ -48,6 +48,19 @@ TEST(Outbox, SplitSendsEachPartByItself) {
   EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1", "one", "2", "two"}));
 }
 
+TEST(Outbox, HasMuchAboveHalfOfItsLimitAndTakesMoreThanThatOnlyByForce) {
+  const auto frame = shared_frame("1234", std::string(96, 'x'));
+  TestOutbox outbox{WriteMode::gathered, 2 * held_for(*frame)};
+  EXPECT_TRUE(outbox.push(frame));
+  EXPECT_FALSE(outbox.much());
+  EXPECT_TRUE(outbox.push(frame));
+  EXPECT_TRUE(outbox.much());
+  EXPECT_FALSE(outbox.push(frame));
+  outbox.push_beyond(frame);
+  EXPECT_EQ(send_all(outbox).front().size(), 3 * frame->bytes.size());
+  EXPECT_FALSE(outbox.much());
+}
+
 TEST(Outbox, WhatComesWhileSendingIsSentNext) {
   TestOutbox outbox{WriteMode::gathered, 1000};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
@@ -61,7 +74,7 @@ TEST(Outbox, WhatComesWhileSendingIsSentNext) {
 }
 
 TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
-  TestOutbox outbox{WriteMode::gathered, 8};
+  TestOutbox outbox{WriteMode::gathered, 2 * (4 + frame_overhead)};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_FALSE(outbox.push(shared_frame("", "3")));
@@ -69,6 +82,18 @@ TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
   EXPECT_FALSE(outbox.push(shared_frame("", "3")));
   outbox.sent(8);
   EXPECT_TRUE(outbox.push(shared_frame("", "3")));
+}
+
+TEST(Outbox, AFrameCountsWhatItTakesToKeepIt) {
+  for (const auto mode : {WriteMode::gathered, WriteMode::split}) {
+    TestOutbox outbox{mode, 10 * frame_overhead};
+    for (int round = 0; round < 3; ++round) {
+      int taken = 0;
+      while (outbox.push(shared_frame("h", "b"))) ++taken;
+      EXPECT_EQ(taken, 9);
+      send_all(outbox);
+    }
+  }
 }
 
 TEST(Outbox, AnIdleReaderTakesOneFrameOfAnySize) {
@@ -87,7 +112,7 @@ TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
 
 RC_GTEST_PROP(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit, ()) {
   const auto mode = *rc::gen::element(WriteMode::gathered, WriteMode::split);
-  const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 300);
+  const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 3000);
   TestOutbox outbox{mode, limit};
   std::string accepted, sent;
   for (const bool push : *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>())) {

@@ -149,6 +149,16 @@ TEST(Timeline, MergesHistogramsAndNotPercentiles) {
   EXPECT_EQ(timeline.latest().errors, 3U);
 }
 
+TEST(Timeline, KeepsHistogramsForWhoAddsThoseOfSeveralPrograms) {
+  Histogram some;
+  some.record(10);
+  for (const bool keeps : {false, true}) {
+    Timeline timeline{100 * ms, 1, keeps};
+    timeline.deliver(0, some, 0);
+    EXPECT_EQ(timeline.latest().histogram, keeps ? some.encode() : "");
+  }
+}
+
 TEST(Figures, AddUp) {
   Fixture a, b;
   a.recorder.sent(1000 * ms, 1001 * ms, false);
@@ -165,6 +175,21 @@ TEST(Figures, AddUp) {
   EXPECT_EQ(sum.connections.attempted(), 2U);
   EXPECT_EQ(sum.other_connect_error, 7);
   EXPECT_EQ(sum.in_flight_ns, static_cast<std::uint64_t>((249 + 247) * ms));
+}
+
+TEST(Faults, AreFewKindsAndTheFirstSeenComesFirst) {
+  Faults faults;
+  faults.note("b", 20);
+  faults.note("b", 30, 2);
+  Faults more;
+  more.note("a", 10);
+  for (int i = 0; i < 9; ++i) more.note("kind " + std::to_string(i), 40 + i);
+  faults.add(more);
+  ASSERT_EQ(faults.kinds.size(), 8U);
+  EXPECT_EQ(faults.kinds[0].what, "a");
+  EXPECT_EQ(faults.kinds[1].what, "b");
+  EXPECT_EQ(faults.kinds[1].count, 3U);
+  EXPECT_EQ(faults.others, 3U);
 }
 
 }  // namespace

@@ -226,6 +226,21 @@ TEST(HttpCodec, CountsAnotherStatusAsCorrupt) {
   EXPECT_EQ(seen.corrupted, 1U);
 }
 
+TEST(HttpCodec, RefusesAHeadAboveItsLimitHoweverItIsCut) {
+  const auto codec = make_codec(plan_of(Workload::http, 40));
+  for (const std::size_t excess : {0U, 1U}) {
+    std::string reply = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nX: ";
+    reply.append((16 << 10) + excess - reply.size(), 'x').append("\r\n\r\nbody");
+    Seen whole, cut;
+    EXPECT_EQ(codec->make_decoder()->receive(reply, whole), excess == 0);
+    const auto decoder = codec->make_decoder();
+    const std::string_view bytes{reply};
+    const bool goes_on = decoder->receive(bytes.substr(0, bytes.size() - 5), cut);
+    EXPECT_EQ(goes_on && decoder->receive(bytes.substr(bytes.size() - 5), cut), excess == 0);
+    EXPECT_EQ(whole.corrupted, cut.corrupted);
+  }
+}
+
 TEST(Codec, SplitsAfterTheHeader) {
   std::string bytes;
   EXPECT_EQ(make_codec(plan_of(Workload::chat, 64))->encode({1, 1}, bytes), 4U);

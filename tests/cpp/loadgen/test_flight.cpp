@@ -133,5 +133,24 @@ RC_GTEST_PROP(Flight, BehavesLikeAPlainList, (const std::vector<std::pair<unsign
   }
 }
 
+TEST(Flight, WhatIsTakenBackWaitsWithItsTimeAndWhatHasExpiredIsOut) {
+  Flight flight;
+  for (const Nanos at : {10, 20, 30, 40}) flight.intend(at);
+  for (const Nanos at : {11, 21, 31}) flight.send(at);
+  EXPECT_EQ(expire(flight, 15), 1U);
+  std::vector<Nanos> taken;
+  EXPECT_EQ(flight.take_back([&](const Flight::Times& times) { taken.push_back(times.intended); }), 1U);
+  EXPECT_EQ(taken, (std::vector<Nanos>{20, 30}));
+  EXPECT_EQ(flight.overdue(), 0U);
+  EXPECT_EQ(flight.unsent(), 3U);
+  EXPECT_EQ(flight.next_to_send(), 1U);
+  EXPECT_EQ(flight.send(50), 20);
+  const auto answer = flight.answer(1);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->times.intended, 20);
+  EXPECT_EQ(answer->times.sent, 50);
+  EXPECT_FALSE(answer->expired);
+}
+
 }  // namespace
 }  // namespace netdyno::load

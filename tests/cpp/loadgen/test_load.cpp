@@ -219,6 +219,113 @@ TEST(Load, LooksOutForTheNextMessage) {
   EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
 }
 
+TEST(Load, LooksOutForNothingWhereNobodyWantsIt) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 100);
+  plan.spin = Spin::off;
+  EXPECT_EQ(measure(plan).cpu.at(0).spun_s, 0);
+}
+
+/// Each answer takes 5 ms, and one is due every millisecond: they wait for a place, and that is in their times.
+TEST(Load, KeepsNoMoreInFlightThanAskedInAnOpenLoop) {
+  const auto slow = [](int, int, const std::string& line) -> FakeServer::Answer {
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    return {line};
+  };
+  for (const std::uint32_t places : {1U, 2U}) {
+    const FakeServer server{slow};
+    LoadPlan plan = one_by_one(server.url(), 40);
+    plan.timeout = 5 * one_second;
+    plan.flight_is_limited = true;
+    plan.depth = places;
+    const Figures f = measure(plan).figures;
+    EXPECT_EQ(f.messages.received, 40U);
+    EXPECT_GT(f.in_flight_ns, static_cast<std::uint64_t>((places - 1) * plan.duration));
+    EXPECT_LE(f.in_flight_ns, static_cast<std::uint64_t>(places * plan.duration));
+    EXPECT_GT(f.response.max(), 40 * 4 * ms);
+    EXPECT_LT(f.service.at(50), f.response.at(50) / 2);
+    EXPECT_GT(f.blocked_lag.count(), 30U) << "they waited for the server, which is no lag of the generator";
+  }
+}
+
+/// What is given up holds no place: else a server that leaves one message out would get no other.
+TEST(Load, WhatIsGivenUpGivesItsPlaceBack) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {message == 0 ? std::string{} : line};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 100);
+  plan.timeout = 50 * ms;
+  plan.flight_is_limited = true;
+  const Figures f = measure(plan).figures;
+  EXPECT_GE(f.messages.received, 90U);
+  EXPECT_GE(f.errors.timeout, 1U);
+}
+
+/// In all, whatever the threads; the window ends with the last answer, long before its time.
+TEST(Load, EndsWithTheCount) {
+  const FakeServer server{FakeServer::echo};
+  for (const bool open : {false, true}) {
+    LoadPlan plan = one_by_one(server.url(), 5000);
+    if (!open) plan.arrivals = Arrivals::closed;
+    if (!open) plan.rate_hz.reset();
+    plan.connections = 5;
+    plan.threads = 2;
+    plan.count = 37;
+    const Measurement measured = measure(plan);
+    const Figures& f = measured.figures;
+    EXPECT_EQ(f.messages.sent, 37U);
+    EXPECT_EQ(f.messages.received, 37U);
+    EXPECT_EQ(f.completed_in_window, 37U);
+    EXPECT_EQ(f.response.count(), 37U);
+    EXPECT_LT(measured.duration, 2 * one_second);
+    EXPECT_GE(measured.duration, open ? 36 * ms : 0);
+  }
+}
+
+TEST(Load, ACountIsOfTheWindow) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 5000);
+  plan.warmup = 20 * ms;
+  plan.count = 30;
+  const Figures f = measure(plan).figures;
+  EXPECT_EQ(f.sent_in_window, 30U);
+  EXPECT_EQ(f.messages.sent, 50U);
+}
+
+/// One message that never gets its answer counts as over when it is given up.
+TEST(Load, ACountEndsThoughSomethingIsLost) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {message == 3 ? std::string{} : line};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 5000);
+  plan.timeout = 50 * ms;
+  plan.count = 10;
+  const Measurement measured = measure(plan);
+  EXPECT_EQ(measured.figures.messages.sent, 10U);
+  EXPECT_EQ(measured.figures.messages.received, 9U);
+  EXPECT_LT(measured.duration, 2 * one_second);
+}
+
+TEST(Load, TellsItsStepsApart) {
+  const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
+    return {message == 110 ? line.substr(1) : line};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 200);
+  plan.warmup = 10 * ms;
+  plan.steps = {{1000, 1000, 50 * ms}, {1000, 3000, 50 * ms}};
+  plan.duration = 100 * ms;
+  plan.rate_hz = 1500;
+  const Figures f = measure(plan).figures;
+  ASSERT_EQ(f.steps.size(), 2U);
+  EXPECT_EQ(f.steps[0].sent, 50U);
+  EXPECT_EQ(f.steps[1].sent, 100U);
+  EXPECT_EQ(f.steps[0].response.count(), 50U);
+  EXPECT_EQ(f.steps[1].response.count(), 99U);
+  EXPECT_EQ(f.steps[0].completed + f.steps[1].completed, f.completed_in_window);
+  EXPECT_EQ(f.steps[0].errors, 0U);
+  EXPECT_GE(f.steps[1].errors, 1U);
+}
+
 /// Nothing is answered before 50 messages are there, so the first has waited for at least 49 gaps of 1 ms: the closed
 /// loop would never see that.
 TEST(Load, TimesRunFromTheIntendedMomentThroughAStall) {

@@ -133,6 +133,19 @@ const std::vector<Fault> faults{
     Fault{"Corrupt", "verification", [](Trial& t) { ++t.result.figures.messages.corrupt; }, "corrupt 1"},
     Fault{"Broken", "verification", [](Trial& t) { ++t.result.figures.errors.protocol; }, "streams broken 1"},
     Fault{"NothingReceived", "verification", [](Trial& t) { t.result.figures.messages = {}; }, "0 replies"},
+    Fault{"ForeignLost", "verification",
+          [](Trial& t) { t.plan.exchange.emplace(), --t.result.figures.messages.received; }, "without an answer 1"},
+    Fault{"ForeignUnexpected", "verification",
+          [](Trial& t) {
+            t.plan.exchange.emplace();
+            --t.result.figures.messages.received, ++t.result.figures.messages.unexpected;
+          },
+          "1 not; 0 that nobody had asked for; without an answer 0"},
+    Fault{"ForeignUnasked", "verification",
+          [](Trial& t) { t.plan.exchange.emplace(), ++t.result.figures.messages.corrupt; },
+          "1 that nobody had asked for"},
+    Fault{"ForeignBroken", "verification",
+          [](Trial& t) { t.plan.exchange.emplace(), ++t.result.figures.errors.protocol; }, "streams broken 1"},
     Fault{"BytesMissing", "bytes", [](Trial& t) { --t.result.figures.bytes.received; }, "received 340999"},
     Fault{"BytesTooMany", "bytes", [](Trial& t) { ++t.result.figures.bytes.received; }, "received 341001"},
     Fault{"Refused", "connections",
@@ -229,6 +242,16 @@ TEST(Audits, TimeOnTheLookoutIsTimeLeft) {
   EXPECT_FALSE(trial.of("generator").passed);
 }
 
+TEST(Audits, LatenessThatSomebodyAskedForIsNoFaultAndIsSaid) {
+  Trial trial;
+  for (int i = 0; i < 5000; ++i) trial.result.figures.own_lag.record(150'000);
+  EXPECT_FALSE(trial.of("generator").passed);
+  trial.plan.look_every = 200'000;
+  const Audit& check = trial.of("generator");
+  EXPECT_TRUE(check.passed) << check.detail;
+  EXPECT_NE(check.detail.find("200.0 us of each as asked"), std::string::npos) << check.detail;
+}
+
 TEST(Audits, AReceiveLagThatIsSmallOrNotKnownIsNoFault) {
   Trial trial;
   EXPECT_EQ(trial.of("generator").detail.find("receive lag"), std::string::npos);
@@ -244,6 +267,20 @@ TEST(Audits, AClosedLoopStatesItsReceiveLagAndIsNotJudgedByIt) {
   EXPECT_TRUE(check.passed);
   EXPECT_NE(check.detail.find("receive lag p50 90.0 us"), std::string::npos) << check.detail;
   EXPECT_EQ(check.detail.find("send lag"), std::string::npos) << check.detail;
+}
+
+/// It goes as fast as the slower of the two. An open loop that could not keep its rate is not what was asked for.
+TEST(Audits, AClosedLoopAtTheLimitOfTheGeneratorIsBelieved) {
+  Trial trial;
+  trial.result.cpu = {{.user_s = 9, .system_s = 1}};
+  EXPECT_FALSE(trial.of("generator").passed);
+  EXPECT_FALSE(believed(trial.plan, audit(trial.plan, trial.result)));
+  trial.close_loop();
+  EXPECT_FALSE(trial.of("generator").passed);
+  EXPECT_TRUE(at_its_limit(trial.plan, trial.of("generator")));
+  EXPECT_TRUE(believed(trial.plan, audit(trial.plan, trial.result)));
+  trial.result.figures.messages.corrupt = 1;
+  EXPECT_FALSE(believed(trial.plan, audit(trial.plan, trial.result)));
 }
 
 TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
@@ -347,6 +384,23 @@ TEST(Audits, ALateAnswerIsNotCountedTwiceInLittlesLaw) {
   f.late_responses = 0;
   f.late_response_ns = 0;
   EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
+}
+
+/// As where a connect had to be tried again: what was under way at the ends of the window took long before it was sent.
+TEST(Audits, LittlesLawAllowsForATailOfResponsesThatTheServiceTimesDoNotHave) {
+  Trial trial;
+  trial.close_loop();
+  constexpr std::int64_t usual = 10'000'000;
+  const auto with_tail_of = [&](std::int64_t longest) -> const Audit& {
+    const std::int64_t count = 8 * trial.plan.duration / usual;  // of ten connections, eight parts of their time
+    trial.result.figures.response.clear();
+    for (std::int64_t i = 0; i < count; ++i) trial.result.figures.response.record(usual);
+    for (std::int64_t i = 0; i < count / 800; ++i) trial.result.figures.response.record(longest);
+    trial.complete(static_cast<std::uint64_t>(count + count / 800));
+    return trial.of("little");
+  };
+  EXPECT_TRUE(with_tail_of(trial.plan.duration / 8).passed) << with_tail_of(trial.plan.duration / 8).detail;
+  EXPECT_FALSE(with_tail_of(usual).passed);
 }
 
 }  // namespace

@@ -36,6 +36,35 @@ TEST(LoadPlan, ARateMakesAnOpenLoop) {
   EXPECT_EQ(parse({"--rate", "10", "--arrivals", "poisson"}).arrivals, Arrivals::poisson);
 }
 
+TEST(LoadPlan, StepsAreTheWindow) {
+  const LoadPlan plan = parse({"-c", "10", "--rate", "10,20..40/conn/5s"});
+  EXPECT_EQ(plan.steps, (std::vector<RateStep>{{100, 100, 5 * one_second}, {200, 400, 5 * one_second}}));
+  EXPECT_EQ(plan.duration, 10 * one_second);
+  EXPECT_EQ(plan.rate_hz, 200);
+  EXPECT_EQ(plan.arrivals, Arrivals::constant);
+  EXPECT_TRUE(parse({"--rate", "20k"}).steps.empty());
+}
+
+TEST(LoadPlan, ACountNeedsNoTime) {
+  EXPECT_EQ(parse({"-n", "500"}).count, 500U);
+  EXPECT_EQ(parse({"-n", "500"}).warmup, 0);
+  EXPECT_EQ(parse({"-n", "500"}).duration, 3600 * one_second);
+  EXPECT_EQ(parse({"--count", "500", "--duration", "5s", "--warmup", "1s"}).duration, 5 * one_second);
+  EXPECT_EQ(parse({"--count", "500", "--duration", "5s", "--warmup", "1s"}).warmup, one_second);
+}
+
+TEST(LoadPlan, APartHasItsShareOfConnectionsAndRates) {
+  EXPECT_EQ(parse({}).share.count, 1U);
+  const LoadPlan plan = parse({"-c", "10", "--threads", "2", "--rate", "100,200/1s", "--share", "2/3"});
+  EXPECT_EQ(plan.share.index, 1U);
+  EXPECT_EQ(plan.share.count, 3U);
+  EXPECT_EQ(plan.connections, 10U) << "of all together";
+  const LoadPlan own = own_part(plan);  // threads 2 and 3 of six: connections 2, 8, 3 and 9
+  EXPECT_EQ(own.connections, 4U);
+  EXPECT_DOUBLE_EQ(*own.rate_hz, 60);
+  EXPECT_DOUBLE_EQ(own.steps[1].from_hz, 80);
+}
+
 TEST(LoadPlan, TakesWhatAMachineMayDo) {
   EXPECT_EQ(parse({"--rate", "0.001"}).rate_hz, 0.001);
   EXPECT_EQ(parse({"--rate", "1e7"}).rate_hz, 1e7);
@@ -133,7 +162,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--rate", "1e9"}, "no rate"}, Mistake{{"--rate", "inf"}, "no rate"},
         Mistake{{"--rate", "nan"}, "no rate"},
         Mistake{{"--rate", "11/conn", "-c", "1000000"}, "1.1e.07 messages a second in all; at most 1e.07"},
-        Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
+        Mistake{{"--rate", "1k..2k"}, "no rate; want .*or a ramp"},
+        Mistake{{"--rate", "1k..2k/5s", "--duration", "5s"}, "leave --duration out"},
+        Mistake{{"--rate", "1k/1440m,2k/1s"}, "steps take at most 1440m"},
+        Mistake{{"--rate", "1..11/conn/1s", "-c", "1000000"}, "1.1e.07 messages a second in all"},
+        Mistake{{"-n", "5", "--workload", "chat", "-c", "2"}, "--count is for messages that are answered"},
+        Mistake{{"-n", "some"}, "whole number"}, Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
         Mistake{{"--connect-rate", "0.1", "-c", "361"}, "361 connections at 0.1 a second take 60m; at most 60m"},
         Mistake{{"--duration", "1441m"}, "--duration: at most 1440m"},
         Mistake{{"--warmup", "9e18ns"}, "--warmup: at most"}, Mistake{{"--timeout", "9e18ns"}, "--timeout: at most"},
@@ -145,12 +179,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--slow-readers", "1", "-c", "5"}, "--slow-readers is for --workload chat"},
         Mistake{{"--slow-readers", "5", "-c", "5", "--workload", "chat"}, "somebody has to talk"},
         Mistake{{"--slow-readers", "4", "-c", "5", "--workload", "chat"}, "at least twice"},
-        Mistake{{"--look-every", "5ms", "--rate", "5"}, "leave --rate or --look-every out"},
+        Mistake{{"--look-every", "5ms", "--rate", "5", "--spin", "on"}, "leave one of them out"},
+        Mistake{{"--spin", "off"}, "--spin is for an open loop, rounds"},
+        Mistake{{"--spin", "sometimes", "--rate", "5"}, "auto.off.on"},
         Mistake{{"--look-every", "5ms", "--round", "50ms"}, "leave one of them out"},
         Mistake{{"--requests-per-connection", "0"}, "requests-per-connection"},
         Mistake{{"--requests-per-connection", "1", "--workload", "chat"}, "chat go to everybody"},
         Mistake{{"--requests-per-connection", "2", "--depth", "3"}, "--depth.*--requests-per-connection"},
-        Mistake{{"--rate", "5", "--depth", "2"}, "closed loop"},
+        Mistake{{"--rate", "5", "--depth", "2", "--workload", "chat", "-c", "2"}, "nobody answers in chat"},
         Mistake{{"--rate", "5", "--round", "1s"}, "closed loop"}, Mistake{{"--linger", "-1s"}, "no duration"},
         Mistake{{"--depth", "0"}, "depth"}, Mistake{{"-c", "0"}, "connections"}, Mistake{{"-c", "many"}, "many"},
         Mistake{{"--size", "28"}, "at least 29"}, Mistake{{"--size", "27", "--workload", "chat"}, "28"},
@@ -164,6 +200,10 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--workload", "chat", "-c", "3", "--threads", "2"}, "second connection"},
         Mistake{{"--service-time", "1ms"}, "workload rpc"},
         Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
+        Mistake{{"--share", "0/2", "-c", "2"}, "no share"}, Mistake{{"--share", "3/2", "-c", "2"}, "no share"},
+        Mistake{{"--share", "1", "-c", "2"}, "no share"}, Mistake{{"--share", "1/2"}, "every part needs a connection"},
+        Mistake{{"--share", "1/2", "-c", "4", "--workload", "chat"}, "one room"},
+        Mistake{{"--share", "1/2", "-c", "4", "-n", "5"}, "leave --count out"},
         Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
 
 TEST(LoadPlan, TakesTransportsThatCarryMessages) {
@@ -190,6 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Mistake{{udp, "--workload", "http"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--workload", "lines"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--requests-per-connection", "1"}, "per-connection is for tcp"},
+                    Mistake{{udp, "--rate", "5", "--depth", "2"}, "closed loop"},
                     Mistake{{udp, "--nodelay", "off"}, "nodelay off is for tcp"},
                     Mistake{{udp, "--write-mode", "split"}, "split is for tcp"},
                     Mistake{{udp, "--size", "65508"}, "at most 65507 bytes"},

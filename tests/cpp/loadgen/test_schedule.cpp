@@ -24,7 +24,7 @@ LoadPlan open_loop(Arrivals arrivals, double rate_hz, std::uint32_t connections,
 std::multimap<Nanos, std::uint32_t> arrivals_before(const LoadPlan& plan, Nanos start, Nanos end) {
   std::multimap<Nanos, std::uint32_t> all;
   for (std::uint32_t thread = 0; thread < plan.threads; ++thread) {
-    const Slice slice{thread, plan.threads, plan.connections};
+    const Slice slice = slice_of(plan, thread);
     const auto schedule = make_schedule(plan, slice);
     schedule->start(start);
     while (schedule->next().intended < end) {
@@ -51,6 +51,30 @@ RC_GTEST_PROP(Slice, SharesOutEveryConnectionOnce, ()) {
   RC_ASSERT(owners == std::vector<int>(connections, 1));
 }
 
+TEST(ChangingRate, KeepsEachStepsRateWhateverTheThreads) {
+  LoadPlan plan = open_loop(Arrivals::constant, 2000, 7, 1);
+  plan.warmup = one_second;
+  plan.steps = {{1000, 1000, one_second}, {1000, 5000, one_second}};
+  for (const std::uint32_t threads : {1U, 3U}) {
+    plan.threads = threads;
+    const auto all = arrivals_before(plan, 1000, 1000 + 3 * one_second);
+    EXPECT_EQ(all.size(), 5000U);
+    EXPECT_EQ(std::distance(all.begin(), all.lower_bound(1000 + one_second)), 1000);
+    EXPECT_EQ(std::distance(all.begin(), all.lower_bound(1000 + 2 * one_second)), 2000);
+    EXPECT_EQ(std::distance(all.begin(), all.lower_bound(1000 + 5 * one_second / 2)), 3000);
+  }
+}
+
+TEST(ChangingRate, MayBeRandom) {
+  LoadPlan plan = open_loop(Arrivals::poisson, 2000, 7, 3);
+  plan.warmup = 0;
+  plan.steps = {{1000, 1000, one_second}, {9000, 9000, one_second}};
+  const auto all = arrivals_before(plan, 0, 2 * one_second);
+  const auto first = std::distance(all.begin(), all.lower_bound(one_second));
+  EXPECT_NEAR(static_cast<double>(first), 1000, 5 * std::sqrt(1000.0));
+  EXPECT_NEAR(static_cast<double>(all.size()) - static_cast<double>(first), 9000, 5 * std::sqrt(9000.0));
+}
+
 TEST(ConstantRate, SpacesTheWholeGeneratorEvenlyWhateverTheThreads) {
   for (const std::uint32_t threads : {1U, 2U, 3U}) {
     const auto all = arrivals_before(open_loop(Arrivals::constant, 1e6, 7, threads), 1000, 1000 + 21'000);
@@ -62,6 +86,34 @@ TEST(ConstantRate, SpacesTheWholeGeneratorEvenlyWhateverTheThreads) {
       ++k;
     }
   }
+}
+
+TEST(Share, ProgramsTogetherSendWhatOneWould) {
+  LoadPlan plan = open_loop(Arrivals::constant, 1e6, 7, 2);
+  const auto whole = arrivals_before(plan, 1000, 1000 + 21'000);
+  std::multimap<Nanos, std::uint32_t> parts;
+  std::uint32_t connections = 0;
+  double rate_hz = 0;
+  plan.share.count = 3;
+  for (plan.share.index = 0; plan.share.index < plan.share.count; ++plan.share.index) {
+    parts.merge(arrivals_before(plan, 1000, 1000 + 21'000));
+    const LoadPlan own = own_part(plan);
+    connections += own.connections;
+    rate_hz += *own.rate_hz;
+  }
+  EXPECT_EQ(parts, whole);
+  EXPECT_EQ(connections, 7U);
+  EXPECT_DOUBLE_EQ(rate_hz, 1e6);
+}
+
+TEST(Share, PoissonArrivalsOfSeveralProgramsAddUpAndDiffer) {
+  LoadPlan plan = open_loop(Arrivals::poisson, 10'000, 10, 1);
+  plan.share.count = 2;
+  const auto first = arrivals_before(plan, 0, one_second);
+  plan.share.index = 1;
+  const auto second = arrivals_before(plan, 0, one_second);
+  EXPECT_NEAR(static_cast<double>(first.size() + second.size()), 10'000, 5 * std::sqrt(10'000.0));
+  EXPECT_NE(first.begin()->first, second.begin()->first);
 }
 
 TEST(ConstantRate, DoesNotDrift) {

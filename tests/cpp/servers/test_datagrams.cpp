@@ -12,10 +12,12 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "servers/_shared/datagram/client.hpp"
 #include "servers/_shared/datagram/receiver.hpp"
 #include "servers/_shared/datagram/sender.hpp"
 #include "servers/_shared/datagram/socket.hpp"
@@ -429,6 +431,29 @@ TEST(BindUdp, ASocketBufferIsAsAskedOrRefused) {
     ASSERT_EQ(getsockopt(fd.get(), SOL_SOCKET, name, &value, &size), 0);
     EXPECT_EQ(value, 200'000);  // socket(7): the kernel doubles it
   }
+}
+
+/// A client that nobody serves: what comes waits.
+struct BusyClient final : DatagramClient<Coroutine> {
+  using DatagramClient::DatagramClient;
+};
+
+TEST(DatagramClient, WhatWaitsIsBoundedForAllTogether) {
+  ServerOptions options;
+  Counters counters;
+  Loop<Coroutine> loop;
+  PeerRoom room{2, 1000};
+  auto first = std::make_unique<BusyClient>(address(1), room.take(), loop, options, counters);
+  BusyClient second{address(2), room.take(), loop, options, counters};
+  const std::string message(200, 'x');
+  for (int i = 0; i < 10; ++i) first->deliver(message);
+  const auto dropped = counters.totals().receive_dropped;
+  EXPECT_GE(dropped, 6U);
+  second.deliver(message);
+  EXPECT_EQ(counters.totals().receive_dropped, dropped + 1);
+  first.reset();
+  second.deliver(message);
+  EXPECT_EQ(counters.totals().receive_dropped, dropped + 1);
 }
 
 }  // namespace

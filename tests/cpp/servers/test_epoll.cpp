@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "lib/protocol/framing.hpp"
+#include "lib/server/fifo.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/roster.hpp"
 #include "servers/_shared/epoll/connection.hpp"
-#include "servers/_shared/epoll/fifo.hpp"
 #include "servers/_shared/epoll/loop.hpp"
 
 namespace netdyno {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/protocol/framing.hpp"
@@ -41,7 +42,11 @@ class PeerTableTest : public testing::Test {
     return options;
   }
 
-  Table::Ruling receive(const std::string& from, const std::string& bytes) { return table.receive(from, bytes, now); }
+  Table::Ruling receive(const std::string& from, const std::string& bytes) {
+    return table.receive(from, bytes, now, [this](const std::string& key, std::uint64_t token, std::unique_ptr<Peer>) {
+      gave_way.emplace_back(key, token);
+    });
+  }
   Table::Ruling hello(const std::string& from, std::uint64_t token) {
     return receive(from, control(ControlKind::hello, token));
   }
@@ -54,8 +59,16 @@ class PeerTableTest : public testing::Test {
     return expired;
   }
 
+  /// Makes itself known, and says something.
+  Table::Ruling join(const std::string& from, std::uint64_t token) {
+    auto ruling = hello(from, token);
+    receive(from, frame("text"));
+    return ruling;
+  }
+
   Counters counters;
   PeerRoom room{2};
+  std::vector<std::pair<std::string, std::uint64_t>> gave_way;
   Table::Clock::time_point now{};
   Table table{options(), room, counters,
               [](const std::string&, PeerRoom::Place place) { return std::make_unique<Peer>(std::move(place)); }};
@@ -139,8 +152,8 @@ TEST_F(PeerTableTest, WhatIsNotOneMessageIsAProtocolErrorAndItsSenderStays) {
 }
 
 TEST_F(PeerTableTest, BeyondItsRoomNewOnesAreRefusedAndTheKnownStay) {
-  hello("a", 1);
-  hello("b", 2);
+  join("a", 1);
+  join("b", 2);
   const auto refused = hello("c", 3);
   EXPECT_EQ(refused.kind, Kind::answer);
   EXPECT_EQ(answer(refused), control(ControlKind::full, 3));
@@ -151,12 +164,54 @@ TEST_F(PeerTableTest, BeyondItsRoomNewOnesAreRefusedAndTheKnownStay) {
 }
 
 TEST_F(PeerTableTest, APlaceIsFreeWhenThePeerIsDestroyedAndNotBefore) {
-  hello("a", 1);
-  hello("b", 2);
+  join("a", 1);
+  join("b", 2);
   auto gone = receive("b", control(ControlKind::bye, 2)).gone;
   EXPECT_EQ(answer(hello("c", 3)), control(ControlKind::full, 3));
   gone.reset();
   EXPECT_EQ(answer(hello("c", 3)), control(ControlKind::welcome, 3));
+  EXPECT_THAT(gave_way, ElementsAre());
+}
+
+TEST_F(PeerTableTest, WhoHasOnlyGreetedGivesWayTheLongestSilentFirst) {
+  hello("a", 1);
+  hello("b", 2);
+  hello("a", 3);
+  EXPECT_EQ(answer(hello("c", 4)), control(ControlKind::welcome, 4));
+  EXPECT_THAT(gave_way, ElementsAre(std::pair{"b", 2}));
+  EXPECT_EQ(receive("b", frame("text")).kind, Kind::drop);
+  EXPECT_EQ(counters.totals().peers_expired, 1u);
+  EXPECT_EQ(receive("a", frame("text")).kind, Kind::message);
+  EXPECT_EQ(answer(hello("d", 5)), control(ControlKind::welcome, 5));
+  EXPECT_THAT(gave_way, ElementsAre(std::pair{"b", 2}, std::pair{"c", 4}));
+  receive("d", frame("text"));
+  EXPECT_EQ(answer(hello("e", 6)), control(ControlKind::full, 6));
+  EXPECT_EQ(table.size(), 2u);
+}
+
+TEST_F(PeerTableTest, GarbageIsNoMessageThatEarnsAPlace) {
+  hello("a", 1);
+  receive("a", "garbage");
+  join("b", 2);
+  EXPECT_EQ(hello("c", 3).kind, Kind::join);
+  EXPECT_THAT(gave_way, ElementsAre(std::pair{"a", 1}));
+}
+
+TEST(PeerRoom, WhatIsHeldIsBoundedForAllTogetherAndGivenBack) {
+  PeerRoom room{2, 100};
+  auto first = room.take();
+  EXPECT_TRUE(first.hold(60));
+  {
+    auto second = room.take();
+    EXPECT_FALSE(second.hold(41));
+    EXPECT_TRUE(second.hold(40));
+    EXPECT_FALSE(first.hold(1));
+    second.release(10);
+    EXPECT_TRUE(first.hold(10));
+    EXPECT_FALSE(room.take());
+  }
+  EXPECT_TRUE(first.hold(30));
+  EXPECT_FALSE(first.hold(1));
 }
 
 TEST_F(PeerTableTest, SilenceExpiresAndAnythingHeardPutsItOff) {
@@ -196,7 +251,16 @@ struct Model {
   struct Known {
     std::uint64_t token;
     Table::Clock::time_point heard;
+    bool has_spoken = false;
+    int said = 0;  // how much had been said by anybody when it was heard last
   };
+  /// Who gives way.
+  auto idlest() {
+    auto found = known.end();
+    for (auto at = known.begin(); at != known.end(); ++at)
+      if (!at->second.has_spoken && (found == known.end() || at->second.said < found->second.said)) found = at;
+    return found;
+  }
   std::map<std::string, Known> known;
   Totals totals;
 };
@@ -214,11 +278,15 @@ RC_GTEST_PROP(PeerTableProperties, ItDoesWhatThePlainestModelDoes, ()) {
   Table::Clock::time_point now{};
 
   enum Act { say_hello, say_bye, say_something, say_garbage, let_time_pass };
+  int said = 0;
   for (const int act : *rc::gen::container<std::vector<int>>(rc::gen::inRange<int>(say_hello, let_time_pass + 1))) {
     const std::string from(1, *rc::gen::inRange('a', 'g'));
     const auto token = *rc::gen::inRange<std::uint64_t>(0, 3);
     const auto known = model.known.find(from);
     const bool is_known = known != model.known.end();
+    ++said;
+    std::set<std::string> gave_way;
+    const auto gone = [&](const std::string& key, std::uint64_t, std::unique_ptr<Peer>) { gave_way.insert(key); };
     if (act == let_time_pass) {
       now += seconds{*rc::gen::inRange(0, 4)};
       std::set<std::string> expired;
@@ -230,26 +298,31 @@ RC_GTEST_PROP(PeerTableProperties, ItDoesWhatThePlainestModelDoes, ()) {
       model.totals.peers_expired +=
           std::erase_if(model.known, [&](const auto& entry) { return entry.second.heard + seconds{5} <= now; });
     } else if (act == say_hello) {
-      const auto ruling = table.receive(from, control(ControlKind::hello, token), now);
+      const auto ruling = table.receive(from, control(ControlKind::hello, token), now, gone);
+      const auto idlest = is_known || model.known.size() < most ? model.known.end() : model.idlest();
+      RC_ASSERT(gave_way == (idlest == model.known.end() ? std::set<std::string>{} : std::set{idlest->first}));
+      if (idlest != model.known.end()) model.known.erase(idlest);
+      model.totals.peers_expired += gave_way.size();
       const bool welcome = is_known || model.known.size() < most;
       const auto expected = encode_control({welcome ? ControlKind::welcome : ControlKind::full, token});
       RC_ASSERT(ruling.answer == expected);
       RC_ASSERT((ruling.kind == Kind::join) == (welcome && !is_known));
-      if (welcome) model.known[from] = {token, now};
+      if (welcome) model.known[from] = {token, now, is_known && model.known[from].has_spoken, said};
       model.totals.connections += welcome && !is_known ? 1 : 0;
       model.totals.peers_refused += welcome ? 0 : 1;
     } else {
       const std::string bytes = act == say_bye         ? control(ControlKind::bye, token)
                                 : act == say_something ? "text"
                                                        : std::string(5, '\0');
-      const auto ruling = table.receive(from, bytes, now);
+      const auto ruling = table.receive(from, bytes, now, gone);
       const bool leaves = is_known && act == say_bye && known->second.token == token;
       RC_ASSERT((ruling.kind == Kind::leave) == leaves);
       RC_ASSERT((ruling.kind == Kind::message) == (is_known && act == say_something));
       RC_ASSERT(!ruling.answer);
       model.totals.strangers += is_known ? 0 : 1;
       model.totals.protocol_errors += is_known && act != say_something && !leaves ? 1 : 0;
-      if (is_known) known->second.heard = now;
+      RC_ASSERT(gave_way.empty());
+      if (is_known) known->second = {known->second.token, now, known->second.has_spoken || act == say_something, said};
       if (leaves) model.known.erase(known);
     }
     RC_ASSERT(table.size() == model.known.size());

@@ -7,7 +7,7 @@
 namespace netdyno {
 
 /// First in, first out, in one block of memory that is kept: once it has grown, it allocates no more (std::deque
-/// frees and allocates a chunk every few items).
+/// frees and allocates a chunk every few items). Only a large block is given back when it is empty.
 template <typename Item>
 class Fifo {
  public:
@@ -27,11 +27,17 @@ class Fifo {
     return item;
   }
   void clear() {
-    items_.clear();
+    if (items_.capacity() * sizeof(Item) > most_kept) {
+      items_ = std::vector<Item>{};
+    } else {
+      items_.clear();
+    }
     head_ = 0;
   }
 
  private:
+  static constexpr std::size_t most_kept = 64 << 10;
+
   std::vector<Item> items_;
   std::size_t head_ = 0;
 };

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace netdyno {
+
+struct CompletedOption {
+  std::vector<std::string> names;
+  std::string takes;  // "FILE", "on|off", what else it is called; empty: nothing
+  std::string help;
+};
+
+/// What bash or zsh completes the options of a program by, to be sourced.
+std::string completion_script(const std::string& program, bool zsh, const std::vector<CompletedOption>& options);
+
+}  // namespace netdyno

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+
+#include "lib/net/send.hpp"
+#include "lib/server/outbox.hpp"
+
+namespace netdyno {
+
+/// What this server has not got round to sending to one reader whose socket takes more. Whoever speaks is to wait then,
+/// and the reader is not slow for that (protocol/WIRE.md). For servers where a frame goes to the outbox's thread first,
+/// and where what the kernel takes is known a turn later.
+class Arrears {
+ public:
+  /// How long who speaks waits before it looks again whether somebody is behind.
+  static constexpr std::chrono::microseconds a_while{100};
+
+  explicit Arrears(std::size_t limit) : limit_(limit) {}
+
+  /// Any thread.
+  bool any() const { return behind_ || on_way_ > limit_ / 2; }
+
+  /// Any thread. A frame is sent off to the outbox; it is `arrived` there before it is pushed.
+  void sent_off(const Frame& frame) { on_way_ += held_for(frame); }
+  void arrived(const Frame& frame) { on_way_ -= held_for(frame); }
+
+  /// The outbox's thread. False, and nothing is taken, where more than the limit would wait for a reader who does not
+  /// read: it is slow.
+  template <typename Buffer>
+  bool push(Outbox<Buffer>& outbox, const SharedFrame& frame, int fd) {
+    if (!outbox.push(frame)) {
+      if (!takes_more(fd)) return false;
+      outbox.push_beyond(frame);
+    }
+    if (outbox.much()) look(outbox, fd);
+    return true;
+  }
+
+  /// The outbox's thread. Looks whether that is still so; of a reader who is gone, with no descriptor (-1), it is not.
+  template <typename Buffer>
+  void look(const Outbox<Buffer>& outbox, int fd) {
+    behind_ = outbox.much() && takes_more(fd);
+  }
+
+  /// The outbox's thread. The reader is gone.
+  void clear() { behind_ = false; }
+
+ private:
+  std::size_t limit_;
+  std::atomic<std::size_t> on_way_ = 0;  // held by frames that are not in the outbox yet
+  std::atomic<bool> behind_ = false;
+};
+
+}  // namespace netdyno

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/cli/url.hpp"
+
+/// What the generator says to servers that know nothing of stamps: they answer in order, on each connection.
+namespace netdyno::load {
+
+/// What a reply is held against, beside its status.
+enum class Check { status, length, hash, stamp };
+
+/// A request of HTTP/1.1 (RFC 9112), and which replies to it are right.
+struct HttpRequest {
+  std::string method;                // empty: GET, or POST where there is a body
+  std::vector<std::string> targets;  // paths, taken in turn
+  std::vector<std::string> headers;  // "name: value"
+  std::optional<std::string> body;
+  int lowest_status = 200;
+  int highest_status = 299;
+  Check check = Check::status;
+};
+
+/// The server and the target of `http://host[:port][/path]`, `https://`, `ws://` or `wss://`; nothing when the text is
+/// no such URL.
+struct HttpUrl {
+  std::string_view scheme;
+  Url server;
+  std::string target;
+};
+std::optional<HttpUrl> parse_http_url(std::string_view text);
+
+/// A number in a reply that says how many bytes follow it.
+struct LengthField {
+  std::size_t offset = 0;
+  std::size_t width = 4;
+  bool little_endian = false;
+  std::int64_t more = 0;  // bytes beside those that the number counts
+};
+/// `u32be`, `u16le@2`, `u32be@8+12`: nothing where the text is no such field.
+std::optional<LengthField> parse_length_field(std::string_view text);
+
+/// Bytes that are sent, and how a reply is told from the next: where its mark ends, by its size, or by its length.
+struct Exchange {
+  std::string send;    // with places: {sequence}, {connection}, {random:N}
+  std::string expect;  // what a reply begins with
+  std::string until = "\n";
+  std::size_t size = 0;               // instead of `until`: bytes of a reply; 0: by the mark
+  std::optional<LengthField> length;  // instead of both
+};
+
+/// What is in the file after an '@', else the text itself. refuse_value where the file cannot be read.
+std::string text_or_file(const std::string& option, const std::string& text);
+/// The same of a file; nothing where it cannot be read.
+std::optional<std::string> try_text_or_file(const std::string& text);
+/// The lines of a file that say something: without those that are empty or begin with '#'.
+std::vector<std::string> lines_of_file(const std::string& option, const std::string& file);
+
+/// Puts bytes for \r, \n, \t, \0, \\ and \xHH. Nothing where another letter follows a backslash.
+std::optional<std::string> unescape(std::string_view text);
+
+/// What a server sent, on one line of at most 60 characters, and harmless to a terminal.
+std::string excerpt(std::string_view bytes);
+
+}  // namespace netdyno::load

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace netdyno {
+class CommandLine;
+}
+
+/// What may lie between a connection and what is said over it.
+namespace netdyno::load {
+
+/// `https://`, `wss://` and `tls://`.
+struct TlsOptions {
+  bool on = false;
+  bool insecure = false;    // any certificate will do
+  std::string authorities;  // a file of certificates; empty: the system's
+  bool reuse = false;       // a handshake takes up the session of one before
+};
+
+/// `ws://` and `wss://`.
+struct WebSocketRequest {
+  std::string target;
+  std::vector<std::string> headers;  // "name: value", of the handshake
+};
+
+void add_tls_options(CommandLine& line, TlsOptions& tls);
+/// What of the command line contradicts itself; empty when nothing does.
+std::string tls_contradiction(const CommandLine& line, const TlsOptions& tls);
+
+}  // namespace netdyno::load

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <algorithm>
+
+#include "lib/measure/clock.hpp"
+
+namespace netdyno::load {
+
+/// How long before a message is due a thread wakes to look out for it (docs/adr/wake-early.md): as late as timers wake
+/// it here, at their 90th percentile, and no longer than `most`. Under load a thread wakes sooner than at rest, or
+/// later beside others, so it goes on learning from each timer that has woken it. Owning thread only.
+class Lookout {
+ public:
+  Lookout() = default;  // none
+  Lookout(Nanos lateness, Nanos most, bool learns) : lateness_(lateness), most_(most), learns_(learns) {}
+
+  Nanos early() const { return std::min(lateness_, most_); }
+
+  /// A timer has woken the thread so long after its moment.
+  void woken(Nanos late) {
+    if (!learns_) return;
+    lateness_ = std::clamp<Nanos>(lateness_ + (late > lateness_ ? up : -down), 0, longest);
+  }
+
+ private:
+  // Nine in ten steps down are one up: at rest at the 90th percentile (stochastic approximation, Robbins and Monro
+  // 1951). Small beside a lateness of 10 us and more, and from 100 us down to that within a second of 1000 messages.
+  static constexpr Nanos up = 900, down = 100;
+  static constexpr Nanos longest = 100'000;
+
+  Nanos lateness_ = 0;
+  Nanos most_ = 0;
+  bool learns_ = false;
+};
+
+/// Whether a thread that waits for replies alone keeps asking for them for a while before it sleeps. A sleeper has to
+/// be woken, and where both are on one machine, whoever sends the reply does that and pays for it
+/// (docs/adr/wake-early.md). As long as most of these looks find something; when they do not, one in `rest` tries
+/// again. Owning thread only.
+class ReplyLookout {
+ public:
+  static constexpr Nanos length = 20'000;
+
+  ReplyLookout() = default;  // never
+  ReplyLookout(bool looks, bool learns) : looks_(looks), learns_(learns) {}
+
+  /// Once for each wait.
+  bool looks() {
+    if (!looks_) return false;
+    return !learns_ || worth_ > 0 || ++left_out_ % rest == 0;
+  }
+
+  /// A look that did not find something at once has found something, or was in vain.
+  void ended(bool found) { worth_ = std::clamp(worth_ + (found ? 1 : -1), 0, most_worth); }
+
+ private:
+  static constexpr int most_worth = 16;
+  static constexpr unsigned rest = 64;
+
+  bool looks_ = false;
+  bool learns_ = false;
+  int worth_ = most_worth;
+  unsigned left_out_ = 0;
+};
+
+}  // namespace netdyno::load

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lib/cli/die.hpp"
+#include "loadgen/transport.hpp"
+
+namespace netdyno::load {
+
+/// A protocol between a transport of streams and its thread: a connection is established when the layer says so. What
+/// it does not change, it hands on. Owning thread only, except `wake`.
+class Layer : public Transport, protected TransportEvents {
+ public:
+  explicit Layer(std::unique_ptr<Transport> below) : below_(std::move(below)) {}
+
+  void connect(std::uint32_t connection, TransportEvents& events) override {
+    events_ = &events;
+    below_->connect(connection, *this);
+  }
+  bool wait(Nanos until, TransportEvents& events) override {
+    events_ = &events;
+    return below_->wait(until, *this);
+  }
+  void sample_arrivals(Nanos span) override { below_->sample_arrivals(span); }
+  void wake() override { below_->wake(); }
+  std::string_view why() const override { return why_; }
+  bool unacknowledged(std::uint32_t connection) const override { return below_->unacknowledged(connection); }
+  const Handshakes* handshakes() const override { return below_->handshakes(); }
+
+ protected:
+  /// Not of streams.
+  void on_messages(std::uint32_t, std::span<const std::string_view>, std::span<const KernelStamp>) override {
+    die("a layer over a transport that carries messages");
+  }
+
+  std::unique_ptr<Transport> below_;
+  TransportEvents* events_ = nullptr;  // the thread, since it first called
+  std::string why_;                    // of the event that is told
+};
+
+}  // namespace netdyno::load

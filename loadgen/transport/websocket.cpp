@@ -1,0 +1,230 @@
+#include "loadgen/transport/websocket.hpp"
+
+#include <fmt/format.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/websocket/detail/hybi13.hpp>
+#include <cerrno>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "loadgen/codec/websocket_frame.hpp"
+#include "loadgen/transport/layer.hpp"
+
+namespace netdyno::load {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = beast::http;
+namespace handshake = beast::websocket::detail;
+
+constexpr std::size_t longest_head = 64 << 10;
+
+/// What the server's answer to the handshake lacks, in words; empty where it agrees.
+std::string fault_of(const std::string& head, const std::string& key) {
+  if (!head.starts_with("HTTP/")) return "the server answers no HTTP to the WebSocket handshake: " + excerpt(head);
+  http::response_parser<http::empty_body> parser;
+  parser.header_limit(longest_head);
+  parser.skip(true);
+  beast::error_code error;
+  parser.put(boost::asio::buffer(head), error);
+  if (error) return "the server's answer to the WebSocket handshake cannot be read: " + error.message();
+  const auto& reply = parser.get();
+  if (reply.result_int() != 101) {
+    const auto reason = reply.reason().empty() ? http::obsolete_reason(reply.result()) : reply.reason();
+    return fmt::format("the server refuses the WebSocket handshake: {} {}", reply.result_int(),
+                       excerpt({reason.data(), reason.size()}));
+  }
+  handshake::sec_ws_accept_type accept;
+  handshake::make_sec_ws_accept(accept, key);
+  const bool agreed = beast::iequals(reply[http::field::upgrade], "websocket") &&
+                      reply[http::field::sec_websocket_accept] == beast::string_view{accept.data(), accept.size()} &&
+                      reply[http::field::sec_websocket_extensions].empty();
+  return agreed ? "" : "the server answers the WebSocket handshake wrongly";
+}
+
+std::string close_words(const std::string& text) {
+  if (text.size() < 2) return "the server closes the WebSocket";
+  const int code = static_cast<unsigned char>(text[0]) << 8 | static_cast<unsigned char>(text[1]);
+  const std::string reason = excerpt(std::string_view{text}.substr(2));
+  return fmt::format("the server closes the WebSocket: {}{}{}", code, reason.empty() ? "" : " ", reason);
+}
+
+class WebSocketTransport final : public Layer {
+ public:
+  WebSocketTransport(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> below)
+      : Layer(std::move(below)), streams_(slice.size()), random_(std::random_device{}()) {
+    std::string host = format_url(plan.url);
+    host.erase(0, host.find("://") + 3);
+    const std::string_view usual_port = plan.tls.on ? ":443" : ":80";
+    if (host.ends_with(usual_port)) host.resize(host.size() - usual_port.size());
+    before_key_ = fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n",
+                              plan.websocket->target, host);
+    before_key_ += "Sec-WebSocket-Version: 13\r\n";
+    for (const std::string& header : plan.websocket->headers) before_key_ += header + "\r\n";
+    before_key_ += "Sec-WebSocket-Key: ";
+  }
+
+  std::size_t send(std::uint32_t connection, std::string_view bytes) override {
+    Stream& stream = streams_[connection];
+    if (!stream.inside && !say(connection)) return 0;
+    const std::size_t taken = below_->send(connection, bytes);
+    if (taken > 0) stream.inside = taken < bytes.size();
+    if (!stream.inside) say(connection);
+    return taken;
+  }
+
+  void close(std::uint32_t connection) override {
+    Stream& stream = streams_[connection];
+    if (stream.open && !stream.inside && stream.saying.empty()) answer(connection, Opcode::close, "\x03\xe8");  // 1000
+    let_go(connection);
+  }
+
+ private:
+  struct Stream {
+    bool open = false;
+    bool inside = false;  // of a frame that was taken in part
+    std::uint32_t life = 0;
+    std::string key;
+    std::string head;  // of the server's answer to the handshake, as far as it has come
+    WebSocketReader frames;
+    std::string saying;  // the rest of something that is no message
+    std::string next;    // to be said after it, or after the message that is taken in part
+  };
+
+  void on_connected(std::uint32_t connection) override {
+    handshake::sec_ws_key_type key;
+    handshake::make_sec_ws_key(key);
+    Stream& stream = streams_[connection];
+    stream.key.assign(key.data(), key.size());
+    stream.next = before_key_ + stream.key + "\r\n\r\n";
+    say(connection);
+  }
+
+  void on_connect_failed(std::uint32_t connection, ConnectFailure failure, int error) override {
+    why_ = below_->why();
+    events_->on_connect_failed(connection, failure, error);
+  }
+
+  void on_received(std::uint32_t connection, std::string_view bytes, KernelStamp arrived) override {
+    const std::uint32_t life = streams_[connection].life;
+    std::string rest;
+    if (!streams_[connection].open) {
+      rest = open(connection, bytes);
+      bytes = rest;
+      if (streams_[connection].life != life || bytes.empty()) return;
+    }
+    data_.clear();
+    WebSocketReader::Control control;
+    const char* const wrong = streams_[connection].frames.receive(bytes, data_, control);
+    if (!data_.empty()) events_->on_received(connection, data_, arrived);
+    if (streams_[connection].life != life) return;  // it was let go of meanwhile, and perhaps made anew
+    if (control.ping) answer(connection, Opcode::pong, *control.ping);
+    if (control.close) {
+      answer(connection, Opcode::close, std::string_view{*control.close}.substr(0, 2));
+      return end(connection, CloseReason::closed_by_server, close_words(*control.close));
+    }
+    if (wrong != nullptr)
+      end(connection, CloseReason::unreadable, std::string{"what the server sends is no WebSocket: "} + wrong);
+  }
+
+  void on_writable(std::uint32_t connection) override {
+    Stream& stream = streams_[connection];
+    if (!stream.inside && !say(connection)) return;
+    if (stream.open) events_->on_writable(connection);
+  }
+
+  void on_closed(std::uint32_t connection, CloseReason reason) override {
+    const bool was_open = streams_[connection].open;
+    forget(connection);
+    why_ = below_->why();
+    if (was_open) return events_->on_closed(connection, reason);
+    if (why_.empty()) why_ = "the connection ended in the WebSocket handshake";
+    events_->on_connect_failed(connection, ConnectFailure::reset, ECONNRESET);
+  }
+
+  /// Takes what belongs to the server's answer to the handshake; returns what follows it.
+  std::string open(std::uint32_t connection, std::string_view bytes) {
+    Stream& stream = streams_[connection];
+    stream.head.append(bytes);
+    const auto end_of_head = stream.head.find("\r\n\r\n");
+    std::string wrong;
+    if (end_of_head == std::string::npos) {
+      constexpr std::string_view first = "HTTP/";
+      const bool may_be_http =
+          std::string_view{stream.head}.substr(0, first.size()) == first.substr(0, stream.head.size());
+      if (may_be_http && stream.head.size() <= longest_head) return {};
+      wrong = may_be_http ? "the server's answer to the WebSocket handshake does not end" : fault_of(stream.head, "");
+    }
+    std::string rest;
+    if (wrong.empty()) {
+      rest = stream.head.substr(end_of_head + 4);
+      stream.head.resize(end_of_head + 4);
+      wrong = fault_of(stream.head, stream.key);
+    }
+    if (wrong.empty()) {
+      stream.head = {};
+      stream.open = true;
+      events_->on_connected(connection);
+      return rest;
+    }
+    let_go(connection);
+    why_ = wrong;
+    events_->on_connect_failed(connection, ConnectFailure::other, EPROTO);
+    return {};
+  }
+
+  void answer(std::uint32_t connection, Opcode opcode, std::string_view text) {
+    Stream& stream = streams_[connection];
+    stream.next = text;
+    frame_websocket(opcode, static_cast<std::uint32_t>(random_()), stream.next, 0);
+    if (!stream.inside) say(connection);
+  }
+
+  /// Whether all is sent that is no message.
+  bool say(std::uint32_t connection) {
+    Stream& stream = streams_[connection];
+    while (!stream.saying.empty() || !stream.next.empty()) {
+      if (stream.saying.empty()) stream.saying = std::exchange(stream.next, {});
+      stream.saying.erase(0, below_->send(connection, stream.saying));
+      if (!stream.saying.empty()) return false;
+    }
+    return true;
+  }
+
+  void end(std::uint32_t connection, CloseReason reason, const std::string& why) {
+    let_go(connection);
+    why_ = why;
+    events_->on_closed(connection, reason);
+  }
+
+  void let_go(std::uint32_t connection) {
+    forget(connection);
+    below_->close(connection);
+  }
+
+  void forget(std::uint32_t connection) {
+    const std::uint32_t life = streams_[connection].life + 1;
+    streams_[connection] = {};
+    streams_[connection].life = life;
+  }
+
+  std::vector<Stream> streams_;
+  std::mt19937 random_;
+  std::string before_key_;
+  std::string data_;  // of what was read last
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_websocket_transport(const LoadPlan& plan, const Slice& slice,
+                                                    std::unique_ptr<Transport> below) {
+  return std::make_unique<WebSocketTransport>(plan, slice, std::move(below));
+}
+
+}  // namespace netdyno::load
