@@ -111,6 +111,7 @@ def _plan(plan: ClientPlan) -> Plan:
         warmup_s=plan.warmup_ns / 1e9,
         duration_s=plan.duration_ns / 1e9,
         timeout_s=plan.timeout_ns / 1e9,
+        most_in_flight=1,
     )
 
 

@@ -1,9 +1,12 @@
-"""HTTP/1.1 GET with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, because the
-contract is about bytes: a library would answer malformed requests its own way."""
+"""HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
+the contract is about bytes: a library would answer malformed requests its own way."""
 
 from __future__ import annotations
 
 import re
+import time
+from email.utils import formatdate
+from functools import lru_cache
 
 from netdyno_server.options import Options
 from netdyno_server.session import MessageSession, Totals
@@ -12,15 +15,19 @@ _MAX_HEAD = 16 << 10
 _END_OF_HEAD = b"\r\n\r\n"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(_TOKEN.join((b"(", rb") ([\x21-\x7e]+) HTTP/1\.([01])")))
-_HEADER = re.compile(b"(" + _TOKEN + rb"):[ \t]*(.*?)[ \t]*", re.DOTALL)
+_HEADER = re.compile(b"(" + _TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
+_KNOWN = {b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"}
+"""Methods of RFC 9110, 9.3, and PATCH of RFC 5789, that are not served."""
 _REASONS = {
     200: b"OK",
     400: b"Bad Request",
     405: b"Method Not Allowed",
     413: b"Content Too Large",
+    414: b"URI Too Long",
     431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
 }
-_HEAD = b"HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n"
+_HEAD = b"HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n"
 
 
 class HttpSession(MessageSession):
@@ -33,11 +40,13 @@ class HttpSession(MessageSession):
     def _consume(self, data: bytes) -> int:
         at = 0
         while not self._closed:
+            while data.startswith(b"\r\n", at):  # RFC 9112, 2.2
+                at += 2
             end = data.find(_END_OF_HEAD, at)
             # The last bytes of an incomplete head may be the beginning of its end, which does not count.
             length = end - at if end >= 0 else len(data) - at - len(_END_OF_HEAD) + 1
             if length > self._max_head:
-                self._refuse(431)
+                self._refuse(431 if b"\r\n" in data[at : at + self._max_head] else 414)
             elif end < 0:
                 break
             else:
@@ -46,41 +55,64 @@ class HttpSession(MessageSession):
         return at
 
     def _on_head(self, head: bytes) -> None:
-        status, target, keep_alive = parse_head(head)
+        status, target, connection = parse_head(head)
         if status != 200:
             return self._refuse(status)
         self._totals.requests += 1
         self._serve(self._options.service_time)
-        self._respond(200, target, keep_alive)
-        if not keep_alive:
+        self._respond(200, target, connection, is_head=head.startswith(b"HEAD "))
+        if connection == b"close":
             self._close()
         return None
 
     def _refuse(self, status: int) -> None:
-        self._respond(status, _REASONS[status], False)
+        self._respond(status, _REASONS[status], b"close")
         self._protocol_error()
 
-    def _respond(self, status: int, body: bytes, keep_alive: bool) -> None:
-        close = b"" if keep_alive else b"Connection: close\r\n"
-        self._reply(_HEAD % (status, _REASONS[status], len(body), close), body)
+    def _respond(self, status: int, body: bytes, connection: bytes, *, is_head: bool = False) -> None:
+        more = b"Allow: GET, HEAD\r\n" if status == 405 else b""
+        if connection:
+            more += b"Connection: %s\r\n" % connection
+        head = _HEAD % (status, _REASONS[status], _date(int(time.time())), len(body), more)
+        self._reply(head, b"" if is_head else body)
 
 
-def parse_head(head: bytes) -> tuple[int, bytes, bool]:
-    """(status, target, keep-alive) of a request's head without the CRLF CRLF that ends it; status 200 when it is
-    good."""
+@lru_cache(maxsize=1)
+def _date(second: int) -> bytes:
+    """As a header has it (RFC 9110, 5.6.7)."""
+    return formatdate(second, usegmt=True).encode()
+
+
+def parse_head(head: bytes) -> tuple[int, bytes, bytes]:
+    """(status, target, connection) of a request's head without the CRLF CRLF that ends it; status 200 when it is good.
+    The connection is what the reply says of it: close, keep-alive, or nothing where it stays by default."""
     first, *lines = head.split(b"\r\n")
     request = _REQUEST_LINE.fullmatch(first)
     if request is None:
-        return 400, b"", False
+        return 400, b"", b""
     method, target, minor = request.groups()
-    status, keep_alive = 200, minor == b"1"
+    hosts, has_body, tokens = 0, False, set[bytes]()
     for line in lines:
         header = _HEADER.fullmatch(line)
         if header is None:
-            return 400, b"", False
+            return 400, b"", b""
         name, value = header[1].lower(), header[2]
-        if name == b"connection":
-            keep_alive = keep_alive and b"close" not in (token.strip(b" \t").lower() for token in value.split(b","))
+        if name == b"host":
+            hosts += 1
+        elif name == b"connection":
+            tokens.update(token.strip(b" \t").lower() for token in value.split(b","))
         elif name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
-            status = 413
-    return (status if method == b"GET" else 405), target, keep_alive
+            has_body = True
+    if hosts > 1 or (hosts == 0 and minor == b"1"):
+        return 400, b"", b""
+    if method not in (b"GET", b"HEAD"):
+        return (405 if method in _KNOWN else 501), b"", b""
+    return (413 if has_body else 200), target, _connection(tokens, stays=minor == b"1")
+
+
+def _connection(tokens: set[bytes], *, stays: bool) -> bytes:
+    if b"close" in tokens:
+        return b"close"
+    if stays:
+        return b""
+    return b"keep-alive" if b"keep-alive" in tokens else b"close"

@@ -24,6 +24,10 @@ close      once the writes before it are sent
 
 CLOSE: Effect = ("close", None)
 
+FRAME_OVERHEAD = 128
+"""What a frame that waits for a reader counts beside its bytes, in every server (protocol/WIRE.md): a frame of one byte
+takes far more than that to keep."""
+
 
 class Totals:
     """What every server counts."""

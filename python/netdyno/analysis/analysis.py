@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from netdyno.analysis import canary, made_again, measured, stopping
 from netdyno.analysis.aa.control import control
+from netdyno.analysis.advice import judge as advice
 from netdyno.analysis.claims import judge
 from netdyno.analysis.claims.evidence import evidence
 from netdyno.analysis.figures.fill import charts
@@ -20,10 +21,12 @@ from netdyno.analysis.findings import (
     ScenarioFindings,
     TrialNote,
 )
+from netdyno.analysis.flips.judge import pursued
+from netdyno.analysis.gate.judge import judge as judge_gate
 from netdyno.analysis.scenario import client, findings_of
 from netdyno.analysis.split import split
 from netdyno.base import quantities
-from netdyno.model import levels, outcomes
+from netdyno.model import outcomes
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import level_key, level_label
 from netdyno.model.run import Run
@@ -36,16 +39,22 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
     """All findings of a run. Raises HistogramError where a stored histogram cannot be read."""
     run = outcomes.judged(run)
     trials, experiment = run.all_trials, run.experiment
+    level = advice.level_of(experiment.advise, level) if experiment.advise else level
     finished = run.finished_at is not None
     parts = split(run)
+    by_name = {part.scenario.name: part for part in parts}
+    flips = tuple(pursued(flip, by_name[flip.scenario], level) for flip in experiment.flips)
     endings = [stopping.ending(part, finished=finished, time_budget_s=experiment.time_budget_s) for part in parts]
-    scenarios = tuple(findings_of(part, ending, level) for part, ending in zip(parts, endings, strict=True))
+    scenarios = tuple(
+        findings_of(part, ending, level, tuple(one for one in flips if one.question == part.scenario.name))
+        for part, ending in zip(parts, endings, strict=True)
+    )
     families = {one.scenario.name: _whole_family(one) for one in scenarios}
     return Analysis(
         run_id=run.run_id,
         experiment=experiment.name,
         question=experiment.question,
-        links=levels.links(experiment),
+        links=run.links,
         started_at=run.started_at,
         finished_at=run.finished_at,
         blocks_planned=max(experiment.blocks, len({trial.block for trial in run.trials})),
@@ -70,6 +79,9 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         environment=run.environment,
         asked=experiment,
         example=_example(run),
+        trials=tuple(trials),
+        gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,
+        flips=flips,
     )
 
 

@@ -58,13 +58,13 @@ def decide(basis: Basis) -> Decision:
         return Decision("not_enough_blocks", among)
     front = tuple(front_runners(standings, basis.family, better(basis.scenario)))
     if len(front) == 1:
-        return Decision("winner", among, front, taken=front, beside=_beside(basis.axes, among, front))
+        return Decision("winner", among, front, taken=front, beside=beside(basis.axes, among, front))
     undecided = tuple(name for name in front[1:] if _undecided_between(front[0], name, basis.family))
     tied = tuple(name for name in front if name not in undecided)
     if len(tied) == 1:
         return Decision("not_enough_blocks", among, front, undecided)
     taken = _undominated(basis.axes, tied)
-    return Decision("tie", among, front, undecided, taken, _beside(basis.axes, among, taken))
+    return Decision("tie", among, front, undecided, taken, beside(basis.axes, among, taken))
 
 
 def _undecided_between(first: str, second: str, family: Sequence[Comparison]) -> bool:
@@ -103,7 +103,7 @@ def lead(axis: Axis, one: str, other: str) -> bool | None:
     return (found.ratio > 1) == (axis.better == "higher")
 
 
-def _beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str]) -> tuple[Beside, ...]:
+def beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str]) -> tuple[Beside, ...]:
     """Everybody else of the answer beside the first of those that are taken, where anything tells the two apart."""
     others = (
         Beside(

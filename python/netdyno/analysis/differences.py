@@ -29,6 +29,7 @@ DECISIVE = (
     "compiler_flags",
     "rust",
     "go",
+    "java",
     "interprocedural_optimization",
     "libc",
     "libraries",

@@ -14,6 +14,8 @@ from netdyno.analysis.aa.found import Control
 from netdyno.analysis.canary import MachineOverTime
 from netdyno.analysis.capacity.judge import Reason
 from netdyno.analysis.capacity.search import Answer
+from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.analysis.ground import Ground
 from netdyno.analysis.measured import SetAside
 from netdyno.model.base import Name, Quoted, type_level
@@ -22,13 +24,14 @@ from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.figure import Figure, Published
 from netdyno.model.objective import Objective
 from netdyno.model.observation import Pinning
-from netdyno.model.trial import Status, Traced, Trial
+from netdyno.model.trial import Status, Traced, Trial, Warmup
 from netdyno.model.verdicts import Judged
 from netdyno.statistics.stats import Better, Comparison, Interval
 
 Bound = Literal["", "at least", "at most"]
 """Of a figure that is not exact, the direction."""
-Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data"]
+Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data", "flip"]
+"""`flip`: the question is where the winner changes, and no ranking over all levels."""
 
 
 @dataclass(frozen=True)
@@ -611,6 +614,14 @@ class Within:
 
 
 @dataclass(frozen=True)
+class WarmedUp:
+    """What was measured of a contestant with a JIT before the first block, at each level that it was ranked at."""
+
+    contestant: Name
+    each: tuple[Warmup, ...]
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -658,6 +669,10 @@ class ScenarioFindings:
     within: tuple[Within, ...] = ()
     """By language, where several are ranked."""
     uneven_threads: tuple[UnevenThreads, ...] = ()
+    warmups: tuple[WarmedUp, ...] = ()
+    """Who was warmed up for longer than the scenario says."""
+    flips: tuple[FlipFound, ...] = ()
+    """Those that the experiment asks for: its levels follow from them."""
 
     @property
     def verdict(self) -> Verdict:
@@ -838,3 +853,9 @@ class Analysis:
     asked: Experiment
     example: Trial | None
     """A trial that anybody may repeat by hand: the first with figures."""
+    trials: tuple[Trial, ...]
+    """Every try of every trial, the twins included, in their order."""
+    gate: GateFound | None = None
+    flips: tuple[FlipFound, ...] = ()
+    """Those that the experiment asks for."""
+    """Of a run that is one."""

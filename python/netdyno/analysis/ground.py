@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from netdyno.model.base import Frozen, Name
-from netdyno.model.contestant import About
+from netdyno.model.contestant import About, stands_already
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import settings
 from netdyno.model.server_options import all_options
@@ -58,7 +58,7 @@ def ground_of(
     out. `cores_allowed`: what a server that was not pinned could use, in the environment of the run by that name. Of
     one that stands already, and perhaps elsewhere, the cores are not known."""
     trials = [trial for trial in trials if trial.status != "skipped"]
-    found_there = {one.name for one in about if one.own is not None and one.own.address}
+    found_there = {one.name for one in about if stands_already(one)}
     cores = {
         len(trial.pinning.server) or cores_allowed
         for trial in trials

@@ -25,12 +25,14 @@ from netdyno.analysis import (
     loss,
     message_cost,
     uneven_threads,
+    warmups,
 )
 from netdyno.analysis.capacity import fill as capacity
 from netdyno.analysis.findings import (
     Axis,
     CellFigures,
     Censored,
+    Decision,
     Ending,
     Estimate,
     Fault,
@@ -42,6 +44,7 @@ from netdyno.analysis.findings import (
     Unranked,
     Unsteady,
 )
+from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.ground import ground_of
 from netdyno.analysis.peers import peers
 from netdyno.analysis.samples import of_metric, samples
@@ -61,7 +64,9 @@ from netdyno.statistics.stats import Comparison, Samples
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
 
 
-def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFindings:
+def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[FlipFound, ...] = ()) -> ScenarioFindings:
+    """`flips` are those that the levels follow from. Levels that were chosen by what they say make no ranking: nobody
+    is compared over all of them."""
     scenario, names = part.scenario, part.contestants
     ranked = [trial for trial, _ in part.ranked]
     sampled = samples(part)
@@ -72,7 +77,7 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
     of_axes: Mapping[str, Mapping[str, Samples]] = {
         axis: of_metric(part.ranked, axis) for axis in axes.names(scenario)
     } or {scenario.metric: sampled}
-    families = axes.compared(of_axes, groups, level)
+    families = dict.fromkeys(of_axes, ()) if flips else axes.compared(of_axes, groups, level)
     family = families[scenario.metric]
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
     censored = () if alone else tuple(Censored(one.level, one.contestant, one.share) for one in part.saturated)
@@ -83,7 +88,9 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
     behind = message_cost.rows(part, _first_ranked(standings, names))
     return ScenarioFindings(
         scenario=scenario,
-        decision=answers.decide(answers.Basis(scenario, standings, family, scored)),
+        decision=Decision("flip", names)
+        if flips
+        else answers.decide(answers.Basis(scenario, standings, family, scored)),
         better=answers.better(scenario),
         levels=levels,
         standings=standings,
@@ -111,6 +118,8 @@ def findings_of(part: Part, ending: Ending | None, level: float) -> ScenarioFind
         unsteady=_unsteady(part.ranked),
         within=languages.within(standings, family, answers.better(scenario), part.about),
         uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
+        warmups=warmups.warmed_up(part.ranked),
+        flips=flips,
     )
 
 

@@ -28,11 +28,20 @@ class TcpUrl(NamedTuple):
 
 def parse_tcp_url(text: str) -> TcpUrl:
     """The place behind "tcp://host:port". Raises UserError that says what is wrong with the text."""
+    return _place(text, "tcp", "tcp://127.0.0.1:7000")
+
+
+def parse_tls_url(text: str) -> TcpUrl:
+    """The place behind "tls://host:port", where a scheduler of a cluster listens. Raises UserError."""
+    return _place(text, "tls", "tls://10.0.0.1:8786")
+
+
+def _place(text: str, transport: str, example: str) -> TcpUrl:
     match = _URL.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
-        raise UserError(f"{text!r} is no URL; want e.g. tcp://127.0.0.1:7000")
-    if match["transport"] != "tcp":
-        raise UserError(f"{text!r}: transport {match['transport']!r} is not spoken here, only tcp")
+        raise UserError(f"{text!r} is no URL; want e.g. {example}")
+    if match["transport"] != transport:
+        raise UserError(f"{text!r}: transport {match['transport']!r} is not spoken here, only {transport}")
     if int(match["port"]) == 0:
         raise UserError(f"{text!r}: port 0 cannot be connected to")
     return TcpUrl(match["ipv6"] or match["host"], int(match["port"]))

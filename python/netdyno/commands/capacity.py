@@ -79,7 +79,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         show=show,
     )
     said = sentence(server.name, objective, found.answer, found.why) if found.answer else ""
-    report = run_command.write_report(str(found.folder), wishes.results) if steps else None
+    report = run_command.write_report([str(found.folder)], wishes.results) if steps else None
     if found.answer is None:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {found.folder}", file=sys.stderr)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn, get_args
+from typing import Annotated, Literal, NoReturn, get_args
 
 import typer
 
@@ -20,6 +21,8 @@ from netdyno.base.paths import ROOT, build_dir, generator_path
 from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
 from netdyno.experiment.capacity import SEARCH
+from netdyno.experiment.profile import LOAD as PROFILE_LOAD
+from netdyno.experiment.workload import OPTIONS as WORKLOAD
 from netdyno.model.experiment import MOST_AA_SHARE, Budget, Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import LINK, SCENARIO
@@ -37,6 +40,8 @@ app = typer.Typer(
 )
 new_app = typer.Typer(help="Begin something new from something that works.", no_args_is_help=True)
 app.add_typer(new_app, name="new")
+cluster_app = typer.Typer(help="Many machines: certificates, scheduler, hosts.", no_args_is_help=True)
+app.add_typer(cluster_app, name="cluster")
 
 # The rest of the line belongs to the program that is started, its --help included.
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": list[str]()}
@@ -49,7 +54,13 @@ Foreign = Annotated[
     ForeignLoad,
     typer.Option(envvar="NETDYNO_FOREIGN_LOAD", help="What becomes of a trial beside which the machine was busy."),
 ]
+Cluster = Annotated[Path, typer.Option("--cluster", help="The folder with this host's certificate.")]
+RunCluster = Annotated[
+    Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
+]
+Export = Literal["json", "csv", "md"]
 RESULTS = ROOT / "results"
+CLUSTER = Path("cluster")
 INSTEAD = {name: replace(option, default=None) for name, option in {**SCENARIO, **declared(Experiment)}.items()}
 """Options that take the place of what the experiment says, where they are given."""
 
@@ -102,6 +113,10 @@ def run(
         Trace,
         typer.Option(help="Trace system calls afterwards: within a tenth of the run's time, at any length, or not."),
     ] = "auto",
+    look: Annotated[
+        bool, typer.Option("--profile", help="Draw afterwards where the servers spend their time (see: profile).")
+    ] = False,
+    cluster: RunCluster = None,
     as_json: LastLine = False,
 ) -> int:
     """Run an experiment, print its table and write its report."""
@@ -110,7 +125,104 @@ def run(
     names = tuple(contestant or ())
     own = run_command.OwnServers(tuple(server or ()), tuple(address or ()), tuple(name or ()), workload, may_load)
     wishes = run_command.Wishes(experiment, budget, asked, names, results, as_json, foreign_load, trace, own)
-    return run_command.run(wishes, sys.argv)
+    return run_command.run(wishes._replace(profile=look, cluster=cluster), sys.argv)
+
+
+@app.command()
+@takes(
+    *_instead("duration", "seed"),
+    replace(INSTEAD["time-budget"], default=600.0, help="No block that ends later, such as 20m."),
+)
+def gate(
+    experiment: Annotated[str, typer.Argument(help="A name (see: list experiments) or the path of a .toml.")] = "web",
+    *,
+    before: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The server as it was: './old --port {port}'.")
+    ] = None,
+    after: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="The server as it is: './new --port {port}'.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(metavar="REF", help="In place of both: the commit that HEAD is held against.")
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND", help="With --base: what starts the server; {tree} is the folder of the commit."
+        ),
+    ] = None,
+    build: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="With --base: what builds it, in the folder of the commit.")
+    ] = None,
+    repository: Annotated[Path, typer.Option(metavar="DIR", help="With --base: where the server's git is.")] = Path(),
+    contestant: Annotated[
+        str | None, typer.Option(help="With --base: a server of this repository (see: list servers) in place of these.")
+    ] = None,
+    workload: Annotated[str | None, typer.Option(help="What both speak (protocol/WIRE.md; http unless said).")] = None,
+    margin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METRIC=PERCENT",
+            help="What it may be worse by; may be repeated (unless said: throughput=5, cpu=5, p99=25).",
+        ),
+    ] = None,
+    asked: Asked,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table for a pull request.")] = None,
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a JUnit report for a CI server.")] = None,
+    results: Results = RESULTS,
+    foreign_load: Foreign = "count",
+    as_json: LastLine = False,
+) -> int:
+    """Is a server worse than it was by more than a margin? (Exit code 1: it is; 3: not decided in this time.)"""
+    from netdyno.commands import gate as command
+
+    wishes = command.GateWishes(
+        experiment,
+        before,
+        after,
+        base,
+        contestant,
+        repository,
+        build,
+        server,
+        workload,
+        margin or (),
+        asked,
+        results,
+        as_json,
+        foreign_load,
+        markdown,
+        junit,
+    )
+    return command.run(wishes, sys.argv)
+
+
+@app.command()
+@takes(*(option for name, option in WORKLOAD.items() if name != "service-kind"))
+def advise(
+    *,
+    asked: Asked,
+    waits: Annotated[bool, typer.Option("--waits", help="The service time is a wait, as for a database.")] = False,
+    computes: Annotated[bool, typer.Option("--computes", help="The service time burns CPU.")] = False,
+    workload: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A TOML file with these options as keys; flags go before.")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="Measure it even where a stored run has.")] = False,
+    along: Annotated[
+        bool, typer.Option("--along/--no-along", help="Look at half and double of its values as well, if time is left.")
+    ] = True,
+    results: Results = RESULTS,
+    foreign_load: Foreign = "count",
+    as_json: LastLine = False,
+) -> int:
+    """Which server to take for a workload, at which price, and how sure that is."""
+    from netdyno.commands import advise as command
+
+    if waits and computes:
+        raise UserError("--waits and --computes: which of both?")
+    kind = {"service-kind": "wait"} if waits else {"service-kind": "cpu"} if computes else {}
+    wishes = command.AdviseWishes({**asked, **kind}, workload, results, as_json, foreign_load, again, along)
+    return command.run(wishes, sys.argv)
 
 
 @app.command()
@@ -136,18 +248,42 @@ def aa(
 
 
 @app.command()
+@takes(*PROFILE_LOAD)
+def profile(
+    servers: Annotated[
+        list[str] | None, typer.Argument(metavar="[SERVER [SERVER]]", help="One, or two to be compared.")
+    ] = None,
+    *,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COMMAND", help="Your own server: 'my-server --port {port}'; may be repeated."),
+    ] = None,
+    name: Annotated[list[str] | None, typer.Option("--as", help="What your server is called here.")] = None,
+    asked: Asked,
+    results: Results = RESULTS,
+    as_json: LastLine = False,
+) -> int:
+    """Draw where a server spends its time, or where two differ: what they compute, and what they wait for."""
+    from netdyno.commands import profile as command
+
+    named, own = tuple(servers or ()), tuple(server or ())
+    return command.run(command.Wishes(named, own, tuple(name or ()), asked, results, as_json))
+
+
+@app.command()
 def resume(
     run_id: Annotated[str, typer.Argument(metavar="RUN", help="The id of an interrupted run, or its folder.")],
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Even where machine or programs are not as they were; this is recorded.")
     ] = False,
+    cluster: RunCluster = None,
     results: Results = RESULTS,
     as_json: LastLine = False,
 ) -> int:
     """Go on with an interrupted run where it stopped."""
     from netdyno.commands import run as run_command
 
-    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json)
+    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster)
 
 
 @app.command("list")
@@ -238,6 +374,16 @@ def load(
     return _become([*enter, str(generator), *ctx.args])
 
 
+@app.command("install-load")
+def install_load(
+    prefix: Annotated[Path, typer.Argument(help="Where to: the program goes into its folder bin, such as ~/.local.")],
+) -> int:
+    """Install the load generator alone: it runs without Python, and on other machines."""
+    from netdyno.commands import install_load as command
+
+    return command.run(prefix)
+
+
 @app.command()
 @takes(*(replace(LINK[f"link-{name}"], name=name) for name in ("delay", "loss", "rate")))
 def link(
@@ -308,17 +454,43 @@ def _become(command: Sequence[str]) -> NoReturn:
 
 @app.command()
 def report(
-    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN...", help="A run's id (see: list runs) or its folder; others are laid over it."),
+    ],
     results: Results = RESULTS,
     as_json: Annotated[bool, typer.Option("--json", help="Print its findings for programs instead.")] = False,
+    export: Annotated[
+        Export | None, typer.Option(help="Print its findings, cells and trials instead, as JSON, CSV or Markdown.")
+    ] = None,
 ) -> int:
-    """Write the report of a stored run again, or print its findings."""
+    """Write the report of a stored run again, with others laid over it if asked, or print its findings."""
     from netdyno.commands import run as run_command
 
-    print(
-        run_command.findings(run_id, results) if as_json else harmless(str(run_command.write_report(run_id, results)))
-    )
+    if as_json and export is not None:
+        raise UserError("--json and --export: take one of them")
+    if len(runs) > 1 and (as_json or export is not None):
+        raise UserError("--json and --export are of one run (compare RUN RUN --json is of two)")
+    if export is not None:
+        sys.stdout.write(run_command.export(runs[0], results, export))
+        return 0
+    print(run_command.findings(runs[0], results) if as_json else harmless(str(run_command.write_report(runs, results))))
     return 0
+
+
+@app.command()
+def publish(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN... DIR", help="Runs' ids or folders, and the site's folder at the end.")
+    ],
+    results: Results = RESULTS,
+) -> int:
+    """Make a site of stored runs in a folder, or add them to the one that is there: a page each, for anybody's host."""
+    from netdyno.commands import publish as command
+
+    if len(runs) < 2:
+        raise UserError("name a run, and then the folder for the site: publish RUN... DIR")
+    return command.run(runs[:-1], Path(runs[-1]), results)
 
 
 @app.command()
@@ -332,6 +504,25 @@ def compare(
     from netdyno.commands import compare as compare_command
 
     return compare_command.run(first, second, results, as_json)
+
+
+@app.command()
+def flips(
+    run_id: Annotated[str, typer.Argument(metavar="RUN", help="A run's id (see: list runs) or its folder.")],
+    first: Annotated[str | None, typer.Argument(metavar="CONTESTANT", help="One of its contestants.")] = None,
+    second: Annotated[str | None, typer.Argument(metavar="CONTESTANT", help="Another.")] = None,
+    along: Annotated[
+        str | None, typer.Option(metavar="FACTOR", help="What varies: connections, service-time, ...")
+    ] = None,
+    metric: Annotated[str | None, typer.Option(help="In place of what the questions are ranked by.")] = None,
+    results: Results = RESULTS,
+    as_json: Json = False,
+) -> int:
+    """Say at which level of a factor the better of two contestants changes, if it does; without contestants, of what
+    the run was made for."""
+    from netdyno.commands import flips as flips_command
+
+    return flips_command.run(run_id, first, second, along, metric, results, as_json=as_json)
 
 
 @app.command()
@@ -410,6 +601,59 @@ def new_server(
     return 0
 
 
+@cluster_app.command("init")
+def cluster_init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")],
+    scheduler: Annotated[
+        str | None, typer.Option(help="Where the scheduler will be (default: this machine, port 8786).")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long the certificates are good for.")] = 365,
+) -> int:
+    """Make a private certificate authority, and a certificate for each role."""
+    from netdyno.commands import cluster
+
+    return cluster.init(folder, scheduler, days)
+
+
+@cluster_app.command("scheduler")
+def cluster_scheduler(folder: Cluster = CLUSTER) -> int:
+    """Run the scheduler, until Ctrl-C."""
+    from netdyno.commands import cluster
+
+    return cluster.schedule(folder)
+
+
+@cluster_app.command("join")
+def cluster_join(
+    scheduler: Annotated[str, typer.Argument(metavar="URL", help="The scheduler: tls://10.0.0.1:8786.")],
+    role: Annotated[Literal["server", "client"], typer.Option("--as", help="Which half of a trial runs here.")],
+    folder: Cluster = CLUSTER,
+    address: Annotated[
+        str | None, typer.Option(help="This host's own, where servers listen (default: by which it reaches the other).")
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of this host, open to the cluster's others.")] = 8787,
+    cores: Annotated[str | None, typer.Option(help="For the programs: 0,2-3 (default: all).")] = None,
+) -> int:
+    """Make this machine a host of the cluster, until Ctrl-C."""
+    from netdyno.commands import cluster
+
+    return cluster.join(folder, scheduler, role, address, port, cores)
+
+
+@cluster_app.command("status")
+def cluster_status(folder: Cluster = CLUSTER, as_json: Json = False) -> int:
+    """Show the hosts, how far their clocks are apart, and how far they are from each other."""
+    from netdyno.commands import cluster
+
+    return cluster.status(folder, as_json)
+
+
+TOO_LITTLE = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN}
+)
+"""What the system says where disk, descriptors, memory or processes have run out."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The whole program: returns the exit code. A mistake of the user's is one line on stderr and exit code 2."""
     try:
@@ -419,6 +663,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error), 2)
     except HistogramError as error:
         return _complain(f"a stored run is damaged: {error}", 2)
+    except MemoryError:
+        return _complain("there is not enough memory", 2)
+    except UnicodeEncodeError as error:
+        return _complain(f"{error.encoding} cannot write what is to be printed: set PYTHONUTF8=1", 2)
+    except OSError as error:
+        if error.errno not in TOO_LITTLE:
+            raise
+        return _complain(f"the machine gives too little: {error}", 2)
     except typer.TyperException as error:
         return _complain(error.format_message() + _where_it_is_told(error), 2)
     except KeyboardInterrupt:

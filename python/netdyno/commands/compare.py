@@ -11,28 +11,20 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from netdyno.analysis.differences import Change
 from netdyno.analysis.run_comparison import Both, SideBySide, side_by_side
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
-from netdyno.model.options import SCENARIO
 from netdyno.present.prose import ranking
+from netdyno.present.prose import side_by_side as prose
 from netdyno.present.terminal.console import Console
-from netdyno.run import changes
 from netdyno.store import read
-
-NOT_PAIRED = (
-    "Blocks of different runs are not paired: the machine's own drift between the runs is in these ratios. "
-    "Each interval speaks for its cell alone; * leaves out that both runs are the same. "
-    "To compare two programs, put both into one run."
-)
 
 
 def run(first: str, second: str, results: Path, as_json: bool) -> int:
     """Exit code 0 when they have a cell in common, else 1. Raises UserError where a run cannot be read."""
     found = side_by_side(*(read.load(read.find(results, name)) for name in (first, second)))
     if as_json:
-        told = {"environment": _environment(found), "asked": _asked(found), "note": NOT_PAIRED}
+        told = {"environment": prose.environment(found), "asked": prose.asked(found), "note": prose.NOT_PAIRED}
         print(json.dumps(asdict(found) | told, allow_nan=False))
     else:
         Console().print(render(found))
@@ -42,7 +34,7 @@ def run(first: str, second: str, results: Path, as_json: bool) -> int:
 def render(found: SideBySide) -> RenderableType:
     """What differs first: the reader should know it before any figure."""
     parts: list[RenderableType] = [Text(f"{found.first} (first) and {found.second} (second)", style="bold")]
-    for what, texts in (("environment", _environment(found)), ("asked", _asked(found))):
+    for what, texts in (("environment", prose.environment(found)), ("asked", prose.asked(found))):
         same = "the same in both runs, as far as it decides on speed" if what == "environment" else "the same"
         parts += [Text(f"{what}: {text}", style="yellow") for text in texts] or [Text(f"{what}: {same}")]
     if not found.cells:
@@ -51,24 +43,7 @@ def render(found: SideBySide) -> RenderableType:
     for scenario in scenarios:
         parts += [Text(), _table(scenario, [cell for cell in found.cells if cell.scenario == scenario])]
     alone = f"{quantities.plural(found.alone, 'cell')} with valid trials in one run only. " if found.alone else ""
-    return Group(*parts, Text(), Text(alone + NOT_PAIRED, style="dim"))
-
-
-def _environment(found: SideBySide) -> list[str]:
-    return [changes.said(change) for change in found.environment]
-
-
-def _asked(found: SideBySide) -> list[str]:
-    return [f"{one.scenario}: {changes.said(_as_in_a_file(one.change))}" for one in found.asked]
-
-
-def _as_in_a_file(change: Change) -> Change:
-    """The change of a scenario's field as one of the option that has it there."""
-    option = next((option for option in SCENARIO.values() if option.field == change.key), None)
-    if option is None:
-        return change
-    was, now = (None if value is None else option.takes.text(value) for value in (change.was, change.now))
-    return Change(option.name, was, now)
+    return Group(*parts, Text(), Text(alone + prose.NOT_PAIRED, style="dim"))
 
 
 def _table(scenario: str, cells: list[Both]) -> Table:

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
+from netdyno.cluster import engine
+from netdyno.commands import profile
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.run import Run
+from netdyno.model.run import OF_CLUSTER, Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
@@ -29,6 +32,7 @@ from netdyno.store import read, schema
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.findings import Analysis
+    from netdyno.cluster.stage import Stage
 
 REPORT_NAME = "report.html"
 FINDINGS_NAME = "findings.json"
@@ -58,6 +62,12 @@ class Wishes(NamedTuple):
     foreign_load: ForeignLoad
     trace: Trace = "auto"
     own: OwnServers = OwnServers()
+    others: tuple[Contestant, ...] = ()
+    """Servers that are in no folder of this tree, ready to be started."""
+    profile: bool = False
+    """Whether the servers are looked at by perf, once the trials are over."""
+    cluster: Path | None = None
+    """The folder of the hosts to run on."""
 
 
 class Done(NamedTuple):
@@ -82,24 +92,47 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     build = build_dir()
     everyone = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
-    servers = (*servers, *_own(wishes.own, [server.name for server in servers]))
+    servers = (*servers, *_own(wishes.own, [server.name for server in servers]), *wishes.others)
     asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
     ready = needed.make(asked, chosen, clients, build)
     console, display = _screen(wishes.as_json)
-    outcome = runner.execute(
-        asked,
-        ready.servers,
-        clients=ready.clients,
-        results=wishes.results,
-        build=build,
-        argv=argv,
-        display=display,
-        foreign_load=wishes.foreign_load,
-        trace=wishes.trace,
-    )
-    return _tell(outcome, console)
+    if wishes.cluster and wishes.profile:
+        raise UserError("--profile looks at servers of this machine, and with --cluster they run on another")
+    if wishes.cluster and any(one.own is not None or one in wishes.others for one in ready.servers):
+        raise UserError("only contestants of this repository run on hosts of a cluster, for each host must have them")
+    with _stage(wishes.cluster) as stage:
+        outcome = runner.execute(
+            asked,
+            ready.servers,
+            clients=ready.clients,
+            results=wishes.results,
+            build=build,
+            argv=argv,
+            display=display,
+            foreign_load=wishes.foreign_load,
+            trace=wishes.trace,
+            stage=stage,
+        )
+    done = _tell(outcome, console)
+    if wishes.profile and not outcome.interrupted:
+        profile.beside(asked, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+    return done
+
+
+@contextmanager
+def _stage(cluster: Path | None) -> Iterator[Stage | None]:
+    """The hosts of a cluster; none where a run takes place on this machine. Raises UserError."""
+    if cluster is None:
+        yield None
+        return
+    engine.need()
+    from netdyno.cluster.control import Control
+    from netdyno.cluster.stage import Stage
+
+    with Control(cluster) as control:
+        yield Stage(control)
 
 
 def _own(asked: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
@@ -112,12 +145,13 @@ def _own(asked: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
     return own.named(found, asked.names, taken)
 
 
-def go_on(run: str, results: Path, *, anyway: bool, as_json: bool) -> int:
+def go_on(run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None) -> int:
     """`netdyno resume`: the rest of an interrupted run; the exit codes are those of `run`."""
     from netdyno.run.resume import resume
 
     console, display = _screen(as_json)
-    outcome = resume(read.find(results, run), build=build_dir(), display=display, anyway=anyway)
+    with _stage(cluster) as stage:
+        outcome = resume(read.find(results, run), build=build_dir(), display=display, anyway=anyway, stage=stage)
     return _end(_tell(outcome, console), as_json)
 
 
@@ -138,9 +172,10 @@ def _tell(outcome: runner.Outcome, console: Console) -> Done:
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = runner.counts(stored.all_trials)
     if outcome.interrupted:
+        where = " --cluster DIR" if OF_CLUSTER in stored.environment else ""
         print(
             f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder} "
-            f"(to go on: ./netdyno resume {outcome.run_id})",
+            f"(to go on: ./netdyno resume {outcome.run_id}{where})",
             file=sys.stderr,
         )
     report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)
@@ -160,7 +195,8 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
     """The experiment with the command line's wishes in place, its contestants by name."""
     path = experiment.find(wishes.experiment, experiment.experiments_dir())
     asked = experiment.with_clients(experiment.load(path, wishes.budget), clients, str(path))
-    chosen = (*wishes.contestants, *(one.name for one in servers if one.own is not None))
+    beside = [one.name for one in servers if one.own is not None or one in wishes.others]
+    chosen = (*wishes.contestants, *beside)
     asked = experiment.with_contestants(
         asked, lambda patterns: [one.name for one in contestants.select(servers, chosen or patterns)]
     )
@@ -195,20 +231,45 @@ def findings(run: str, results: Path) -> str:
     return _encoded(analyse(read.load(read.find(results, run))))
 
 
+def export(run: str, results: Path, form: Literal["json", "csv", "md"]) -> str:
+    """Findings, cells and trials of a stored run (protocol/export.md). Raises UserError where there is no such run."""
+    from netdyno.analysis.analysis import analyse
+    from netdyno.present.export import tables
+    from netdyno.present.export.collect import collect
+
+    stored = read.load(read.find(results, run))
+    found = collect(analyse(stored))
+    if form == "json":
+        return msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
+    return tables.as_csv(found) if form == "csv" else tables.as_markdown(found)
+
+
 def _encoded(analysis: Analysis) -> str:
     from netdyno.present.findings_json import document
 
     return json.dumps(document(analysis), indent=1, allow_nan=False) + "\n"
 
 
-def write_report(run: str, results: Path) -> Path:
-    """Write the report of a stored run again, beside it, and return its path."""
-    path = read.find(results, run)
-    target = path.parent.resolve() / REPORT_NAME
-    stored = read.load(path)
+def write_report(runs: Sequence[str], results: Path) -> Path:
+    """Write the report of a stored run again, beside it, and return its path. Further runs are laid over it, on a page
+    of its own."""
+    paths = [read.find(results, run) for run in runs]
+    first, *others = [read.load(path) for path in paths]
+    names = [one.run_id for one in others]
+    if len({first.run_id, *names}) < len(runs):
+        raise UserError("the same run twice: a run lies on itself exactly")
+    target = paths[0].parent.resolve() / (f"report-with-{'-'.join(names)}.html" if names else REPORT_NAME)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
-    from netdyno.present.report import write
+    from netdyno.analysis.analysis import analyse
+    from netdyno.analysis.run_comparison import side_by_side
+    from netdyno.present.report import Overlaid, overlay, write_page
 
-    write(stored, target)
+    if len(runs) > overlay.MOST_RUNS:
+        raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be told apart in one figure")
+    overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
+    try:
+        write_page(analyse(first), target, overlaid)
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror}") from error
     return target

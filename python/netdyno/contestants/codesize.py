@@ -31,6 +31,7 @@ LANGUAGES = {
     ".py": "Python",
     ".rs": "Rust",
     ".go": "Go",
+    ".java": "Java",
 }
 """Of which sources are counted, by their suffix."""
 CPP_SUFFIXES = tuple(suffix for suffix, language in LANGUAGES.items() if language == "C++")

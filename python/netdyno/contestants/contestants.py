@@ -29,7 +29,7 @@ def parse_manifest(path: Path) -> Manifest:
         raw = msgspec.json.decode(path.read_bytes())
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    except msgspec.DecodeError as error:
+    except (ValueError, RecursionError) as error:  # UTF-8 may be broken, too
         raise UserError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(raw, dict):
         raise UserError(f"{path}: must hold one JSON object")
@@ -60,7 +60,7 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
     message, key = text.rsplit(" - at `$.", 1)
     key = key.rstrip("`")
     words = {
-        "kind": ("cmake", "cargo", "go", "command"),
+        "kind": ("cmake", "cargo", "go", "java", "command"),
         "threads": ("any", "one", "per-connection"),
         "clients": ("any", "limited-by-threads"),
         "out_of_descriptors": ("waits", "closes"),

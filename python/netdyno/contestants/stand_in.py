@@ -46,7 +46,7 @@ class Asked(NamedTuple):
 def parse(words: Sequence[str]) -> Asked:
     """Of the command line: the harness's options begin with the last --listen."""
     at = len(words) - 1 - list(reversed(words)).index("--listen")
-    return Asked(tuple(words[:at]), words[at + 1].removeprefix("tcp://").rpartition(":")[0])
+    return Asked(tuple(words[:at]), place(words[at + 1])[0])
 
 
 def place(url: str) -> tuple[str, int]:

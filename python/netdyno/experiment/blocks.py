@@ -42,10 +42,12 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
     precision nor the file's own budget of time lets blocks go on."""
     named = {"--most-blocks": most_blocks, "--time-budget": time_budget_s}
     asked = [option for option, value in named.items() if value is not None]
-    if asked and not any(_goes_on(scenario) for scenario in experiment.scenarios):
+    if asked and not experiment.flips and not any(_goes_on(scenario) for scenario in experiment.scenarios):
         raise UserError(f"{asked[0]}: is for a run with --precision; without it there are just as many blocks as said")
     scenarios = tuple(
-        _with_budget(scenario, most_blocks, time_budget_s) if _goes_on(scenario) else scenario
+        _with_budget(scenario, most_blocks, time_budget_s)
+        if _goes_on(scenario) or (experiment.flips and most_blocks is not None)
+        else scenario
         for scenario in experiment.scenarios
     )
     for scenario in scenarios:
@@ -57,10 +59,12 @@ def with_budget(experiment: Experiment, most_blocks: int | None, time_budget_s: 
 
 
 def with_fixed(experiment: Experiment, blocks: int) -> Experiment:
-    """The experiment with so many blocks: no more, where no precision asks for them, however much time there is."""
+    """The experiment with so many blocks: no more, where no precision asks for them, however much time there is; and
+    where it goes after flips, no more at a level."""
+    at_level = blocks if experiment.flips else None
     scenarios = tuple(
         msgspec.structs.replace(
-            scenario, blocks=blocks, most_blocks=None if scenario.precision is None else scenario.most_blocks
+            scenario, blocks=blocks, most_blocks=scenario.most_blocks if scenario.precision else at_level
         )
         for scenario in experiment.scenarios
     )

@@ -18,12 +18,14 @@ from netdyno.experiment import budgets
 from netdyno.experiment.blocks import check as check_blocks
 from netdyno.experiment.claims import parse as parse_claims
 from netdyno.experiment.figures import parse as parse_figures
+from netdyno.experiment.flips import parse as parse_flips
+from netdyno.experiment.flips import with_ends
 from netdyno.experiment.scenarios import convert, read_shared
 from netdyno.experiment.scenarios import parse as parse_scenario
 from netdyno.model.base import type_level
 from netdyno.model.claim import Cells
 from netdyno.model.contestant import GENERATOR
-from netdyno.model.experiment import Budget, Experiment, Scenario
+from netdyno.model.experiment import Budget, Experiment, Flip, Scenario
 from netdyno.model.figure import SCENARIO, Figure, Published
 from netdyno.model.levels import combinations
 from netdyno.model.options import SHARED, read_value, settings
@@ -32,7 +34,7 @@ from netdyno.model.values import declared
 _REQUIRED = ("contestants", "blocks", "warmup", "duration")
 OWN = declared(Experiment)
 TIMES = ("time-budget", "time-limit")
-TOP_KEYS = ("question", *SHARED, *OWN, "scenario", "claim", "figure", "budget")
+TOP_KEYS = ("question", *SHARED, *OWN, "scenario", "claim", "figure", "flip", "budget")
 INCLUDE_KEYS = ("question", "include", "seed", "aa-share")
 """Of an experiment that is made of others."""
 AA_SHARE = 0.05
@@ -87,7 +89,7 @@ def sizes(path: Path) -> tuple[Budget, ...]:
     """The sizes that an experiment can be run at: those that each of its parts has. Raises UserError as `load` does."""
     raw = _toml(_read(path), str(path))
     included = raw.get("include")
-    if isinstance(included, list):
+    if isinstance(included, list) and all(isinstance(name, str) for name in included):
         parts = [sizes(find(name, path.parent)) for name in included]
         return tuple(size for size in get_args(Budget) if all(size in part for part in parts))
     found = budgets.sizes(raw, str(path))
@@ -118,6 +120,7 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     for key in ("question", "scenario"):
         if key not in raw:
             raise UserError(f"{where}: the key {key!r} is missing")
+    raw = with_ends(raw, where)
     sizes = {size: _scenarios(table, where) for size, table in budgets.sizes(raw, where).items()}
     if budget not in sizes:
         raise UserError(f"{where}: the size {budget!r} is not in it; it has {', '.join(map(repr, sizes))}")
@@ -131,7 +134,8 @@ def _experiment(raw: Mapping[str, object], name: str, where: str, budget: Budget
     widest = budgets.widest(sizes.values())
     claims = parse_claims(raw.get("claim", []), widest, where)
     figures = parse_figures(raw.get("figure", []), widest, where)
-    return msgspec.structs.replace(experiment, claims=claims, figures=figures)
+    flips = parse_flips(raw.get("flip", []), sizes[budget], where)
+    return msgspec.structs.replace(experiment, claims=claims, figures=figures, flips=flips)
 
 
 def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
@@ -146,7 +150,8 @@ def _scenarios(raw: Mapping[str, object], where: str) -> tuple[Scenario, ...]:
         parse_scenario(table, shared, f"{where}: scenario {number}") for number, table in enumerate(tables, 1)
     )
     for number, scenario in enumerate(scenarios, 1):
-        check_blocks(f"{where}: scenario {number} ({scenario.name!r})", scenario, timed="time-budget" in raw)
+        there = f"{where}: scenario {number} ({scenario.name!r})"
+        check_blocks(there, scenario, timed="time-budget" in raw or "flip" in raw)
     _check_unique(where, scenarios)
     return scenarios
 
@@ -165,6 +170,7 @@ def _together(raw: Mapping[str, object], path: Path, studies: Sequence[Experimen
         "scenarios": tuple(scenario for part in parts for scenario in part.scenarios),
         "claims": claims,
         "figures": tuple(figure for part in parts for figure in part.figures),
+        "flips": tuple(flip for part in parts for flip in part.flips),
         "parts": tuple(study.name for study in studies),
         **_own(raw, str(path)),
     }
@@ -185,6 +191,8 @@ def _within(value: T, study: str) -> T:
         return value
     fields = {name: _within(getattr(value, name), study) for name in value.__struct_fields__}
     if isinstance(value, Cells):
+        fields["scenario"] = f"{study}: {value.scenario}"
+    if isinstance(value, Flip):
         fields["scenario"] = f"{study}: {value.scenario}"
     if isinstance(value, Figure):
         fields["title"] = f"{study}: {value.title}"

@@ -16,7 +16,7 @@ from netdyno.base import quantities
 from netdyno.experiment.capacity import coordinates
 from netdyno.model import transports
 from netdyno.model.base import Frozen, type_level
-from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations, level_key
 from netdyno.model.options import MOST_THREADS, Settings, check_connections, settings, whose
@@ -149,7 +149,7 @@ def _why_not_own(contestant: Contestant, wanted: Settings, levels: Iterable[str]
     untold = {option for factor in levels if (option := whose(factor)[1])} | ({"service-time"} & wanted.server.keys())
     if untold:
         return f"{contestant.name} is your own server, and is not told its {quantities.listed(sorted(untold))}"
-    if contestant.own.address and wanted.is_apart:
+    if stands_already(contestant) and wanted.is_apart:
         return f"{contestant.name} is a server that stands already, and cannot be put behind the link {wanted.link!r}"
     return ""
 

@@ -81,6 +81,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
     for levels in combinations(scenario):
         wanted = settings(scenario, levels)
         _check_loop(where, wanted, has_depth=has_depth or "depth" in scenario.factors)
+        _check_hosts(where, wanted)
         _check_load(where, wanted)
         _check_client(where, wanted)
         _check_link(where, wanted, scenario)
@@ -157,6 +158,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "round": (duration_words(wanted.round_s), "0s"),
         "look-every": (duration_words(wanted.look_every_s), "0s"),
         "generator-threads": (wanted.generator_threads, 1),
+        "client-hosts": (wanted.client_hosts, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
         "requests-per-connection": (wanted.requests_per_connection, None),
         "slow-readers": (wanted.slow_readers, 0),
@@ -201,6 +203,18 @@ def _check_load(where: str, wanted: Settings) -> None:
             f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
             f"{wanted.connections}{' (two each, where a witness times a chat)' if most < wanted.connections else ''}"
         )
+
+
+def _check_hosts(where: str, wanted: Settings) -> None:
+    """What cannot be parted (loadgen/plan.cpp, share_contradiction)."""
+    if wanted.client_hosts == 1:
+        return
+    key = f"{where}: key 'client-hosts': {wanted.client_hosts}"
+    if wanted.workload == "chat":
+        raise UserError(f"{key}: a chat is one room, which one generator listens to")
+    threads = wanted.generator_threads if isinstance(wanted.generator_threads, int) else 1
+    if wanted.connections < wanted.client_hosts * threads:
+        raise UserError(f"{key}: every thread of every host needs one of the {wanted.connections} connections")
 
 
 def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 
 SHOWN = 12
 """Hexadecimal digits of a digest: enough to tell two builds apart, and no defence against anybody."""
@@ -15,7 +15,7 @@ SHOWN = 12
 def digests(generator: Path, contestants: Sequence[Contestant]) -> list[str]:
     """One line each, by name: the digest (SHA-256) of all files that its command names. Who is not available has
     none, nor has a server that stands already: what was started for it is a stand-in."""
-    started = [one for one in contestants if one.available and not (one.own and one.own.address)]
+    started = [one for one in contestants if one.available and not stands_already(one)]
     commands = {GENERATOR: (str(generator),)} | {one.name: one.command for one in started}
     return [f"{name} {_digest(command)}" for name, command in sorted(commands.items())]
 

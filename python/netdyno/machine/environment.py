@@ -77,15 +77,27 @@ SYSCTLS = (
 
 def collect(experiment: Experiment, pinning: Pinning, build: Path, root: Path = ROOT) -> Environment:
     """Everything of DESIGN rule 10, as flat JSON."""
+    return of_machine(build, root) | of_run(experiment, pinning)
+
+
+def of_machine(build: Path, root: Path = ROOT) -> Environment:
+    """What a machine is, whatever is run on it."""
     found: Environment = {
         **_machine(),
         **_limits(),
         **program_settings.choose().described(),
         **{f"sysctl.{name}": value for name in SYSCTLS if (value := sysctl(name))},
         **_toolchain(build),
-        **_commit(root),
+        **commit(root),
         "libraries": libraries(root / "packages" / "debian.txt"),
         "python": platform.python_version(),
+    }
+    return {key: value for key, value in found.items() if value not in ("", [])}
+
+
+def of_run(experiment: Experiment, pinning: Pinning) -> Environment:
+    """What a run makes of it. Pure."""
+    found: Environment = {
         "link": quantities.listed(levels.links(experiment)),
         "pinning.server": ",".join(map(str, pinning.server)) or "none",
         "pinning.generator": ",".join(map(str, pinning.generator)) or "none",
@@ -166,6 +178,7 @@ def _toolchain(build: Path) -> Environment:
         "compiler_flags": " ".join(" ".join(flags).split()),
         "rust": _version(cache.get("NETDYNO_RUSTC", ""), "--version"),
         "go": _version(cache.get("NETDYNO_GO", ""), "version"),
+        "java": _version(cache.get("NETDYNO_JAVA", ""), "--version"),
         "interprocedural_optimization": cache.get("CMAKE_INTERPROCEDURAL_OPTIMIZATION", ""),
         "libc": " ".join(platform.libc_ver()).strip(),
     }
@@ -191,12 +204,13 @@ def libraries(package_list: Path) -> list[str]:
     return [line.split("|", 1)[1] for line in told.splitlines() if line.startswith("ii")]
 
 
-def _commit(root: Path) -> Environment:
-    commit = _output(["git", "-C", str(root), "rev-parse", "HEAD"])
-    if not commit:
+def commit(root: Path = ROOT) -> Environment:
+    """The commit of this tree, and whether it was changed since."""
+    found = _output(["git", "-C", str(root), "rev-parse", "HEAD"])
+    if not found:
         return {"git_commit": "unknown (no git, or no repository)"}
     changed = _output(["git", "-C", str(root), "status", "--porcelain"])
-    return {"git_commit": commit, "git_dirty": bool(changed)}
+    return {"git_commit": found, "git_dirty": bool(changed)}
 
 
 def _text(path: Path) -> str:

@@ -9,7 +9,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import IO, ClassVar, Self
 
 from netdyno.machine import program_settings, trial_log
@@ -71,6 +71,7 @@ class Process:
         priority: int = REALTIME_PRIORITY,
         pass_fds: Sequence[int] = (),
         traceable: bool = False,
+        stdin: int = subprocess.DEVNULL,
     ) -> None:
         """Start it with its output going to a file; one that `talks` has its stdout read line by line instead.
         `name` is what a reason calls it; what the "server" does wrong is a ServerError. `realtime` puts it before
@@ -102,7 +103,7 @@ class Process:
             # death the kernel watches.
             self._popen = subprocess.Popen(
                 list(command),
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=subprocess.PIPE if talks else output,
                 stderr=output,
                 env=given.environment,
@@ -157,16 +158,16 @@ class Process:
         """Wait until it ends, at most until `deadline` (time.monotonic). False when it has not."""
         return _await(self.pidfd, deadline)
 
-    def expect_end(self, began: float, patience_s: float) -> None:
+    def expect_end(self, began: float, patience_s: float, also: Collection[int] = ()) -> None:
         """Wait until it ends, until `patience_s` after `began` (time.monotonic) at most. Raises TrialError when that
-        is not enough, or it does not end with 0."""
+        is not enough, or it does not end with 0 or `also`."""
         if not self.wait(began + patience_s):
             raise TrialError(f"the {self.name} did not end within {patience_s:g} s{self.last_words()}")
-        self.expect_success()
+        self.expect_success(also)
 
-    def expect_success(self) -> None:
-        """Reap it. Only after it has ended. Raises TrialError when that was with anything but 0."""
-        if (code := self.exit_code()) != 0:
+    def expect_success(self, also: Collection[int] = ()) -> None:
+        """Reap it. Only after it has ended. Raises TrialError when that was with anything but 0 or `also`."""
+        if (code := self.exit_code()) != 0 and code not in also:
             raise TrialError(f"the {self.name} ended with {describe_exit(code)}{self.last_words()}")
 
     def terminate(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
 
@@ -12,6 +12,14 @@ Name = str
 Quoted = str
 """What somebody else wrote, handed on as it is: a question, what a manifest says, the reason or the log of a trial, the
 detail of an audit, a time stamp."""
+
+MOST = 10**15
+Number = Annotated[float, msgspec.Meta(ge=-MOST, le=MOST)]
+Whole = Annotated[int, msgspec.Meta(ge=-MOST, le=MOST)]
+"""What is measured or asked for. Nobody has ever measured more, and beyond it sums and units would overflow. Who reads
+one from outside and finds it elsewhere refuses it; whether it is plausible is asked elsewhere (audits/plausible.py)."""
+Span = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
+"""Seconds that are divided by."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))

@@ -21,7 +21,7 @@ class Manifest(Frozen):
     itself copies the bytes of a message, as far as its source shows it.
     """
 
-    kind: Literal["cmake", "cargo", "go", "command"]
+    kind: Literal["cmake", "cargo", "go", "java", "command"]
     model: str
     summary: str
     workloads: tuple[str, ...]
@@ -104,3 +104,8 @@ class About(Frozen):
     family: tuple[str, ...] = ()
     own: Own | None = None
     language: str = ""
+
+
+def stands_already(one: Contestant | About) -> bool:
+    """Whether it is a server that is found at an address: nobody starts or ends it, and it may be elsewhere."""
+    return one.own is not None and bool(one.own.address)

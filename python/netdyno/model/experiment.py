@@ -6,7 +6,7 @@ from typing import Annotated, Literal, get_args
 
 import msgspec
 
-from netdyno.model.base import Frozen, type_level
+from netdyno.model.base import Frozen, Number, Whole, type_level
 from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
@@ -56,13 +56,45 @@ class CapacityPlan(Frozen):
     of neighbouring rates less 1; at the boundary each of two rates has its outcome `needed` times."""
 
     slo: str
-    start_hz: Annotated[float, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
-    least_hz: float
-    most_hz: Annotated[float, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
+    start_hz: Annotated[Number, Option(NUMBER, "Messages per second to begin with (default 1000).", "search")]
+    least_hz: Number
+    most_hz: Annotated[Number, Option(NUMBER, "Messages per second beyond which nothing is tried.", "search")] = (
         1_000_000
     )
-    resolution: Annotated[float, Option(share(0.005), "Between neighbouring rates, as a share.", "search")] = 0.05
-    needed: Annotated[int, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
+    resolution: Annotated[Number, Option(share(0.005), "Between neighbouring rates, as a share.", "search")] = 0.05
+    needed: Annotated[Whole, Option(whole(1), "Equal outcomes that decide on each side of the boundary.", "search")] = 3
+
+
+class Gate(Frozen):
+    """What a run is to decide of two servers: whether `after` is worse than `before` by more than a margin, a share, on
+    each of these metrics (analysis/gate.py)."""
+
+    before: str
+    after: str
+    margins: dict[str, float]
+
+
+class Flip(Frozen):
+    """Where along a factor, from `low` to `high`, the better of two sides changes by a metric (experiment/flips.py). A
+    side is a contestant or a group; `members` has the names and patterns of both. Levels are halved, as ratios, until
+    those that tell the change are a factor of `within` apart at most."""
+
+    scenario: str
+    first: str
+    second: str
+    members: dict[str, tuple[str, ...]]
+    along: str
+    low: type_level
+    high: type_level
+    metric: str
+    within: float
+
+
+class Advise(Frozen):
+    """That a run is to say whom of its one scenario to take (analysis/advice). `slo`: what has to hold of whoever is
+    taken, such as "p99<5ms"; empty where the metric alone decides."""
+
+    slo: str = ""
 
 
 class Conditions(Frozen, kw_only=True):
@@ -71,42 +103,47 @@ class Conditions(Frozen, kw_only=True):
     docs/experiments.md explains every key."""
 
     workload: Annotated[str, Option(TEXT, "What it serves (default: the first that it speaks).", "own")]
-    warmup_s: Annotated[float, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
-    duration_s: Annotated[float, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
-    timeout_s: Annotated[float, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
+    warmup_s: Annotated[Number, Option(DURATION, "Load before each measured window.", "shared")] = 0.0
+    duration_s: Annotated[Number, Option(TIME, "Measured window of a trial, such as 500ms or 2s.", "shared")] = 1.0
+    timeout_s: Annotated[Number, Option(DURATION, "How long an answer may take.", "shared")] = 10.0
     link: Annotated[Link, Option(word(*LINKS), "What lies between load and server.", "link")] = "loopback"
     link_rate: Annotated[str | None, Option(BIT_RATE, "Bits per second each way, such as 10mbit.", "link")] = None
     link_delay_s: Annotated[
-        float, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
+        Number, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
     ] = 0.0
-    link_loss: Annotated[float, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0
+    link_loss: Annotated[Number, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0
     arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
-    connections: Annotated[int, Option(whole(1), "How many clients.", "load", short="c")] = 100
-    depth: Annotated[int, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
-    round_s: Annotated[float, Option(DURATION, "Who is answered sends at the next multiple of this time.", "load")] = (
+    connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
+    depth: Annotated[Whole, Option(whole(1), "Messages in flight on each connection.", "load")] = 1
+    round_s: Annotated[Number, Option(DURATION, "Who is answered sends at the next multiple of this time.", "load")] = (
         0.0
     )
     look_every_s: Annotated[
-        float, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
+        Number, Option(DURATION, "How often the generator looks at its sockets at most.", "load")
     ] = 0.0
-    rate: Annotated[float | None, Option(RATE, "Messages per second of all connections.", "load")] = None
-    rate_per_connection: Annotated[float | None, Option(RATE, "Messages per second of each connection.", "load")] = None
-    size: Annotated[int, Option(whole(28), "Bytes of a message.", "load")] = 31
+    rate: Annotated[Number | None, Option(RATE, "Messages per second of all connections.", "load")] = None
+    rate_per_connection: Annotated[Number | None, Option(RATE, "Messages per second of each connection.", "load")] = (
+        None
+    )
+    size: Annotated[Whole, Option(whole(28), "Bytes of a message.", "load")] = 31
     nodelay: Annotated[OnOff, Option(word(*get_args(OnOff)), "TCP_NODELAY of the load.", "load")] = "on"
     write_mode: Annotated[
         WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
     ] = "gathered"
-    service_time_s: Annotated[float, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
-    generator_threads: Annotated[int | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")] = 1
+    service_time_s: Annotated[Number, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
+    generator_threads: Annotated[
+        Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
+    ] = 1
+    client_hosts: Annotated[Whole, Option(whole(1), "Hosts of a cluster that make the load together.", "load")] = 1
     requests_per_connection: Annotated[
-        int | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
+        Whole | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
     ] = None
-    slow_readers: Annotated[int, Option(whole(0), "Of chat: how many of the clients read slowly.", "load")] = 0
+    slow_readers: Annotated[Whole, Option(whole(0), "Of chat: how many of the clients read slowly.", "load")] = 0
     connect_rate: Annotated[
-        float | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
+        Number | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
     ] = "burst"
-    connect_timeout_s: Annotated[float, Option(WAIT, "How long a connect may take.", "load")] = 5.0
+    connect_timeout_s: Annotated[Number, Option(WAIT, "How long a connect may take.", "load")] = 5.0
     failed_connects: Annotated[
         FailedConnects, Option(word(*get_args(FailedConnects)), "What becomes of a trial with some.", "own")
     ] = "strike-out"
@@ -134,16 +171,18 @@ class Scenario(Conditions, kw_only=True):
         tuple[str, ...],
         Option(NAMES, "These instead of the experiment's: a name or 'asio-*'; may be repeated.", "shared"),
     ] = ()
-    blocks: Annotated[int, Option(whole(1), "Blocks, instead of the experiment's.", "shared")] = 1
+    blocks: Annotated[Whole, Option(whole(1), "Blocks, instead of the experiment's.", "shared")] = 1
     precision: Annotated[
-        float | None,
+        Number | None,
         Option(PRECISION, "Go on until each ratio is known to within so much, such as 5%.", "shared"),
     ] = None
-    most_blocks: Annotated[int | None, Option(whole(1), "With --precision: no more blocks than this.", "shared")] = None
+    most_blocks: Annotated[Whole | None, Option(whole(1), "With --precision: no more blocks than this.", "shared")] = (
+        None
+    )
     warmup_per_connection_s: Annotated[
-        float, Option(DURATION, "So much more of the warm-up for each connection.", "shared")
+        Number, Option(DURATION, "So much more of the warm-up for each connection.", "shared")
     ] = 0.0
-    loss_bound: Annotated[float, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
+    loss_bound: Annotated[Number, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
@@ -160,29 +199,36 @@ class Experiment(Frozen):
 
     name: str
     question: str
-    scenarios: tuple[Scenario, ...]
-    seed: Annotated[int, Option(whole(0), "Seed of the random order and arrivals.", "experiment")] = 1
+    scenarios: Annotated[tuple[Scenario, ...], msgspec.Meta(min_length=1)]
+    seed: Annotated[int, Option(whole(0, 2**63 - 1), "Seed of the random order and arrivals.", "experiment")] = 1
     budget: Budget = "normal"
     claims: tuple[Claim, ...] = ()
     figures: tuple[Figure, ...] = ()
     parts: tuple[str, ...] = ()
     """The experiments that it is made of, by name; none where it is one by itself."""
     aa_share: Annotated[
-        float,
+        Number,
         Option(share(0, MOST_AA_SHARE), "Of the time of all trials, what the A/A control may take.", "experiment"),
     ] = 0.0
     """Of the time of all trials, what the A/A control may take (docs/adr/aa-control.md); a run that was stored before
     there was one gave it none."""
     time_budget_s: Annotated[
-        float | None, Option(TIME, "With --precision: no block that ends later, such as 20m.", "experiment")
+        Number | None, Option(TIME, "With --precision: no block that ends later, such as 20m.", "experiment")
     ] = None
     """No block beyond the planned ones begins that would end later (run/schedule.py)."""
     time_limit_s: Annotated[
-        float | None, Option(TIME, "On a machine that disturbs trials: no planned block that ends later.", "experiment")
+        Number | None,
+        Option(TIME, "On a machine that disturbs trials: no planned block that ends later.", "experiment"),
     ] = None
     """Where the machine disturbs, the planned blocks go on up to here, and end."""
     capacity: CapacityPlan | None = None
     """Of a run that is a search, whose rates follow from what it finds."""
+    gate: Gate | None = None
+    """Of a run that goes on until it has decided."""
+    flips: tuple[Flip, ...] = ()
+    """Of a run whose levels follow from what it finds."""
+    advise: Advise | None = None
+    """Of a run that goes on with those who may still be the one to take."""
 
     @property
     def blocks(self) -> int:

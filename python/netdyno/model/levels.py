@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
+from netdyno.base.units import parse_duration
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.options import LOAD, SERVER, settings
@@ -19,6 +20,16 @@ LEVEL_UNITS = {
     "link-delay": "each way",
     "link-loss": "of the frames lost",
 }
+
+
+def place(level: type_level) -> float | None:
+    """Where on an axis a level lies: a number as it is, a duration in seconds; None of words."""
+    if isinstance(level, int | float):
+        return float(level)
+    try:
+        return parse_duration(level)
+    except ValueError:
+        return None
 
 
 def level_key(values: Mapping[str, type_level]) -> str:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from netdyno.model.base import Frozen
+import msgspec
+
+from netdyno.model.base import Frozen, Number, Whole
 
 
 class Distribution(Frozen):
     """One HDR histogram with the figures read most often. Empty histograms have count 0 and zeros."""
 
-    count: int
-    mean: float
-    p50: int
-    p90: int
-    p99: int
-    p999: int
-    max: int
+    count: Whole
+    mean: Number
+    p50: Whole
+    p90: Whole
+    p99: Whole
+    p999: Whole
+    max: Whole
     histogram: str
 
 
@@ -26,48 +28,76 @@ class Latency(Frozen):
 
 
 class Requests(Frozen):
-    sent: int
-    completed: int
-    per_second: float
+    sent: Whole
+    completed: Whole
+    per_second: Number
 
 
 class Connections(Frozen):
     """Over the whole life of the generator, but for `in_window`: those that came to stand within the window, none where
     connections stay (0 in runs stored before there was the key)."""
 
-    attempted: int
-    established: int
-    refused: int
-    timed_out: int
-    reset: int
-    other: int
-    in_window: int = 0
+    attempted: Whole
+    established: Whole
+    refused: Whole
+    timed_out: Whole
+    reset: Whole
+    other: Whole
+    in_window: Whole = 0
 
 
 class Messages(Frozen):
     """Over the whole life of the generator, warm-up and drain included. `late`: timed answers that came after the
     timeout, which are not lost (runs stored before there was the key read as 0)."""
 
-    sent: int
-    expected: int
-    received: int
-    lost: int
-    duplicated: int
-    reordered: int
-    corrupt: int
-    late: int = 0
+    sent: Whole
+    expected: Whole
+    received: Whole
+    lost: Whole
+    duplicated: Whole
+    reordered: Whole
+    corrupt: Whole
+    late: Whole = 0
+
+
+class Fault(Frozen):
+    """What went wrong with a foreign server, in words for people, and how often."""
+
+    what: str
+    count: int
+
+
+class Replies(Frozen):
+    """What a foreign server answered (protocol/load-result.md), over the life; statuses of http by their number."""
+
+    unexpected: int
+    resent: int
+    statuses: dict[str, int]
+    faults: tuple[Fault, ...]
+    other_faults: int
+
+
+class Tls(Frozen):
+    """Of connections that are encrypted: whether certificates were verified, and the handshakes over the life."""
+
+    verified: bool
+    reuse: bool
+    protocol: str
+    cipher: str
+    resumed: Whole
+    handshake_ns: Distribution
 
 
 class Bytes(Frozen):
-    sent: int
-    received: int
-    expected: int
+    sent: Whole
+    received: Whole
+    expected: Whole
 
 
 class GeneratorThread(Frozen):
-    cpu_user_s: float
-    cpu_system_s: float
-    spun_s: float
+    cpu_user_s: Number
+    cpu_system_s: Number
+    spun_s: Number
 
 
 class Generator(Frozen, kw_only=True):
@@ -75,25 +105,38 @@ class Generator(Frozen, kw_only=True):
     `socket_drops`: datagrams that the generator's own sockets had no room for. `cores`: those it may use. `busiest`:
     the share of a core that its busiest thread used, without the lookout (both 0 in runs stored before the keys)."""
 
-    cpu_user_s: float
-    cpu_system_s: float
-    spun_s: float
-    cores_used: float
-    cores: int = 0
-    busiest: float = 0.0
-    max_rss_bytes: int
+    cpu_user_s: Number
+    cpu_system_s: Number
+    spun_s: Number
+    cores_used: Number
+    cores: Whole = 0
+    busiest: Number = 0.0
+    max_rss_bytes: Whole
     threads: tuple[GeneratorThread, ...]
-    socket_drops: int = 0
+    socket_drops: Whole = 0
 
 
-class TimeSeries(Frozen):
-    """One value per interval of the measured window; a percentile is 0 where the interval completed nothing."""
+class TimeSeries(Frozen, omit_defaults=True):
+    """One value per interval of the measured window; a percentile is 0 where the interval completed nothing.
+    `histograms`: only of a part of a load, so that percentiles can be those of the sum."""
 
-    interval_ns: int
-    completed: tuple[int, ...]
-    p50_ns: tuple[int, ...]
-    p99_ns: tuple[int, ...]
-    errors: tuple[int, ...]
+    interval_ns: Annotated[int, msgspec.Meta(ge=1_000_000, le=10**12)]
+    completed: tuple[Whole, ...]
+    p50_ns: tuple[Whole, ...]
+    p99_ns: tuple[Whole, ...]
+    errors: tuple[Whole, ...]
+    histograms: tuple[str, ...] = ()
+
+
+class Part(Frozen):
+    """What one host of several made of a load; its other figures are in the sums."""
+
+    host: str
+    connections: Whole
+    completed: Whole
+    p50_ns: Whole
+    p99_ns: Whole
+    cores_used: Number
 
 
 class Audit(Frozen):
@@ -110,21 +153,38 @@ class Plan(Frozen):
     url: str
     workload: str
     arrivals: Literal["closed", "constant", "poisson"]
-    depth: int
-    rate_hz: float | None
-    connections: int
-    size: int
-    threads: int
+    depth: Whole
+    rate_hz: Number | None
+    connections: Whole
+    size: Whole
+    threads: Whole
     audience: Literal["others", "all"]
     seed: int
-    warmup_s: float
-    duration_s: float
-    timeout_s: float
-    round_s: float = 0.0
-    look_every_s: float = 0.0
-    send_buffer: int = 0
-    requests_per_connection: int | None = None
-    slow_readers: int = 0
+    warmup_s: Number
+    duration_s: Number
+    timeout_s: Number
+    round_s: Number = 0.0
+    look_every_s: Number = 0.0
+    spin: Literal["off", "auto", "on"] = "on"
+    most_in_flight: Whole | None = None
+    count: Whole | None = None
+    send_buffer: Whole = 0
+    requests_per_connection: Whole | None = None
+    slow_readers: Whole = 0
+
+
+class Step(Frozen):
+    """A part of the window in which the rate was as asked for it: one, or from one to another."""
+
+    from_hz: Number
+    to_hz: Number
+    begins_s: Number
+    seconds: Number
+    sent: Whole
+    completed: Whole
+    per_second: Number
+    errors: Whole
+    response_ns: Distribution
 
 
 class ClientReport(Frozen):
@@ -132,15 +192,15 @@ class ClientReport(Frozen):
     whole life; `recovered` counts connections that stood again after one. `tick_lag_ns` is how late a 10 ms timer of
     the application's loop came."""
 
-    resolve_failed: int
-    connect_refused: int
-    connect_timed_out: int
-    connect_other: int
-    response_timeout: int
-    closed: int
-    reset: int
-    protocol: int
-    recovered: int
+    resolve_failed: Whole
+    connect_refused: Whole
+    connect_timed_out: Whole
+    connect_other: Whole
+    response_timeout: Whole
+    closed: Whole
+    reset: Whole
+    protocol: Whole
+    recovered: Whole
     tick_lag_ns: Distribution
 
 
@@ -148,9 +208,10 @@ class LoadResult(Frozen, kw_only=True):
     """`client` is there where a client contestant was the load, and None where the generator was. `receive_lag_ns`: of
     a sample of the messages; None in runs stored before the key, empty where the kernel did not say.
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty of a client
-    contestant."""
+    contestant. `replies`: only of a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
+    either. `steps`: only where the rate changed. `parts`: of a load that several hosts made."""
 
-    version: int
+    version: Whole
     plan: Plan
     requests: Requests
     latency: Latency
@@ -162,7 +223,11 @@ class LoadResult(Frozen, kw_only=True):
     messages: Messages
     bytes: Bytes
     generator: Generator
-    errors: dict[str, int]
+    errors: dict[str, Whole]
     timeseries: TimeSeries
     audits: tuple[Audit, ...]
+    replies: Replies | msgspec.UnsetType = msgspec.UNSET
+    tls: Tls | msgspec.UnsetType = msgspec.UNSET
+    steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
+    parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from netdyno.model.base import Frozen
+from netdyno.model.base import Frozen, Number, Span, Whole
 
 
 class ServerObservation(Frozen):
@@ -16,21 +16,21 @@ class ServerObservation(Frozen):
     that the switches and the wait are too small by an unknown part. `threads_sampled`: how many threads were read,
     where there were too many to read all: switches and wait are then estimates from these; else 0."""
 
-    cpu_user_s: float
-    cpu_system_s: float
-    rss_peak_bytes: int
-    threads: int
-    voluntary_switches: int
-    involuntary_switches: int
-    run_queue_wait_s: float
-    window_s: float
-    harness_cpu_s: float
+    cpu_user_s: Number
+    cpu_system_s: Number
+    rss_peak_bytes: Whole
+    threads: Whole
+    voluntary_switches: Whole
+    involuntary_switches: Whole
+    run_queue_wait_s: Number
+    window_s: Span
+    harness_cpu_s: Number
     totals: dict[str, int]
-    threads_unread: int = 0
-    threads_sampled: int = 0
-    rss_ready_bytes: int = 0
+    threads_unread: Whole = 0
+    threads_sampled: Whole = 0
+    rss_ready_bytes: Whole = 0
     """Peak memory when it was ready and nobody had connected; 0 in a run stored before that was read."""
-    connections_per_thread: tuple[int, ...] = ()
+    connections_per_thread: tuple[Whole, ...] = ()
     """How many connections each thread got over the server's whole life, the closing check's among them; none where no
     connection belongs to a thread."""
 
@@ -46,13 +46,13 @@ class MachineObservation(Frozen):
     on all cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a
     softirq, whoever ran there (a run stored before it was recorded has none)."""
 
-    cores: int
-    window_s: float
-    steal_s: float
-    own_s: float
-    foreign_s: float
-    switches: int
-    softirq_s: dict[int, float] = msgspec.field(default_factory=dict)
+    cores: Whole
+    window_s: Span
+    steal_s: Number
+    own_s: Number
+    foreign_s: Number
+    switches: Whole
+    softirq_s: dict[Whole, Number] = msgspec.field(default_factory=dict)
 
 
 ForeignLoad = Literal["strike-out", "count"]
@@ -72,27 +72,27 @@ class Pinning(Frozen):
 class Relayed(Frozen):
     """Frames and bytes of one direction of a relay, over its whole life (link/README.md)."""
 
-    frames_in: int
-    bytes_in: int
-    frames_out: int
-    bytes_out: int
-    lost: int
-    queue_full: int
-    overflowed: int
-    refused: int
-    under_way: int
-    unread: int
+    frames_in: Whole
+    bytes_in: Whole
+    frames_out: Whole
+    bytes_out: Whole
+    lost: Whole
+    queue_full: Whole
+    overflowed: Whole
+    refused: Whole
+    under_way: Whole
+    unread: Whole
 
 
 class Lateness(Frozen):
     """By how much frames left after they were due, in nanoseconds."""
 
-    mean: float
-    p50: int
-    p90: int
-    p99: int
-    p999: int
-    max: int
+    mean: Number
+    p50: Whole
+    p90: Whole
+    p99: Whole
+    p999: Whole
+    max: Whole
 
 
 class RelayTotals(Frozen):
@@ -101,10 +101,10 @@ class RelayTotals(Frozen):
     a_to_b: Relayed
     b_to_a: Relayed
     late_ns: Lateness
-    seconds: float
-    cpu_user_s: float
-    cpu_system_s: float
-    run_queue_wait_s: float
+    seconds: Number
+    cpu_user_s: Number
+    cpu_system_s: Number
+    run_queue_wait_s: Number
 
 
 class CanaryReading(Frozen):
@@ -113,11 +113,11 @@ class CanaryReading(Frozen):
     each of them counted, both at the same time. `seconds` is what it took; `taken` how often it was asked, for a
     reading that is slower than the last one is taken again (canary.py)."""
 
-    round_trips_per_second: float
-    server_millions_per_second: float
-    generator_millions_per_second: float
-    seconds: float
-    taken: int = 1
+    round_trips_per_second: Number
+    server_millions_per_second: Number
+    generator_millions_per_second: Number
+    seconds: Number
+    taken: Whole = 1
 
 
 class CanaryReadings(Frozen):

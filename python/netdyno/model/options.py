@@ -135,8 +135,8 @@ class Settings(Conditions):
         return self.service_time_s + (read_duration(of_server) if of_server is not None else 0.0)
 
 
-def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
-    """Put the levels of one cell into a scenario."""
+def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_s: float = 0.0) -> Settings:
+    """Put the levels of one cell into a scenario, whose warm-up is at least so long."""
     fields: dict[str, Any] = {name: getattr(scenario, name) for name in Conditions.__struct_fields__}
     server = dict(scenario.server)
     for factor, level in levels.items():
@@ -149,14 +149,15 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level]) -> Settings:
     if fields["connect_rate"] == "connections":
         fields["connect_rate"] = float(fields["connections"])
     fields["warmup_s"] += fields["connections"] * scenario.warmup_per_connection_s
+    fields["warmup_s"] = max(fields["warmup_s"], least_warmup_s)
     return msgspec.convert(fields | {"server": server}, Settings)
 
 
 def most_generator_threads(wanted: Settings) -> int:
-    """A connection each, and two where a witness times a chat."""
+    """Of each host. A connection each, and two where a witness times a chat."""
     to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
     speakers = wanted.connections - wanted.slow_readers
-    return speakers // 2 if to_others else speakers
+    return speakers // 2 if to_others else speakers // wanted.client_hosts
 
 
 MOST_THREADS = 1024

@@ -42,6 +42,9 @@ KINDS: Mapping[str, Kind] = {
     "foreign_load": "machine",
     "canary": "machine",
     "link": "machine",
+    "common_start": "machine",
+    "client_slower": "machine",
+    "client_stalled": "machine",
     "stationary": "note",
     "left_behind": "note",
 }
@@ -110,11 +113,15 @@ def faults(trial: Trial) -> tuple[Audit, ...]:
     """What the server did wrong. Where the machine was disturbed, only what no pause of a machine can cause: a server
     that ended, and replies that were wrong. So where an open loop asked for more than the generator could send: what it
     gave up on is lost."""
-    found = failed(trial, "server")
-    if not disturbances(trial) and not is_beyond(trial):
-        return found
+    return certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
+
+
+def certain_faults(trial: Trial) -> tuple[Audit, ...]:
+    """Those of a server that no pause of a machine can cause."""
     return tuple(
-        audit for audit in found if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
+        audit
+        for audit in failed(trial, "server")
+        if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
     )
 
 
@@ -151,6 +158,13 @@ def has_saturated(trial: Trial) -> bool:
 def is_beyond(trial: Trial) -> bool:
     """Whether an open loop asked its generator for too much."""
     return trial.load is not None and bool(trial.load.plan.rate_hz) and has_saturated(trial)
+
+
+def by_itself(trial: Trial) -> Status:
+    """What can be said of a trial before others are known (`judged`): what only the generator's own audit doubts will
+    count, if only as a bound."""
+    doubted = bool(failed(trial, "instrument")) and not disturbances(trial) and not _spoilt(trial)
+    return "censored" if doubted and trial.load is not None and trial.status == "struck_out" else trial.status
 
 
 def busiest(load: LoadResult) -> float:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from netdyno.model import levels
 from netdyno.model.base import Frozen
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
 from netdyno.model.trial import Traced, Trial
+
+OF_CLUSTER = "cluster.server"
+"""The key of the environment that a run on hosts of a cluster has, and no other."""
+OF_LOAD = "cluster.client"
+"""Beside it, the host that makes the load; of a second one `cluster.client-2`, and so on."""
+BETWEEN_HOSTS = "the network between its hosts"
+"""What lies between load and server there."""
 
 Environment = dict[str, str | int | float | bool | list[str]]
 """What is recorded of a machine, by flat keys."""
@@ -26,6 +34,11 @@ class Run(Frozen):
     twins: tuple[Trial, ...] = ()
     traced: tuple[Traced, ...] = ()
     """Empty where nothing was to be traced, and in a run stored before it could be."""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """What lay between load and server, each once."""
+        return (BETWEEN_HOSTS,) if OF_CLUSTER in self.environment else levels.links(self.experiment)
 
     @property
     def all_trials(self) -> tuple[Trial, ...]:

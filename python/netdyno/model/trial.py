@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from netdyno.model.base import Frozen, type_level
+from netdyno.model.base import Frozen, Number, Whole, type_level
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import CanaryReadings, MachineObservation, Pinning, RelayTotals, ServerObservation
 
@@ -18,21 +18,31 @@ Status = Literal["valid", "struck_out", "skipped", "failed", "faulty", "made_aga
 """The first four are stored. The others say what follows from the audits of the whole run (outcomes.judged)."""
 
 
+class Warmup(Frozen):
+    """Of a server with a JIT, before the first block: after how many seconds of a load a message cost it what it costs
+    from then on, its compiler's work included; not `steady`: that was not seen within the time that there was.
+    `seconds` is what its trials have, where their scenario has not more."""
+
+    seconds: float
+    measured_s: float
+    steady: bool
+
+
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
     server options that the harness set beside those of the cell; `canary` is there where programs ran, `relay` where
     one made the link. `twin`: its cell was run a second time in this block, for the A/A control
     (docs/adr/aa-control.md)."""
 
-    block: int
-    position: int
+    block: Annotated[int, msgspec.Meta(ge=0, le=10**6)]
+    position: Annotated[int, msgspec.Meta(ge=0, le=10**9)]
     scenario: str
     contestant: str
     levels: dict[str, type_level]
     status: Status
     reason: str
     started_at: str
-    seconds: float
+    seconds: Number
     added: dict[str, type_level] = msgspec.field(default_factory=dict)
     pinning: Pinning | None = None
     load: LoadResult | None = None
@@ -43,8 +53,10 @@ class Trial(Frozen):
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()
     log: str = ""
+    warmup: Warmup | None = None
+    """None: that of the scenario."""
     twin: bool = False
-    attempt: int = 1
+    attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is made again in its block."""
 
 
@@ -53,10 +65,10 @@ class SystemCall(Frozen):
     EAGAIN and `failed` with another error, and the time within the window between its beginnings and its returns."""
 
     name: str
-    calls: int
-    again: int
-    failed: int
-    time_s: float
+    calls: Whole
+    again: Whole
+    failed: Whole
+    time_s: Number
 
 
 class Traced(Frozen):
@@ -68,8 +80,8 @@ class Traced(Frozen):
     contestant: str
     levels: dict[str, type_level]
     reason: str = ""
-    window_s: float = 0.0
-    messages: int = 0
-    threads: int = 0
+    window_s: Number = 0.0
+    messages: Whole = 0
+    threads: Whole = 0
     calls: tuple[SystemCall, ...] = ()
     log: str = ""

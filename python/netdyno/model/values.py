@@ -15,6 +15,7 @@ import msgspec
 
 from netdyno.base.errors import did_you_mean
 from netdyno.base.units import format_duration, parse_duration, parse_rate
+from netdyno.model.base import MOST
 
 
 @dataclass(frozen=True)
@@ -65,12 +66,14 @@ def declared(kind: type[msgspec.Struct]) -> Mapping[str, Option]:
 # --- what options take ------------------------------------------------------------------------------------------------
 
 
-def whole(least: int) -> Kind:
-    """Whole numbers of at least so much."""
+def whole(least: int, most: int = MOST) -> Kind:
+    """Whole numbers between two bounds, both included."""
 
     def read(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise ValueError(f"{value!r} is not a whole number of at least {least}")
+        if value > most:
+            raise ValueError(f"{value} is above {most}")
         return value
 
     return Kind(read, typed=int, least=least)
@@ -133,7 +136,10 @@ def read_duration(value: object) -> float:
     """The seconds of a text such as "250ms"."""
     if not isinstance(value, str):
         raise ValueError(f"{value!r} is not a duration: write a text with a unit, such as '250ms'")
-    return parse_duration(value)
+    seconds = parse_duration(value)
+    if seconds > MOST:
+        raise ValueError(f"{value} is above {MOST:.0e} s")
+    return seconds
 
 
 def _above_0(value: object) -> float:
@@ -171,7 +177,7 @@ WAIT = Kind(_wait, format_duration, metavar="DUR")
 
 
 def _finite(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MOST:
         raise ValueError(f"{value!r} is not a rate: a number per second")
     return float(value)
 

@@ -4,12 +4,17 @@ reader of the table gets too."""
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 from netdyno.analysis import axes
 from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
+from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import claims, set_aside, verdict
+from netdyno.present.prose import claims, flips, set_aside, verdict
+from netdyno.statistics.flips import Crossing, Point
 from netdyno.statistics.stats import Comparison, Interval
 
 VERSION = 1
@@ -17,6 +22,24 @@ VERSION = 1
 
 def document(analysis: Analysis) -> dict[str, object]:
     """The whole of it. What was not measured is null, and never a number."""
+    return measured(_document(analysis))
+
+
+def measured(found: Mapping[str, object]) -> dict[str, Any]:
+    """The same without a number that is none (the cost per message of a trial in which none came back): JSON has no
+    word for it but null."""
+    return {name: _measured(each) for name, each in found.items()}
+
+
+def _measured(value: object) -> object:
+    if isinstance(value, Mapping):
+        return measured(value)
+    if isinstance(value, list | tuple):
+        return [_measured(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _document(analysis: Analysis) -> dict[str, object]:
     control = analysis.control
     return {
         "version": VERSION,
@@ -44,6 +67,8 @@ def document(analysis: Analysis) -> dict[str, object]:
             "different": control.different.count,
             "different_uncorrected": control.single.count,
         },
+        "gate": _gate(analysis.gate) if analysis.gate else None,
+        "flips": [flip(one) for one in analysis.flips],
         "set_aside": [
             {
                 "block": note.block,
@@ -55,6 +80,79 @@ def document(analysis: Analysis) -> dict[str, object]:
                 "reason": set_aside.reason(note),
             }
             for note in analysis.set_aside
+        ],
+    }
+
+
+def gate(found: GateFound) -> dict[str, object]:
+    """The part of it that a gate prints."""
+    return measured(_gate(found))
+
+
+def flip(one: FlipFound) -> dict[str, object]:
+    """The part of it that `netdyno flips` prints."""
+    return measured(
+        {
+            "question": one.question,
+            "metric": one.metric,
+            "factor": one.factor,
+            "unit": "s" if one.durations else None,
+            "first": one.first,
+            "second": one.second,
+            "fixed": one.fixed,
+            "verdict": one.flips.verdict,
+            "sentence": flips.sentence(one),
+            "crossings": [_crossing(one, crossing) for crossing in one.flips.crossings],
+            "levels": [_level(one, point) for point in one.flips.points],
+            "asked_within": one.pursuit.within if one.pursuit else None,
+            "narrow": one.pursuit.narrow if one.pursuit else None,
+            "bounded": one.bounded,
+        }
+    )
+
+
+def _crossing(one: FlipFound, crossing: Crossing) -> dict[str, object]:
+    sides = (one.second, one.first) if crossing.rising else (one.first, one.second)
+    return {
+        "below": sides[0],
+        "above": sides[1],
+        "at": crossing.at,
+        "interval": _interval(crossing.interval),
+        "told_at": [crossing.before, crossing.after],
+    }
+
+
+def _level(one: FlipFound, point: Point) -> dict[str, object]:
+    interval = point.interval
+    return {
+        "at": point.at,
+        "ratio": math.exp(point.mean),
+        "interval": _interval(interval and Interval(math.exp(interval.low), math.exp(interval.high))),
+        "better": {1: one.first, -1: one.second, 0: None}[point.side],
+        "blocks": point.blocks,
+        "needed": one.pursuit.needed.get(point.at) if one.pursuit else None,
+    }
+
+
+def _gate(found: GateFound) -> dict[str, object]:
+    return {
+        "decision": found.decision,
+        "lines": [
+            {
+                "question": line.scenario,
+                "metric": line.metric,
+                "outcome": line.outcome,
+                "margin": line.margin,
+                "blocks": line.blocks,
+                "before": line.before,
+                "after": line.after,
+                "ratio": line.ratio,
+                "interval": _interval(line.interval),
+            }
+            for line in found.lines
+        ],
+        "faults": [
+            {"question": one.scenario, "before": one.before, "after": one.after, "of": one.of} for one in found.faults
         ],
     }
 
@@ -153,7 +251,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
         "scores": [
             {
                 "contestant": standing.contestant,
-                "value": standing.value if math.isfinite(standing.value) else None,
+                "value": standing.value,
                 "interval": None,
                 "trials": None,
                 "rank": standing.rank,
@@ -189,6 +287,6 @@ def _comparison(one: Comparison) -> dict[str, object]:
     }
 
 
-def _interval(found: Interval | None) -> list[float | None] | None:
-    """Ends that are not finite are null: open on that side."""
-    return None if found is None else [end if math.isfinite(end) else None for end in (found.low, found.high)]
+def _interval(found: Interval | None) -> list[float] | None:
+    """Open on a side whose end is not finite."""
+    return None if found is None else [found.low, found.high]

@@ -21,11 +21,12 @@ from netdyno.model import objective
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.trial import Trial
+from netdyno.model.trial import Trial, Warmup
 from netdyno.run.runner import Interrupted, begun, check, create_folder, set_up, signals_raise
 from netdyno.store import write
+from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench, unwatched
+from netdyno.trial.setup import Bench, key, unwatched
 from netdyno.trial.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
@@ -79,11 +80,14 @@ def _search(
     search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
     trials: list[Trial] = []
     try:
-        with signals_raise():
+        with signals_raise() as raise_again:
+            warmup = _warmup(experiment.scenarios[0], server, bench)
             while (rate_hz := search.next_rate()) is not None:
+                raise_again()
                 cell = _cell(experiment.scenarios[0], server, level(rate_hz), trials)
                 experiment = _with(experiment, cell)
                 stored.extend((cell,), experiment)
+                bench = bench._replace(warmups={key(cell): warmup} if warmup else {})
                 trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, bench))
                 trials.append(canary_audit.judged_at_once(trial, trials, bench.foreign_load))
                 stored.add(trials[-1])
@@ -94,6 +98,14 @@ def _search(
     except Interrupted as signalled:
         return None, why, signalled.exit_code
     return search.answer, why, 0
+
+
+def _warmup(scenario: Scenario, server: Contestant, bench: Bench) -> Warmup | None:
+    """Of a server with a JIT, that of the first rate: which rates follow is not known yet."""
+    first = _cell(scenario, server, level(scenario.factors[RATE][0]), ())
+    scenarios, servers = {scenario.name: scenario}, {server.name: server}
+    kinds = warm_up.kinds((first,), scenarios, servers, {}, ())
+    return next((found for _, found in warm_up.measure(kinds, scenarios, servers, bench)), None)
 
 
 def begin(experiment: Experiment) -> Search:

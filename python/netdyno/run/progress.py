@@ -7,6 +7,7 @@ from typing import Protocol
 
 from netdyno.base.units import format_clock
 from netdyno.experiment.plan import Cell, seconds_of
+from netdyno.model.outcomes import by_itself
 from netdyno.model.trial import Trial
 
 
@@ -25,18 +26,18 @@ class Progress:
         self._spent_s = 0.0
 
     def add(self, trial: Trial) -> None:
-        self.counts[trial.status] += 1
+        self.counts[by_itself(trial)] += 1
         self._spent_s += seconds_of(trial)
 
     def again(self, disturbed: Trial) -> None:
         """A trial that is made again is not done."""
-        self.counts[disturbed.status] -= 1
+        self.counts[by_itself(disturbed)] -= 1
         self.made_again += 1
 
     def revise(self, was: Trial, now: Trial) -> None:
         """A trial that was judged after it had been added: it counts as what it is now."""
-        self.counts[was.status] -= 1
-        self.counts[now.status] += 1
+        self.counts[by_itself(was)] -= 1
+        self.counts[by_itself(now)] += 1
 
     @property
     def done(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 import msgspec
 
@@ -20,7 +20,7 @@ from netdyno.base.utc_now import utc_now
 from netdyno.contestants import contestants, own
 from netdyno.experiment import experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.run import Environment, Run
+from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.model.trial import Trace
 from netdyno.run import changes, needed, runner
 from netdyno.run.progress import Display
@@ -29,11 +29,14 @@ from netdyno.store.write import Store
 from netdyno.trial import traced
 from netdyno.trial.canary import Canary
 
+if TYPE_CHECKING:
+    from netdyno.cluster.stage import Stage
+
 RESUMED = "resumed"
 """The key of the environment that has a line for each time a run was gone on with."""
 
 
-def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner.Outcome:
+def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: Stage | None = None) -> runner.Outcome:
     """Go on with the stored run. Raises UserError where there is nothing to go on with, where it is still being made,
     or where something decisive differs and the user did not say `anyway`."""
     with Store.reopen(path) as stored:
@@ -45,6 +48,9 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             raise UserError(
                 f"the run {run.run_id} is a search for a capacity, which is begun again and not gone on with"
             )
+        if (OF_CLUSTER in run.environment) != (stage is not None):
+            how = "over a cluster (--cluster DIR)" if stage is None else "on one machine (without --cluster)"
+            raise UserError(f"the run {run.run_id} was made {how}")
         servers, clients = _ready(run, build)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
@@ -55,6 +61,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
             folder=path.parent,
             progress=display.throughput,
             foreign_load=_foreign_load(run),
+            stage=stage,
         )
         differ = [changes.said(change) for change in differences.decisive(run.environment, found)]
         if differ and not anyway:
@@ -71,7 +78,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool) -> runner
         named = {server.name: server for server in servers}
         beside = Canary(canary_path(build), bench.pinning, path.parent)
         to_trace = traced.missing(traced.tasks(asked, named, bench.clients, _trace(run)), run.traced)
-        interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace)
+        interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace, stage)
     return runner.Outcome(run.run_id, path.parent, interrupted)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,7 +14,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import FrameType, MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -22,8 +24,9 @@ from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.paths import canary_path, generator_path
 from netdyno.base.units import clock_after, format_clock
 from netdyno.base.utc_now import utc_now
+from netdyno.cluster.engine import GoneError
 from netdyno.contestants import codesize
-from netdyno.experiment import blocks, plan
+from netdyno.experiment import blocks, flips, plan
 from netdyno.machine import digests, environment, pinning
 from netdyno.machine.links import link_check
 from netdyno.model import levels, run
@@ -31,15 +34,20 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import Run
-from netdyno.model.trial import Trace, Trial
+from netdyno.model.trial import Trace, Trial, Warmup
 from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
 from netdyno.store import read, write
-from netdyno.trial import traced
+from netdyno.trial import traced, warm_up
 from netdyno.trial.canary import Canary
-from netdyno.trial.setup import Bench
+from netdyno.trial.setup import Bench, Key, key
 from netdyno.trial.trial import run_trial, skipped
 
+if TYPE_CHECKING:  # it needs Dask, which few runs do
+    from netdyno.cluster.stage import Stage
+
+GONE = 4
+"""The exit code of a run whose hosts are gone; it can be gone on with."""
 SPARE_DESCRIPTORS = 64
 """What a server or a generator opens beside its connections: listener, loops, timers, files, libraries."""
 
@@ -71,11 +79,13 @@ def execute(
     display: Display,
     foreign_load: ForeignLoad = "strike-out",
     trace: Trace = "auto",
+    stage: Stage | None = None,
 ) -> Outcome:
     """Run it; `servers` and `clients` are the contestants that its cells name; `foreign_load` says what becomes of a
-    trial that had not the machine for itself, `trace` whether system calls are traced afterwards. Raises UserError
-    before the first trial where something cannot work."""
+    trial that had not the machine for itself, `trace` whether system calls are traced afterwards, `stage` which hosts
+    of a cluster it takes place on. Raises UserError before the first trial where something cannot work."""
     check(experiment, servers, build)
+    trace = "never" if stage else trace
     run_id, folder = create_folder(results, experiment.name)
     named = {server.name: server for server in servers}
     cells = plan.plan(experiment, plan.twice(experiment, named, {client.name: client for client in clients}))
@@ -87,14 +97,16 @@ def execute(
         folder=folder,
         progress=display.throughput,
         foreign_load=foreign_load,
+        stage=stage,
     )
     run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
         begins = datetime.now().astimezone()
-        display.begin(announcement(experiment, named, bench.clients, traced.seconds(to_trace), begins=begins))
+        beside_s = traced.seconds(to_trace)
+        display.begin(announcement(experiment, named, bench.clients, beside_s, begins=begins, over=run.links))
         beside = Canary(canary_path(build), bench.pinning, folder)
-        interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace)
+        interrupted = carry_out(run, cells, named, bench, beside, stored, display, to_trace, stage)
     return Outcome(run_id, folder, interrupted)
 
 
@@ -104,6 +116,7 @@ def check(experiment: Experiment, servers: Sequence[Contestant], build: Path) ->
         if not program.is_file():
             raise UserError(f"the {what} is not built: {program} is missing (run ./netdyno, which builds it)")
     check_workloads(experiment, servers)
+    flips.check(experiment)
     named = {server.name: server for server in servers}
     ensure_descriptors(plan.most_descriptors(experiment, named) + SPARE_DESCRIPTORS, experiment.name)
 
@@ -117,10 +130,17 @@ def set_up(
     folder: Path,
     progress: Callable[[int, float], None],
     foreign_load: ForeignLoad,
+    stage: Stage | None = None,
 ) -> tuple[Bench, run.Environment]:
     """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
-    here."""
+    here, or the hosts of a `stage` are asked."""
     generator = generator_path(build)
+    if stage is not None:
+        if clients:
+            raise UserError(f"{clients[0].name}: client contestants run on one machine only, without --cluster")
+        return stage.set_up(
+            experiment, servers, generator=generator, folder=folder, progress=progress, foreign_load=foreign_load
+        )
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
@@ -173,21 +193,66 @@ def carry_out(
     stored: write.Store,
     display: Display,
     to_trace: Sequence[traced.Task],
+    stage: Stage | None = None,
 ) -> int:
     """Every cell that has no trial yet, to the end of the run, and what is traced after them. `run` holds the trials
-    that there are, `cells` are the planned ones. Returns 0, or the exit code of the signal that cut it short."""
+    that there are, `cells` are the planned ones. Returns 0, the exit code of the signal that cut it short, or GONE."""
     experiment = run.experiment
-    trial_s = plan.estimate_seconds(experiment, servers, bench.clients) / max(len(cells), 1)
-    progress = Progress(tuple(cells), trial_s, experiment.time_budget_s)
-    schedule = Schedule(run, cells, progress)
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    known = warm_up.known(run.all_trials)
+    some = warm_up.kinds(cells, scenarios, servers, bench.clients, known)
+    began_s = time.monotonic()
+    try:
+        with signals_raise():
+            found = _warm_up(some, scenarios, servers, bench, display, stage)
+    except Interrupted as signalled:
+        display.close()
+        return signalled.exit_code
+    except GoneError as gone:
+        return _gone(display, gone)
+    before_s = time.monotonic() - began_s
+    bench = bench._replace(warmups={of: one for of, one in known.items() if one is not None} | found)
+    longer_s = warm_up.longer_s(cells, scenarios, bench.warmups)
+    seconds = plan.estimate_seconds(experiment, servers, bench.clients) + longer_s
+    if found:
+        ends = clock_after(datetime.now().astimezone(), seconds)
+        display.note(f"With these warm-ups the trials take about {format_clock(seconds)}, and end at about {ends}.")
+    budget_s = experiment.time_budget_s
+    progress = Progress(
+        tuple(cells), seconds / max(len(cells), 1), None if budget_s is None else max(0.0, budget_s - before_s)
+    )
+    schedule = Schedule(run, cells, progress, before_s)
     interrupted = _run_cells(
-        schedule, scenarios, servers, bench, canary, stored, display, progress, experiment.time_limit_s
+        schedule, scenarios, servers, bench, canary, stored, display, progress, experiment.time_limit_s, stage
     )
     interrupted = interrupted or _trace(to_trace, servers, bench, stored, display)
     if not interrupted:
         stored.finish(utc_now())
     return interrupted
+
+
+def _gone(display: Display, why: GoneError) -> int:
+    display.close()
+    display.note(f"The run ends here: {why}.")
+    return GONE
+
+
+def _warm_up(
+    some: Sequence[plan.Kind],
+    scenarios: Mapping[str, Scenario],
+    servers: plan.Named,
+    bench: Bench,
+    display: Display,
+    stage: Stage | None,
+) -> dict[Key, Warmup]:
+    """How long those with a JIT warm up, each said as it is found."""
+    found: dict[Key, Warmup] = {}
+    measured = stage.warm_ups(some, scenarios) if stage else warm_up.measure(some, scenarios, servers, bench)
+    for kind, warmup in measured:
+        found[key(kind)] = warmup
+        where = " ".join([kind.scenario, *(f"{name}={level}" for name, level in kind.levels.items())])
+        display.note(warm_up.words(kind.contestant, where, [warmup]))
+    return found
 
 
 def _run_cells(
@@ -200,6 +265,7 @@ def _run_cells(
     display: Display,
     progress: Progress,
     limit_s: float | None,
+    stage: Stage | None,
 ) -> int:
     """Every cell in its order. Returns 0, or the exit code of the signal that cut it short; the trial it met is
     dropped, because half a window is no result. At the end of a block its trials are judged by the canary."""
@@ -217,12 +283,18 @@ def _run_cells(
             judge.add(trial)
     told = False
     try:
-        with signals_raise():
+        with signals_raise() as raise_again:
             for cell in schedule.cells(stored.extend):
+                raise_again()
                 display.trial_started(cell, progress)
-                run = partial(run_trial, cell, scenarios[cell.scenario], servers[cell.contestant], bench)
-                why = schedule.out_of_reach(cell)
-                trial = skipped(cell, why) if why else canary.beside(run)
+                scenario = scenarios[cell.scenario]
+                bench = warm_up.carried_over(cell, bench)
+                if why := schedule.out_of_reach(cell):
+                    trial = skipped(cell, why)
+                elif stage is not None:
+                    trial = stage.trial(cell, scenario, bench.warmups.get(key(cell)))
+                else:
+                    trial = canary.beside(partial(run_trial, cell, scenario, servers[cell.contestant], bench))
                 stored.add(trial)
                 schedule.add(trial)
                 judge.add(trial)
@@ -236,6 +308,9 @@ def _run_cells(
     except Interrupted as signalled:
         judge.run_ended()  # of the block that was cut short, what there is
         return signalled.exit_code
+    except GoneError as gone:
+        judge.run_ended()
+        return _gone(display, gone)
     finally:
         display.close()
     return 0
@@ -264,6 +339,7 @@ def announcement(
     beside_s: float = 0.0,
     *,
     begins: datetime,
+    over: Sequence[str] = (),
 ) -> str:
     """What is about to be answered, by how many trials, how long that takes with what is done beside the trials, and
     what the clock will say then."""
@@ -280,13 +356,19 @@ def announcement(
     number, takes = quantities.plural(least.blocks, "block"), f"about {format_clock(seconds)}"
     ends = f"at about {clock_after(begins, seconds)}"
     precise = any(scenario.precision is not None for scenario in experiment.scenarios)
-    if budget_s is not None and most.blocks > experiment.blocks and not precise:
+    if budget_s is not None and most.blocks > experiment.blocks and not precise and not experiment.flips:
         number = f"{quantities.plural(experiment.blocks, 'block')} and more"
         takes = f"about {format_clock(max(seconds, budget_s + beside_s))}"
         ends = f"at about {clock_after(begins, max(seconds, budget_s + beside_s))}"
         if experiment.time_limit_s is not None:
             takes += f", and up to {format_clock(experiment.time_limit_s)} on a machine that is disturbed"
             ends += f", at the latest at {clock_after(begins, experiment.time_limit_s + beside_s)}"
+    elif experiment.flips:
+        number = f"{quantities.plural(experiment.blocks, 'block')} and more"
+        takes, ends = f"at least {format_clock(seconds)}", f"not before {clock_after(begins, seconds)}"
+        if budget_s is not None:
+            takes = f"at most {format_clock(max(seconds, budget_s + beside_s))}"
+            ends = f"at the latest at {clock_after(begins, max(seconds, budget_s + beside_s))}"
     elif most.blocks > least.blocks:
         number = f"{least.blocks} to {quantities.plural(most.blocks, 'block')}"
         takes = f"between {format_clock(seconds)} and {format_clock(most_seconds)}"
@@ -295,7 +377,7 @@ def announcement(
         f"{experiment.name}{size}: {experiment.question}\n"
         f"It answers {what_it_answers(experiment)}.\n"
         f"It makes {number} of {cells} trials ({quantities.plural(len(servers), 'contestant')}){twice} over "
-        f"{quantities.listed(levels.links(experiment))}.\n"
+        f"{quantities.listed(over or levels.links(experiment))}.\n"
         f"It takes {takes} (minutes:seconds), and ends {ends}."
     )
 
@@ -312,7 +394,9 @@ def what_it_answers(experiment: Experiment) -> str:
     what = "which server is best, by how much and at what cost" if several else "what the server does and what it costs"
     claims = len(experiment.claims)
     held = f", and whether {quantities.plural(claims, 'published claim')} hold{'s' if claims == 1 else ''} here"
-    return f"{what}: {quantities.listed(asked)}{held if claims else ''}"
+    along = [f"{flip.first} or {flip.second} by {flip.along}" for flip in experiment.flips]
+    flip = f", and where the better one changes: {quantities.listed(along)}" if along else ""
+    return f"{what}: {quantities.listed(asked)}{held if claims else ''}{flip}"
 
 
 def late_words(progress: Progress, limit_s: float | None) -> str:
@@ -370,18 +454,33 @@ def create_folder(results: Path, name: str) -> tuple[str, Path]:
 
 
 @contextmanager
-def signals_raise() -> Iterator[None]:
-    """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back."""
+def signals_raise() -> Iterator[Callable[[], None]]:
+    """Within it, Ctrl-C and SIGTERM raise Interrupted; the handlers from before are put back. What it gives raises it
+    once more if it was lost: out of a finaliser, or what is called around a fork, Python lets no exception through."""
+    came: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> None:
+        came.append(number)
         raise Interrupted(number)
+
+    def again() -> None:
+        if came:
+            raise Interrupted(came[0])
+
+    hook = sys.unraisablehook
+
+    def lost(what: sys.UnraisableHookArgs) -> None:
+        if not isinstance(what.exc_value, Interrupted):
+            hook(what)
 
     before: dict[signal.Signals, Callable[[int, FrameType | None], object] | int | None] = {}
     for number in (signal.SIGINT, signal.SIGTERM):
         before[number] = signal.signal(number, interrupt)
+    sys.unraisablehook = lost
     try:
-        yield
+        yield again
     finally:
+        sys.unraisablehook = hook
         for number, handler in before.items():
             signal.signal(number, handler)
 

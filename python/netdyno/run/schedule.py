@@ -1,7 +1,8 @@
 """Which cells a run has, and in which order: what is planned, then further blocks while some scenario wants them.
 
 What is in a further block depends on the seed alone: it is the block of that number in the plan of a larger fixed
-number. How many there may be is said in blocks.py."""
+number. How many there may be is said in blocks.py. Of a run that goes after flips, a further block has the levels that
+follow from the trials there are, in an order that depends on the seed."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 
 from netdyno.base import quantities
-from netdyno.experiment import plan
+from netdyno.experiment import flips, plan
 from netdyno.experiment.blocks import most
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.model import outcomes
-from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
@@ -49,9 +50,11 @@ class Schedule:
     """The cells of a run in their order: what is planned, then further blocks while some scenario wants them. At the
     end of a block, the trials of it that the machine disturbed are made again, and once more where it does so again."""
 
-    def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress) -> None:
-        """`run` holds the trials that there are already; they are counted as done."""
+    def __init__(self, run: Run, planned: Sequence[Cell], progress: Progress, before_s: float = 0.0) -> None:
+        """`run` holds the trials that there are already; they are counted as done. `before_s`: what was spent before
+        the first."""
         self._run = run
+        self._before_s = before_s
         self._spent_s = 0.0
         self._trials: dict[tuple[int, int, int], Trial] = {}
         self._last: dict[tuple[int, int], Trial] = {}
@@ -70,17 +73,19 @@ class Schedule:
             self.add(trial)
         self._expect(self._below_budget())
 
-    def cells(self, keep: Callable[[Sequence[Cell]], None]) -> Iterator[Cell]:
+    def cells(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[Cell]:
         """Every cell that has no trial yet, then those that are to be made again. `keep` is given the cells of a
-        further block before the first of them is run, so that they are planned when they begin. A block's trials are
-        judged (`revise`) when its round is over, before the next is asked for."""
+        further block before the first of them is run, so that they are planned when they begin, and the experiment
+        where they have a level that it had not. A block's trials are judged (`revise`) when its round is over, before
+        the next is asked for."""
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
                 yield from self._of_block(block)
+            before = self._run.experiment
             further = self._further()
             if further:
-                keep(further)
+                keep(further, None if self._run.experiment is before else self._run.experiment)
             blocks = [further[0].block] if further else []
 
     def _of_block(self, block: int) -> Iterator[Cell]:
@@ -161,7 +166,7 @@ class Schedule:
 
     def _is_past_limit(self) -> bool:
         limit_s = self._run.experiment.time_limit_s
-        return limit_s is not None and self._spent_s >= limit_s
+        return limit_s is not None and self._before_s + self._spent_s >= limit_s
 
     def _plan(self, cells: Sequence[Cell]) -> None:
         for cell in cells:
@@ -171,6 +176,8 @@ class Schedule:
     def _further(self) -> tuple[Cell, ...]:
         """The next block; empty where the run has come to its end."""
         number = 1 + max(self._cells, default=0)
+        if self._run.experiment.flips:
+            return self._further_of_flips(number)
         twice = plan.with_twins(self._all_cells())
         for still_open in self._open():
             further = next_block(self._run.experiment, still_open, number, twice)
@@ -180,6 +187,32 @@ class Schedule:
                 return further
         self._expect([])
         return ()
+
+    def _further_of_flips(self, number: int) -> tuple[Cell, ...]:
+        """The levels at which flips want to know more, each with both sides."""
+        from netdyno.analysis.flips.judge import pursued
+        from netdyno.analysis.split import part_of
+
+        judged = self._judged()
+        scenarios = {scenario.name: scenario for scenario in judged.experiment.scenarios}
+        parts = {flip.scenario: part_of(judged, scenarios[flip.scenario]) for flip in judged.experiment.flips}
+        wanted = [(flip, pursued(flip, parts[flip.scenario]).pursuit) for flip in judged.experiment.flips]
+        levels = [
+            (flip, flips.level_at(flip, at)) for flip, pursuit in wanted if pursuit is not None for at in pursuit.wanted
+        ]
+        cells = flips.block(self._run.experiment, levels, number)
+        if not cells or self._is_past_limit() or not self._is_in_time(cells):
+            self._progress.expect(len(self._all_cells()), len(self._all_cells()), number - 1)
+            return ()
+        self._run = msgspec.structs.replace(self._run, experiment=flips.with_levels(self._run.experiment, levels))
+        self._plan(cells)
+        self._progress.expect(len(self._all_cells()), len(self._all_cells()), number, goes_on=True)
+        return cells
+
+    def _judged(self) -> Run:
+        """The run as it is so far, without twins."""
+        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
+        return outcomes.judged(run)
 
     def _open(self) -> list[list[Scenario]]:
         """What the next block may consist of, the best first: all scenarios that want another for their precision; or
@@ -192,8 +225,11 @@ class Schedule:
         )
         from netdyno.analysis.split import part_of
 
-        run = msgspec.structs.replace(self._run, trials=tuple(trial for trial in self.trials if not trial.twin))
-        run = outcomes.judged(run)
+        run = self._judged()
+        if run.experiment.gate is not None:
+            return [asked] if _gate_is_open(run.experiment.gate, run) else []
+        if run.experiment.advise is not None:
+            return [[one] for one in _contended(run.experiment.advise, run) if one.contestants]
         parts = [part_of(run, one) for one in asked]
         precise = [one.scenario for one in parts if one.scenario.precision is not None and stopping.wants_more(one)]
         timed = [one for one in parts if one.scenario.precision is None]
@@ -214,7 +250,7 @@ class Schedule:
         budget_s = self._run.experiment.time_budget_s
         if budget_s is None or not self._last:
             return True
-        return self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
+        return self._before_s + self._spent_s + self._spent_s / len(self._last) * len(cells) <= budget_s
 
     def _expect(self, still_open: Sequence[Scenario]) -> None:
         """Tell the progress how far the run may go on."""
@@ -227,6 +263,22 @@ class Schedule:
         more = max((most(scenario) - self._blocks(scenario) for scenario in precise), default=0)
         goes_on = len(precise) < len(still_open)
         self._progress.expect(len(planned), len(planned) + further, last + more, goes_on=goes_on)
+
+
+def _gate_is_open(gate: Gate, run: Run) -> bool:
+    """Whether another block could decide it."""
+    from netdyno.analysis.gate.judge import judge
+    from netdyno.analysis.split import split
+
+    return judge(gate, split(run)).may_go_on
+
+
+def _contended(advise: Advise, run: Run) -> list[Scenario]:
+    """Its scenario with those who may still be the one to take."""
+    from netdyno.analysis.advice.judge import going_on
+    from netdyno.analysis.split import split
+
+    return [msgspec.structs.replace(one.scenario, contestants=going_on(advise, one)) for one in split(run)]
 
 
 def _place(one: Cell | Trial) -> tuple[int, int]:

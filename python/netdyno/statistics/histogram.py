@@ -35,17 +35,17 @@ class Histogram:
         self._sum = 0
         self.count = 0
 
-    def record(self, value: int) -> None:
-        """Add one value in nanoseconds; above an hour it counts as an hour. Raises ValueError for a negative one, which
+    def record(self, value: int, times: int = 1) -> None:
+        """Add a value in nanoseconds; above an hour it counts as an hour. Raises ValueError for a negative one, which
         is a defect of the caller and must not become part of a result."""
         if value < 0:
             raise ValueError(f"a histogram was given the negative duration {value} ns")
         value = min(value, HIGHEST)
         bucket = max(0, value.bit_length() - SUB_BUCKET_BITS)
         index = (bucket << HALF_MAGNITUDE) + (value >> bucket)
-        self._counts[index] = self._counts.get(index, 0) + 1
-        self._sum += value
-        self.count += 1
+        self._counts[index] = self._counts.get(index, 0) + times
+        self._sum += value * times
+        self.count += times
 
     def mean(self) -> float:
         """The exact mean; 0 when empty."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +16,8 @@ from netdyno.experiment.plan import Cell
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
+from netdyno.model.levels import combinations
+from netdyno.model.options import settings
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.store.schema import APPLICATION_ID, FILE_NAME, SCHEMA_VERSION
@@ -41,9 +43,11 @@ def load(path: Path) -> Run:
             "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
         ).fetchall()
         trials = [msgspec.json.decode(text, type=Trial) for (text,) in msgspec.convert(rows, list[tuple[str]])]
+        asked = _experiment(experiment)
+        _check_levels(asked, trials)
         return Run(
             run_id=run_id,
-            experiment=_experiment(experiment),
+            experiment=asked,
             started_at=started_at,
             finished_at=finished_at,
             environment=msgspec.json.decode(environment, type=Environment),
@@ -52,6 +56,15 @@ def load(path: Path) -> Run:
             twins=tuple(trial for trial in trials if trial.twin),
             traced=_load_traced(connection),
         )
+
+
+def asked(path: Path) -> tuple[Experiment, Environment, str | None]:
+    """Of a stored run what it asked, where, and when it ended, without decoding its trials."""
+    with opened(path) as connection:
+        experiment, environment, finished_at = _row(
+            connection, "experiment, environment, finished_at", tuple[str, str, str | None]
+        )
+        return _experiment(experiment), msgspec.json.decode(environment, type=Environment), finished_at
 
 
 def _row(connection: sqlite3.Connection, columns: str, types: type[_Columns]) -> _Columns:
@@ -63,12 +76,24 @@ def _row(connection: sqlite3.Connection, columns: str, types: type[_Columns]) ->
 
 
 def _experiment(text: str) -> Experiment:
-    """Of any schema."""
+    """Of any schema. Raises ValueError also for a level that nobody can have run."""
     raw = msgspec.json.decode(text, type=dict[str, object])
     shared = {key: raw.pop(key) for key in _ONCE_OF_ALL if key in raw}
     asked = msgspec.convert(raw.get("scenarios"), list[dict[str, object]])
     scenarios = [{**shared, **_in_seconds(scenario)} for scenario in asked]
-    return msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+    experiment = msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
+    for scenario in experiment.scenarios:
+        for levels in combinations(scenario):
+            settings(scenario, levels)
+    return experiment
+
+
+def _check_levels(experiment: Experiment, trials: Iterable[Trial]) -> None:
+    """Raises ValueError for a level that nobody can have run."""
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    for name, levels in {(trial.scenario, tuple(trial.levels.items())) for trial in trials}:
+        if name in scenarios:
+            settings(scenarios[name], dict(levels))
 
 
 def _in_seconds(scenario: Mapping[str, object]) -> dict[str, object]:

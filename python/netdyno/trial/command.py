@@ -51,6 +51,7 @@ def load_command(
         *_slow(settings),
         *_sources(endpoint, settings),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(threads)),
+        *_shared(settings),
         *_load(endpoint, settings, seed),
     ]
 
@@ -111,6 +112,11 @@ def _pace(settings: Settings) -> tuple[str, ...]:
     rounds = ("--round", format_duration(settings.round_s)) if settings.round_s > 0 else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     return "--depth", str(settings.depth), *rounds, *looks
+
+
+def _shared(settings: Settings) -> tuple[str, ...]:
+    """The first part; whoever has the others made counts on from there (cluster/loads.py)."""
+    return ("--share", f"1/{settings.client_hosts}") if settings.client_hosts > 1 else ()
 
 
 def _anew(settings: Settings) -> tuple[str, ...]:

@@ -12,13 +12,14 @@ from netdyno.model.observation import Pinning
 from netdyno.model.options import Settings
 
 
-def limits(wanted: Settings, pinning: Pinning) -> Limits:
-    """Of a cell, with these cores on this machine."""
+def limits(wanted: Settings, pinning: Pinning, *, load_elsewhere: bool = False) -> Limits:
+    """Of a cell, with these cores on this machine, or those of the load on another."""
     all_cores = len(os.sched_getaffinity(0))
+    of_load = (len(pinning.generator) or all_cores) * wanted.client_hosts
     return Limits(
         server_cores=server_cores(pinning),
-        generator_cores=len(pinning.generator) or all_cores,
-        all_cores=all_cores,
+        generator_cores=of_load,
+        all_cores=all_cores + (of_load if load_elsewhere else 0),
         copies_hz=memory_speed.bytes_hz(),
         rate_hz=rate_hz(wanted) if wanted.is_apart else None,
         delay_s=wanted.link_delay_s if wanted.is_impaired else 0.0,

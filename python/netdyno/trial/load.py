@@ -6,7 +6,7 @@ import math
 import os
 import select
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
@@ -34,6 +34,10 @@ CHECK_CONNECTS_S = 10.0
 NEWS_S = 1.0
 """How long after the load has failed the news may take that its server had ended: another's comes through a program of
 ours (contestants/stand_in.py)."""
+
+NOT_BELIEVED = 3
+"""How the generator ends where an audit of its own has failed (docs/load.md). What that means for the trial, its audits
+say."""
 
 MOST_RESULT = 64 << 20
 """Bytes of a result: of a window of an hour it has two million."""
@@ -73,7 +77,7 @@ def measure(
         try:
             generator = Process(
                 full,
-                bench.pinning.generator,
+                bench.load_cores,
                 output,
                 name=program,
                 realtime=bench.pinning.realtime,
@@ -82,16 +86,17 @@ def measure(
         finally:
             os.close(writing)
         with generator:
-            with punctual(bench.pinning):
-                serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
-            if not serving:
-                raise _ended_under_load(server)
             try:
-                load = _read_result(generator, result)
+                with punctual(bench.pinning):
+                    serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
+                load = _read_result(generator, result, bench.decode) if serving else None
             except TrialError:
+                # Whoever notices first that it is gone, the watch or the generator: why it ended says more.
                 if server.wait(time.monotonic() + NEWS_S):
                     raise _ended_under_load(server) from None
                 raise
+            if load is None:
+                raise _ended_under_load(server)
         watch.generator_ended()
         return load
 
@@ -107,11 +112,11 @@ def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog)
         with (
             _result_file(bench) as result,
             log.section("check", command) as output,
-            Process([*command, "--json", str(result)], bench.pinning.generator, output, name="generator") as generator,
+            Process([*command, "--json", str(result)], bench.load_cores, output, name="generator") as generator,
         ):
             if not generator.wait(time.monotonic() + limit_s):
                 return None, f"no answer within {limit_s:g} s"
-            return _read_result(generator, result), ""
+            return _read_result(generator, result, bench.decode), ""
     except TrialError as failure:
         return None, str(failure)
 
@@ -168,8 +173,8 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
             bench.progress(event.completed, event.seconds)
 
 
-def _read_result(generator: Process, path: Path) -> LoadResult:
-    generator.expect_success()
+def _read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
+    generator.expect_success(also={NOT_BELIEVED})
     try:
         with path.open("rb") as file:
             text = file.read(MOST_RESULT + 1)
@@ -178,6 +183,6 @@ def _read_result(generator: Process, path: Path) -> LoadResult:
     if len(text) > MOST_RESULT:
         raise TrialError(f"the {generator.name}'s result has more than {MOST_RESULT >> 20} MiB")
     try:
-        return msgspec.json.decode(text, type=LoadResult)
+        return decode(text)
     except UNREADABLE as error:
         raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error

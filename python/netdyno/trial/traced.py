@@ -6,7 +6,7 @@ the trials, in their own table. docs/adr/equal-work.md says why it is done like 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ from netdyno.machine.pinning import server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model.base import type_level
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, stands_already
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.options import Settings, settings
@@ -85,7 +85,7 @@ def _of_scenario(scenario: Scenario, servers: Named, clients: Named) -> list[Tas
 
 def _why_not(contestant: Contestant) -> str:
     """Nobody has said that a server may be held up which others perhaps use, and it may be elsewhere."""
-    return "a server that stands already is not traced" if contestant.own and contestant.own.address else ""
+    return "a server that stands already is not traced" if stands_already(contestant) else ""
 
 
 def missing(some: Sequence[Task], done: Sequence[Traced]) -> tuple[Task, ...]:
@@ -131,7 +131,7 @@ def _traced(task: Task, contestant: Contestant, bench: Bench) -> Traced:
     log = TrialLog(bench.folder / path)
     base = msgspec.structs.replace(base, log=str(path))
     try:
-        place = Place(bench.pinning, log, bench.seed)
+        place = Place(bench.pinning, log, bench.seed, bench.network)
         with network_for(transport_of(contestant), wanted, place) as network:
             return _run(base, _Trial(cell, wanted, contestant, network, tool), bench, log)
     except (NoNetworkError, TrialError, strace.UnreadableTraceError) as failure:
@@ -147,6 +147,11 @@ class _Trial(NamedTuple):
     tool: str
 
 
+def _expect_one_process(contestant: Contestant, pid: int) -> None:
+    if contestant.own is not None and len(server_proc.family(pid)) > 1:
+        raise TrialError("it has several processes, of which strace would follow the first only")
+
+
 def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
     wanted, network = trial.wanted, trial.network
     quiet = bench._replace(progress=lambda _completed, _seconds: None)
@@ -160,12 +165,12 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
             Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
             ready = wait_ready(server, server.lines(), bench)
-            if trial.contestant.own is not None and len(server_proc.family(ready.pid)) > 1:
-                raise TrialError("it has several processes, of which strace would follow the first only")
+            _expect_one_process(trial.contestant, ready.pid)
             with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
-                window = Window(tracer)
+                window = Window(ends=tracer.terminate)
                 program, command = load_program(trial.cell, wanted, ready, bench)
                 load = generate.measure(program, [*network.load, *command], wanted, server, window, quiet, log)
+                _expect_one_process(trial.contestant, ready.pid)  # it may accept before it forks those who serve
                 strace.let_go(tracer)
         start_s, end_s = window.bounds()
         try:
@@ -185,11 +190,12 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
 
 
 class Window:
-    """When the window was, by the clock on the wall, which is strace's too. With its end the tracer is told to go, so
-    that what is still under way is answered at the server's own speed."""
+    """When the window was, by the clock on the wall, which is strace's too. Who looks at the server is told: with its
+    end the tracer has to go, so that what is still under way is answered at the server's own speed."""
 
-    def __init__(self, tracer: Process) -> None:
-        self._tracer = tracer
+    def __init__(self, ends: Callable[[], None], begins: Callable[[], None] = lambda: None) -> None:
+        self._begins = begins
+        self._ends = ends
         self._start_s: float | None = None
         self._end_s: float | None = None
 
@@ -198,10 +204,11 @@ class Window:
 
     def window_start(self) -> None:
         self._start_s = time.time()
+        self._begins()
 
     def window_end(self) -> None:
         self._end_s = time.time()
-        self._tracer.terminate()
+        self._ends()
 
     def generator_ended(self) -> None:
         """The window is over at the latest now (watch.Watch.generator_ended)."""

@@ -21,7 +21,7 @@ from netdyno.machine.pinning import generator_cores, server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
-from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 from netdyno.model.experiment import Scenario
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, ServerObservation
@@ -30,7 +30,7 @@ from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
 from netdyno.trial import load as generate
 from netdyno.trial.command import check_command, client_command, load_command, server_command
-from netdyno.trial.setup import Bench
+from netdyno.trial.setup import Bench, key
 from netdyno.trial.window import Watch, WindowLostError
 
 LINGER = "50ms"
@@ -88,14 +88,15 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     if base.reason:
         return base
     path = log_path(cell)
-    wanted = settings(scenario, cell.levels)
+    warmup = bench.warmups.get(key(cell))
+    wanted = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
-    base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path))
+    base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path), warmup=warmup)
     log = TrialLog(bench.folder / path)
     try:
         if reason := bench.bad_links.get(wanted.link_words):
             raise NoNetworkError(reason)
-        place = Place(bench.pinning, log, _seed(cell, bench))
+        place = Place(bench.pinning, log, _seed(cell, bench), bench.network)
         with network_for(transports.of(contestant), wanted, place) as network:
             measured = _measure(cell, wanted, contestant, bench, log, network)
     except NoNetworkError as missing:
@@ -124,13 +125,9 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
 
 def _pinning(contestant: Contestant, bench: Bench) -> Pinning:
     """What bounds a trial of it."""
-    if not _stands_already(contestant):
+    if not stands_already(contestant):
         return bench.pinning
     return msgspec.structs.replace(bench.pinning, server=(), note=FOUND_THERE)
-
-
-def _stands_already(contestant: Contestant) -> bool:
-    return contestant.own is not None and bool(contestant.own.address)
 
 
 def log_path(cell: Cell) -> Path:
@@ -152,7 +149,7 @@ def _measure(
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench, anywhere=_stands_already(contestant))
+        ready = wait_ready(server, lines, bench, anywhere=stands_already(contestant))
         descriptors = server_proc.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
         watch = Watch(
@@ -161,7 +158,7 @@ def _measure(
             network.counters,
             datagrams=datagrams,
             with_children=contestant.own is not None,
-            is_new=not _stands_already(contestant),
+            is_new=not stands_already(contestant),
             is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
         )
         program, command = load_program(cell, wanted, ready, bench)
@@ -195,7 +192,8 @@ def _measure(
         counted = wanted.failed_connects == "count"
         judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
     seen = observed if ready.observed else None
-    judged += _of_figures(load, seen, wanted, _pinning(contestant, bench))
+    cores = _pinning(contestant, bench)
+    judged += _of_figures(load, seen, wanted, cores, load_elsewhere=bench.is_load_elsewhere)
     if relay:
         judged.append(audits.link(relay, wanted.link_delay_s))
     return _Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
@@ -246,14 +244,15 @@ def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
 
 
 def _of_figures(
-    load: LoadResult, observed: ServerObservation | None, wanted: Settings, pinning: Pinning
+    load: LoadResult, observed: ServerObservation | None, wanted: Settings, pinning: Pinning, *, load_elsewhere: bool
 ) -> tuple[Audit, ...]:
     """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
     from netdyno.audits.plausible import plausible
     from netdyno.audits.stationary import stalled, stationary
     from netdyno.trial.limits import limits
 
-    return stationary(load), stalled(load, wanted.link), plausible(load, observed, limits(wanted, pinning))
+    most = limits(wanted, pinning, load_elsewhere=load_elsewhere)
+    return stationary(load), stalled(load, wanted.link), plausible(load, observed, most)
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench, *, anywhere: bool = False) -> Ready:

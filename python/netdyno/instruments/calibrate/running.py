@@ -18,6 +18,7 @@ from netdyno.instruments.calibrate.scores import Score
 from netdyno.machine.process import REALTIME_PRIORITY, LineReader, Process, TrialError
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import Pinning
+from netdyno.trial.load import NOT_BELIEVED
 from netdyno.trial.trial import Ready
 
 ATTEMPTS = 3
@@ -161,5 +162,5 @@ def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadRes
             priority=programs.priority,
         ) as generator,
     ):
-        generator.expect_end(time.monotonic(), PATIENCE_S)
+        generator.expect_end(time.monotonic(), PATIENCE_S, also={NOT_BELIEVED})
     return msgspec.json.decode(result.read_bytes(), type=LoadResult)

@@ -24,7 +24,8 @@ class NoNetworkError(Exception):
 class Network(NamedTuple):
     """`server` and `load` stand before the commands of the programs of the trial, `address` is the server's; `counters`
     is where the kernel counts what the server sends and receives. `relay` is the link itself, where one is.
-    `paced`: the kernel is the link, and lets frames go by timers of its own, in time that is no process's."""
+    `paced`: the kernel is the link, and lets frames go by timers of its own, in time that is no process's.
+    `load_hosts`: how many hosts can make a load together."""
 
     server: tuple[str, ...]
     load: tuple[str, ...]
@@ -32,22 +33,31 @@ class Network(NamedTuple):
     address: str = LOOPBACK_ADDRESS
     relay: Relay | None = None
     paced: bool = False
+    load_hosts: int = 1
 
 
 MACHINE = Network((), (), Path("/proc/net"))
 
 
 class Place(NamedTuple):
-    """What a network of a trial may need: where its programs run, where they write, and the seed of what is random."""
+    """What a network of a trial may need: where its programs run, where they write, the seed of what is random, and
+    what lies between its programs where no link is asked for: this machine, or hosts of a cluster."""
 
     pinning: Pinning
     log: TrialLog
     seed: int
+    given: Network = MACHINE
 
 
 @contextmanager
 def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
+    if place.given is not MACHINE and (wanted.is_apart or transport.private):
+        what = f"the link {wanted.link}" if wanted.is_apart else f"the private network that {transport.name} needs"
+        raise NoNetworkError(f"{what} lies within one machine, and this run has several")
+    if wanted.client_hosts > place.given.load_hosts:
+        there = "one" if place.given.load_hosts == 1 else str(place.given.load_hosts)
+        raise NoNetworkError(f"{wanted.client_hosts} client hosts make this load, and this run has {there}")
     if wanted.is_apart:
         if transport.private:
             raise NoNetworkError(
@@ -59,7 +69,7 @@ def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterato
         with _alone(transport) as network:
             yield network
     else:
-        yield MACHINE
+        yield place.given
 
 
 @contextmanager

@@ -32,7 +32,7 @@ def commands(analysis: Analysis) -> tuple[Command, ...]:
 
 def _by_hand(analysis: Analysis, trial: Trial, load: LoadResult) -> tuple[Command, ...]:
     scenario = next(one for one in analysis.asked.scenarios if one.name == trial.scenario)
-    wanted = settings(scenario, trial.levels)
+    wanted = settings(scenario, trial.levels, trial.warmup.seconds if trial.warmup else 0.0)
     endpoint, how = _endpoint(load.plan.url, wanted)
     server, client = by_hand(trial, endpoint, wanted, load.plan.seed)
     loading = Command(f"One trial by hand{how}: its load", shlex.join(client))

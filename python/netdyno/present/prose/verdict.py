@@ -26,10 +26,12 @@ from netdyno.present.prose import (
     constant_latency,
     excluded,
     faults,
+    flips,
     ground,
     loss,
     ranking,
     uneven_threads,
+    warmups,
 )
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison
@@ -72,7 +74,7 @@ class Answer:
 
 
 def answer(findings: ScenarioFindings) -> Answer:
-    said = _of_search(findings) or _of_verdict(findings)
+    said = _of_search(findings) or _of_flips(findings) or _of_verdict(findings)
     return Answer(said.headline, said.short, said.rest + excluded.left_out(findings.unsafe))
 
 
@@ -81,6 +83,15 @@ def _of_search(findings: ScenarioFindings) -> Answer | None:
     if findings.capacity is None or findings.capacity.search is None:
         return None
     return Answer(_of_verdict(findings).headline, capacity.searched(findings.capacity), "")
+
+
+def _of_flips(findings: ScenarioFindings) -> Answer | None:
+    """Where the winner changes is the answer of a scenario whose levels were chosen for that."""
+    if not findings.flips:
+        return None
+    headline = quantities.listed(list(dict.fromkeys(flips.headline(one) for one in findings.flips)))
+    rest = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
+    return Answer(headline, " ".join(f"{flips.sentence(one)}." for one in findings.flips), rest)
 
 
 def _of_verdict(findings: ScenarioFindings) -> Answer:
@@ -326,6 +337,7 @@ def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *_gaps(findings),
         *_unsteady(findings),
         *uneven_threads.sentences(findings),
+        *warmups.sentences(findings),
         *loss.caveats(findings.cells, findings.loss_bound),
         *_added_options(findings),
         *_threads_each(findings),

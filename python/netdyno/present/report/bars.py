@@ -58,9 +58,10 @@ def _bar(axes: Axes, row: float, chart: Chart, of: ChartPanel, spot: Spot, looks
             textcoords="offset points",
             va="center",
             size=8,
+            color=look.ink,
         )
         if spot.above:
-            ring(axes, one.value, row)
+            ring(axes, one.value, row, look)
     if published is not None:
         hollow(axes, [published], [row])
 
@@ -84,13 +85,13 @@ def _bar_itself(axes: Axes, row: float, one: Estimate, look: Look, opacity: floa
     else:
         axes.barh(row, one.value, height=0.8, color=colour, alpha=opacity, zorder=2)
         axes.barh(row, one.value, height=0.8, fill=False, edgecolor=colour, linewidth=0.9, zorder=2.5)
-    _whisker(axes, row, one)
+    _whisker(axes, row, one, look)
 
 
-def _whisker(axes: Axes, row: float, one: Estimate) -> None:
+def _whisker(axes: Axes, row: float, one: Estimate, look: Look) -> None:
     """The interval along x, and what each block measured."""
-    dots(axes, one.points, [row] * len(one.points), theme.INK, 0.35, 2.0)
+    dots(axes, one.points, [row] * len(one.points), look.ink, 0.35, 2.0)
     if one.interval is not None:
         ends = [one.interval.low, one.interval.high]
         axes.plot(ends, [row, row], "-", color=theme.PAPER, linewidth=3.2, alpha=0.75, zorder=3.4)
-        axes.plot(ends, [row, row], "|-", color=theme.INK, linewidth=1.1, markersize=5, zorder=3.5)
+        axes.plot(ends, [row, row], "|-", color=look.ink, linewidth=1.1, markersize=5, zorder=3.5)

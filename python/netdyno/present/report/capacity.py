@@ -106,7 +106,7 @@ def _percentiles(curve: CapacityCurve, looks: Looks) -> list[Line]:
             if (value := (point.p50_ns, point.p99_ns, point.p999_ns)[number]) is not None
         )
         if points:
-            lines.append(Line(points, Look(own.colour, number), number, name))
+            lines.append(Line(points, own._replace(shape=number), number, name))
     return lines
 
 

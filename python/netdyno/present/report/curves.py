@@ -70,7 +70,7 @@ def _line(axes: Axes, chart: Chart, line: Sequence[Spot], number: int, looks: Lo
         estimates(axes, xs, [one.value for one in found], found, look, line=(0, DASHES[dash % len(DASHES)] or None))
         for x, spot, one in zip(xs, run, found, strict=True):
             if spot.above:
-                ring(axes, x, one.value)
+                ring(axes, x, one.value, look)
 
 
 def _unbroken(chart: Chart, line: Sequence[Spot], has: Callable[[Spot], bool]) -> list[list[Spot]]:

@@ -171,8 +171,8 @@ def dots(axes: Axes, xs: Sequence[float], ys: Sequence[float], colour: str, opac
     axes.plot(x, y, "-", color=colour, alpha=opacity, linewidth=size, solid_capstyle="round", zorder=2)
 
 
-def ring(axes: Axes, x: float, y: float, *, small: bool = False) -> None:
-    """The mark of a loss above the bound, around what is drawn there."""
+def ring(axes: Axes, x: float, y: float, look: theme.Look, *, small: bool = False) -> None:
+    """The mark of a loss above the bound, around what is drawn there of a contestant."""
     size, width = (6.0, 0.8) if small else (11.5, 1.3)
     axes.plot(
         [x],
@@ -180,7 +180,7 @@ def ring(axes: Axes, x: float, y: float, *, small: bool = False) -> None:
         marker="o",
         markersize=size,
         markerfacecolor="none",
-        markeredgecolor=theme.LOSS,
+        markeredgecolor=look.ring,
         markeredgewidth=width,
         zorder=4,
     )

@@ -35,13 +35,13 @@ def ladder(chart: Chart, of: ChartPanel, looks: Looks, name: str) -> Panel:
         axis_across(axes, chart, room=0.05)
         for row, spot in enumerate(steps):
             axes.axhline(row, color=theme.RULE, linewidth=0.9, zorder=1)
-            _rung_text(axes, row, chart, spot, lossy=lossy)
+            look = look_of(chart, spot, looks)[0]
+            _rung_text(axes, row, chart, spot, look, lossy=lossy)
             one = spot.value
             if one is not None and drawable(one, log=chart.figure.log):
-                look = look_of(chart, spot, looks)[0]
                 estimates(axes, [one.value], [row], [one], look, along="x")
                 if spot.above:
-                    ring(axes, one.value, row)
+                    ring(axes, one.value, row, look)
             hollow(axes, *_published_at(of, spot, row))
         axes.set_ylim(len(steps) - 0.6, -0.75)
         axes.set_yticks([])
@@ -54,10 +54,10 @@ def _published_at(of: ChartPanel, spot: Spot, row: float) -> tuple[list[float], 
     return xs, [row] * len(xs)
 
 
-def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, *, lossy: bool) -> None:
+def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, look: theme.Look, *, lossy: bool) -> None:
     figure = chart.figure
 
-    def say(text: str, x: float, align: str, colour: str = theme.INK, weight: str = "normal") -> None:
+    def say(text: str, x: float, align: str, colour: str = look.ink, weight: str = "normal") -> None:
         axes.annotate(
             text, (x, row), (0, 8), ("axes fraction", "data"), "offset points", ha=align, color=colour, weight=weight
         )
@@ -69,4 +69,4 @@ def _rung_text(axes: Axes, row: float, chart: Chart, spot: Spot, *, lossy: bool)
     say(METRICS[figure.metric].speak(spot.value.value), 0.79 if lossy else 1, "right")
     if spot.lost is not None:
         text = f"{quantities.share(spot.lost)} lost{f' {loss.MARK}' if spot.above else ''}"
-        say(text, 1, "right", *((theme.LOSS, "bold") if spot.above else (theme.MUTED,)))
+        say(text, 1, "right", *((look.ring, "bold") if spot.above else (theme.MUTED,)))

@@ -96,7 +96,7 @@ def look_of(chart: Chart, spot: Spot, looks: Looks) -> tuple[Look, int]:
     if not chart.figure.across or chart.figure.across == CONTESTANT:
         return own, int(spot.contestant in chart.unsafe)
     number = chart.across.index(spot.at[chart.figure.across])
-    return Look(own.colour, number % len(theme.SHAPES)), number
+    return own._replace(shape=number % len(theme.SHAPES)), number
 
 
 def shade(number: int, of: int) -> float:

@@ -94,7 +94,8 @@
   const draw = (box, level, block) => {
     const chart = box.querySelector(".chart");
     const all = lines(level, block);
-    const present = contestants.map((_, who) => who).filter((who) => all[who + 1].some((value) => value != null));
+    const present = contestants.map((_, who) => who)
+      .filter((who) => netdyno.shows("contestant", contestants[who].name) && all[who + 1].some((value) => value != null));
     const axis = (label, extra) => ({
       label, stroke: variable("--muted"), grid: { stroke: variable("--rule"), width: 1 }, ticks: { stroke: variable("--rule") },
       font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif", ...extra,
@@ -110,7 +111,7 @@
       series: [
         { label: "second", value: (_, value) => (value == null ? "–" : value.toFixed(2)) },
         ...present.map((who) => [who, loss(level, block, who)]).map(([who, lost]) => ({
-          who, above: lost.above, label: contestants[who].name + lost.text, stroke: () => variable(contestants[who].colour), width: 1.6,
+          who, variable: contestants[who].colour, above: lost.above, label: contestants[who].name + lost.text, stroke: () => variable(contestants[who].colour), width: 1.6,
           points: { show: false }, value: (_, value) => rate(value),
         })),
       ],
@@ -136,6 +137,7 @@
     levelSelect.addEventListener("change", redraw);
     blockSelect.addEventListener("change", redraw);
     redraws.push(redraw);
+    netdyno.savable(box, "Throughput over time", () => netdyno.lines(plot));
     let width = 0;
     new ResizeObserver(([entry]) => {
       if (Math.round(entry.contentRect.width) === width) return;
@@ -144,6 +146,7 @@
     }).observe(box.querySelector(".chart"));
   }
 
+  document.addEventListener("netdyno-filter", () => redraws.forEach((redraw) => redraw()));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redraws.forEach((redraw) => redraw()));
   setTheme(themes.includes(remembered()) ? remembered() : "auto");
 })();

@@ -176,7 +176,7 @@ def _lines(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure,
         drawn = [figure(cell) for _, cell in cells]
         estimates(axes, xs, [one.value for one in drawn], drawn, look, line="-")
         for x, (_, cell) in zip(xs, cells, strict=True):
-            _mark_loss(axes, x, figure(cell), cell)
+            _mark_loss(axes, x, figure(cell), cell, look)
     ready(axes)
 
 
@@ -185,7 +185,7 @@ def _dots(axes: Axes, findings: ScenarioFindings, sweep: Sweep, figure: Figure, 
     for number, (name, look) in enumerate(looks.items()):
         if cell := findings.cell(name, sweep.levels[0].key):
             estimates(axes, [number], [figure(cell).value], [figure(cell)], look)
-            _mark_loss(axes, number, figure(cell), cell)
+            _mark_loss(axes, number, figure(cell), cell, look)
     axes.set_xlim(-0.6, len(looks) - 0.4)
     axes.set_xticks([])
     axes.set_xlabel(f"contestants, at {sweep.levels[0].label}")
@@ -200,9 +200,11 @@ def estimates(
     look: Look,
     *,
     line: object = "",
+    fill: str = "full",
     along: Literal["x", "y"] = "y",
 ) -> None:
-    """Estimates with their intervals, and behind them what each block measured. `along` is the axis of their values."""
+    """Estimates with their intervals, and behind them what each block measured. `fill` is that of
+    the markers, `along` the axis of their values."""
     colour, marker = look.stand_in, theme.SHAPES[look.shape].matplotlib
     places = list(zip(ys if along == "x" else xs, found, strict=True))
     points = [(place, point) for place, one in places for point in one.points]
@@ -210,7 +212,7 @@ def estimates(
     ends = [(place, end) for place, span in spans for end in (span.low, span.high, None)]
     dots(axes, *_columns(points, turned=along == "x"), colour, 0.3, 2.4)
     axes.plot(*_columns(ends, turned=along == "x"), "-", color=colour, linewidth=2.2, alpha=0.75)
-    axes.plot(xs, ys, linestyle=line, marker=marker, color=colour, zorder=3)
+    axes.plot(xs, ys, linestyle=line, marker=marker, fillstyle=fill, markerfacecoloralt="none", color=colour, zorder=3)
 
 
 def _columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> tuple[list[float], list[float]]:
@@ -219,14 +221,14 @@ def _columns(points: Sequence[tuple[float, float | None]], *, turned: bool) -> t
     return (second, first) if turned else (first, second)
 
 
-def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures) -> None:
+def _mark_loss(axes: Axes, x: float, estimate: Estimate, cell: CellFigures, look: Look) -> None:
     """A ring around each trial that lost more than the bound, and around the estimate that it is part of."""
     if cell.loss is None or not cell.marked:
         return
-    ring(axes, x, estimate.value)
+    ring(axes, x, estimate.value, look)
     for trial, point in zip(cell.loss.trials, estimate.points, strict=True):
         if trial.above:
-            ring(axes, x, point, small=True)
+            ring(axes, x, point, look, small=True)
 
 
 def curves(findings: ScenarioFindings, looks: Looks, name: str) -> list[Panel]:
@@ -251,7 +253,7 @@ def _curve(findings: ScenarioFindings, level: LevelInfo, looks: Looks, name: str
             axes.plot(xs, ys, color=look.stand_in, marker=marker, markevery=(4 * look.shape, 30))
             if cell.marked:
                 for x, y in list(zip(xs, ys, strict=True))[4 * look.shape :: 30]:
-                    ring(axes, x, y)
+                    ring(axes, x, y, look)
         if lag is not None:
             _mark_send_lag(axes, lag)
         nines_axis(axes)
@@ -331,7 +333,9 @@ def _bars(findings: ScenarioFindings, bars: Bars, looks: Looks, name: str) -> Pa
         for row, (who, cost) in enumerate(rows):
             _bar(axes, row, bars, cost, looks[who], marked=who in marked)
         axes.set_yticks(range(len(rows)), [who for who, _ in rows])
-        axes.tick_params(axis="y", length=0, labelcolor=theme.INK)
+        axes.tick_params(axis="y", length=0)
+        for (who, _), label in zip(rows, axes.get_yticklabels(), strict=True):
+            label.set_color(looks[who].ink)
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlim(0, axes.get_xlim()[1] * bars.room)
         axes.spines["left"].set_visible(False)
@@ -346,6 +350,7 @@ def _bar(axes: Axes, row: int, bars: Bars, cost: Cost, look: Look, *, marked: bo
         axes.barh(row, part.value, left=left, height=0.62, color=look.stand_in, alpha=(0.95, 0.4)[number])
         left += part.value
     if marked:
-        ring(axes, left, row)
+        ring(axes, left, row, look)
     gap = 9 if marked else 4
-    axes.annotate(bars.label(cost), (left, row), xytext=(gap, 0), textcoords="offset points", va="center")
+    label = bars.label(cost)
+    axes.annotate(label, (left, row), xytext=(gap, 0), textcoords="offset points", va="center", color=look.ink)

@@ -6,7 +6,8 @@ least 3:1 with its background (WCAG 1.4.11). Figures name colours by variables; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from matplotlib import colormaps
@@ -51,34 +52,61 @@ SHAPES = (
 
 
 class Look(NamedTuple):
-    """How a contestant is drawn. `stand_in` is for matplotlib, `variable` for HTML."""
+    """How a contestant is drawn. Each has variables of its own, so that the page can leave one out of every figure.
+    `stand_in`, `ink` and `ring` are for matplotlib (its colour, words beside it, the mark of a loss), `variable` for
+    HTML."""
 
     colour: int
     shape: int
+    number: int
 
     @property
     def stand_in(self) -> str:
-        return f"#0101{0x10 + self.colour:02x}"
+        return f"#02{self.number:04x}"
+
+    @property
+    def ink(self) -> str:
+        return f"#03{self.number:04x}"
+
+    @property
+    def ring(self) -> str:
+        return f"#04{self.number:04x}"
 
     @property
     def variable(self) -> str:
-        return f"var(--c{self.colour})"
+        return f"var(--k{self.number})"
 
 
 def looks(contestants: Sequence[str]) -> dict[str, Look]:
     """A look for each name; beyond eight the colours come again with other shapes."""
     count = len(SHAPES)
-    return {name: Look(i % count, (i + i // count) % count) for i, name in enumerate(contestants)}
+    return {name: Look(i % count, (i + i // count) % count, i) for i, name in enumerate(contestants)}
 
 
 def themed(svg: str) -> str:
     """The SVG with every stand-in replaced by its variable."""
     for stand_in, variable in VARIABLES.items():
         svg = svg.replace(stand_in, variable)
-    for colour in range(len(LIGHT)):
-        look = Look(colour, 0)
-        svg = svg.replace(look.stand_in, look.variable)
-    return svg
+    return re.sub(r"#0([234])([0-9a-f]{4})\b", _own, svg)
+
+
+def _own(stand_in: re.Match[str]) -> str:
+    """The variable of a contestant; of words and rings it has none unless it is left out."""
+    number = int(stand_in[2], 16)
+    return (f"var(--k{number})", f"var(--i{number}, var(--ink))", f"var(--r{number}, var(--bad))")[int(stand_in[1]) - 2]
+
+
+def of_runs(looks: Mapping[str, Look], runs: int) -> list[dict[str, Look]]:
+    """The same looks in each run, each with variables of its own."""
+    return [
+        {name: look._replace(number=look.number + run * len(looks)) for name, look in looks.items()}
+        for run in range(runs)
+    ]
+
+
+def own_variables(looks: Sequence[Mapping[str, Look]]) -> str:
+    """CSS declarations: the colour of each contestant in each run."""
+    return " ".join(f"--k{look.number}: var(--c{look.colour});" for own in looks for look in own.values())
 
 
 def style_variables(colours: Sequence[str], heat: Sequence[str]) -> str:

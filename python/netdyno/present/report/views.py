@@ -30,6 +30,7 @@ VERDICT_WORDS = {
     "not_enough_blocks": "Not enough blocks",
     "unopposed": "Nothing to compare",
     "no_data": "No valid trial",
+    "flip": "Where the winner changes",
 }
 
 
@@ -141,7 +142,7 @@ def _verdict(findings: ScenarioFindings) -> str:
     """A word for the answer; one who leads only among those that lost messages, or failed, is never a plain winner."""
     if findings.capacity is not None and findings.capacity.search is not None:
         return "Capacity"
-    word = VERDICT_WORDS[findings.verdict]
+    word = verdict.answer(findings).headline if findings.flips else VERDICT_WORDS[findings.verdict]
     kind = findings.standings[0].kind if findings.standings else 0
     return f"{word}{('', ', with loss', ', with faults')[kind]}"
 

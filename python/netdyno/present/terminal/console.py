@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,8 @@ class Console(console.Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
+        if isinstance(self.file, io.TextIOWrapper):
+            self.file.reconfigure(errors="replace")  # a terminal without a sign for minus ends no run
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -24,6 +24,8 @@ SILENT_S = 30.0
 """A pipe is not left without a line for longer, however long a trial is."""
 LONGEST_LINE = 120
 """Of a trial on the terminal; the report has all of it."""
+AS_A_BOUND = "as a bound"
+"""Where the generator was near its own limit: it may have taken part of the time, and held up the rate."""
 
 
 def describe_cell(cell: Cell | Trial) -> str:
@@ -37,12 +39,14 @@ def describe_result(trial: Trial) -> str:
     if outcomes.is_disturbed(trial):
         causes = quantities.listed([audit.name for audit in outcomes.disturbances(trial)])
         return f"the machine disturbed it ({causes}){f', try {trial.attempt}' if trial.attempt > 1 else ''}"
-    if trial.status != "valid" or trial.load is None:
+    status = outcomes.by_itself(trial)
+    if status not in outcomes.RANKED or trial.load is None:
         return f"{trial.status.replace('_', ' ')}: {trial.reason}"
     p99_us = trial.load.latency.response_ns.p99 / 1000
     lost = transports.share_lost(trial.load)
     beside = f", {quantities.share(lost)} lost" if lost is not None else ""
-    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us{beside}"
+    bound = f", {AS_A_BOUND}" if status == "censored" else ""
+    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us{beside}{bound}"
 
 
 class PlainDisplay:
@@ -114,7 +118,7 @@ class LiveDisplay:
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         from rich.text import Text
 
-        if trial.status in ("struck_out", "failed"):
+        if outcomes.by_itself(trial) in ("struck_out", "failed"):
             text = quantities.shortened(f"{describe_cell(trial)}: {describe_result(trial)}", LONGEST_LINE)
             self._console.print(Text(text, style="yellow"))  # style= would colour the live block as well
 
@@ -141,7 +145,7 @@ def render(cell: Cell, progress: Progress, per_second: float, width: int) -> lis
     filled = round(share * bar_width)
     bar = "━" * filled + "─" * (bar_width - filled)
     counts = ", ".join(
-        f"{count} {status.replace('_', ' ')}"
+        f"{count} {AS_A_BOUND if status == 'censored' else status.replace('_', ' ')}"
         for status, count in [*sorted(progress.counts.items()), ("made again", progress.made_again)]
         if count
     )

@@ -31,6 +31,7 @@ from netdyno.present.prose import (
     uneven_threads,
     verdict,
     verdicts,
+    warmups,
 )
 
 STYLES: dict[Verdict, str] = {
@@ -39,6 +40,7 @@ STYLES: dict[Verdict, str] = {
     "not_enough_blocks": "bold yellow",
     "unopposed": "bold",
     "no_data": "bold red",
+    "flip": "bold green",
 }
 CLAIM_STYLES: dict[ClaimVerdict, str] = {
     "confirmed": "bold green",
@@ -102,7 +104,7 @@ def _claims(analysis: Analysis) -> Table:
 
 def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     answer = verdict.answer(one)
-    title = Text.assemble((f"{one.scenario.name}  ", "bold"), (answer.headline, STYLES[one.verdict]))
+    title = Text.assemble((f"{one.scenario.name}  ", "bold"), (answer.headline, _style(one)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
     if one.axes and one.standings:
         parts.append(_scores(one))
@@ -115,6 +117,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
     if text := languages.sentence(one.within):
         parts.append(Text(text, style="dim"))
+    parts += [Text(text, style="dim") for text in warmups.sentences(one)]
     noticed = (*constant_latency.sentences(one), *uneven_threads.sentences(one))
     parts += [Text(text, style="yellow") for text in noticed]
     if one.pairs:
@@ -123,6 +126,11 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
         parts += [Text(), *(Text(text, style="bold red") for text in excluded.caveats(one.unsafe))]
         parts += [_unsafe(one), Text(excluded.explained(one.unsafe), style="dim")]
     return parts
+
+
+def _style(one: ScenarioFindings) -> str:
+    is_open = any(flip.flips.verdict == "open" for flip in one.flips)
+    return STYLES["not_enough_blocks" if is_open else one.verdict]
 
 
 def _pairs(one: ScenarioFindings) -> Table:
@@ -203,7 +211,8 @@ def score(axis: Axis, contestant: str) -> str:
 
 def _scores_explained(one: ScenarioFindings) -> str:
     """What holds for this scenario alone; what the columns are stands below all of them."""
-    notes = [f"figures at {one.heaviest.label}, ranks over all loads"] if len(one.levels) > 1 else []
+    ranks = "" if one.flips else ", ranks over all loads"
+    notes = [f"figures at {one.heaviest.label}{ranks}"] if len(one.levels) > 1 else []
     if one.may_lose:
         notes.append(_loss_explained(one))
     if lags := verdict.lags(one.scenario, one.cells):

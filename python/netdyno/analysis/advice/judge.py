@@ -1,0 +1,248 @@
+"""Whom to take, from a run of one scenario; and while it goes on, who is given another block. Pure functions.
+
+It may be looked at after some numbers of blocks that are fixed beforehand, and when its time is used. Each look has an
+equal share of the level, so that the intervals hold together whoever was left out on the way and whatever ended the
+blocks (docs/adr/advice.md)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from netdyno.analysis import answers, axes
+from netdyno.analysis.advice.found import Advice, Kept, LeftOut, Outcome, TermKept
+from netdyno.analysis.answers import Basis, against
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.analysis.peers import peers
+from netdyno.analysis.samples import of_metric
+from netdyno.analysis.split import Part
+from netdyno.model import objective
+from netdyno.model.experiment import Advise
+from netdyno.model.levels import level_key
+from netdyno.model.metrics import METRICS
+from netdyno.model.objective import LOST, Term
+from netdyno.statistics import stats
+from netdyno.statistics.block_counts import ADVICE_LOOKS
+from netdyno.statistics.stats import Better, Comparison, Interval
+
+ENOUGH = answers.WORTH_TELLING
+"""Nobody needs to know more closely how far the one to take is from the best."""
+FAR = math.inf
+
+
+def level_of(advise: Advise, level: float = stats.LEVEL) -> float:
+    """What the ranking has of the level at each look; an objective has as much beside it."""
+    return level / (len(ADVICE_LOOKS) + 1) / (2 if advise.slo else 1)
+
+
+def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float = stats.LEVEL) -> Advice:
+    """Of a scenario whose findings were made at `level_of` this level."""
+    kept = keeps(advise, part, level)
+    among, names = _among(kept, peers(part).sound or part.contestants)
+    rivals = [name for name in _sound(part) if _may_meet(kept, name)]
+    of_those = _narrowed(findings, names)
+    narrowed, take = _taken(of_those, rivals, findings.comparisons)
+    worst = behind(take[0], rivals, findings.comparisons, findings.better) if take else None
+    return Advice(
+        findings=narrowed,
+        slo=advise.slo,
+        kept=kept,
+        among=among,
+        take=take,
+        by_metric=narrowed.decision.taken != of_those.decision.taken,
+        behind=worst,
+        blocks=part.blocks,
+        left_out=tuple(_left_out(part, rivals, findings.comparisons, findings.better)),
+        settled=bool(take) and _is_settled(kept, take[0], worst),
+    )
+
+
+def going_on(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[str, ...]:
+    """Who is to have another block; nobody where the answer is settled. Between two looks nothing changes."""
+    running = _running(part)
+    if part.blocks not in ADVICE_LOOKS:
+        return running
+    kept = keeps(advise, part, level)
+    sound = _sound(part)
+    rivals = [name for name in sound if _may_meet(kept, name)]
+    if not rivals:
+        return ()
+    metric = part.scenario.metric
+    share = level_of(advise, level) / max(1, len(axes.names(part.scenario)))
+    family = axes.compared({metric: of_metric(part.ranked, metric)}, [sound], share)[metric]
+    direction = METRICS[metric].better
+    shown = [name for name in rivals if not advise.slo or _outcome(kept, name) == "meets"]
+    left = [name for name in rivals if name in running and not _is_beaten(name, shown, family, direction)]
+    first, _ = axes.order(shown or left, family, direction)
+    if first and _is_settled(kept, first[0], behind(first[0], rivals, family, direction)):
+        return ()
+    return tuple(left)
+
+
+def _running(part: Part) -> tuple[str, ...]:
+    """Who was in the last block, and can be run at all."""
+    last = max((trial.block for trial in part.trials), default=0)
+    able = {trial.contestant for trial in part.trials if trial.status != "skipped"}
+    in_last = {trial.contestant for trial in part.trials if trial.block == last}
+    return tuple(name for name in part.contestants if name in able and name in in_last)
+
+
+def _left_out(part: Part, rivals: Sequence[str], family: Sequence[Comparison], direction: Better) -> list[LeftOut]:
+    """Who had no block after a look, being beaten, or no rival; of the others the time was over."""
+    blocks = {
+        name: {trial.block for trial in part.trials if trial.contestant == name and trial.status != "skipped"}
+        for name in part.contestants
+    }
+    ended = {name: max(found) for name, found in blocks.items() if found}
+    return [
+        LeftOut(name, block)
+        for name, block in ended.items()
+        if block in ADVICE_LOOKS
+        and block < max(ended.values())
+        and (name not in rivals or _is_beaten(name, rivals, family, direction))
+    ]
+
+
+def _sound(part: Part) -> list[str]:
+    """Those whom an answer is about: without a fault, or all where everybody has one."""
+    able = [name for name in peers(part).sound if any(trial.contestant == name for trial, _ in part.ranked)]
+    return able or [name for name in part.contestants if any(trial.contestant == name for trial, _ in part.ranked)]
+
+
+# --- the objective -------------------------------------------------------------------------------------------------
+
+
+def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept, ...]:
+    """What everybody makes of the objective, at every level of the scenario together; nothing where there is none."""
+    if not advise.slo:
+        return ()
+    terms = objective.parse(advise.slo, "slo").terms
+    by_name: dict[str, dict[stats.Cell, list[float]]] = {}
+    for trial, load in part.ranked:
+        at = trial.block, level_key(trial.levels)
+        by_name.setdefault(trial.contestant, {})[at] = [term.value(load) for term in terms]
+    share = level_of(advise, level) / max(1, len(by_name) * len(terms))
+    return tuple(
+        Kept(
+            name,
+            len({block for block, _ in figures}),
+            tuple(
+                _kept(term, {at: each[number] for at, each in figures.items()}, share)
+                for number, term in enumerate(terms)
+            ),
+        )
+        for name, figures in sorted(by_name.items())
+    )
+
+
+def _kept(term: Term, figures: Mapping[stats.Cell, float], level: float) -> TermKept:
+    """A time is held against its limit as a ratio, a share as a difference."""
+    if any(not math.isfinite(figure) for figure in figures.values()):
+        return TermKept(term, math.nan, None, "breaks")
+    ratios = term.name != LOST
+    contrasts = {at: math.log(figure / term.limit) if ratios else figure - term.limit for at, figure in figures.items()}
+    pairs = stats.pairs_of(contrasts)
+
+    def back(contrast: float) -> float:
+        return term.limit * math.exp(contrast) if ratios else max(0.0, contrast + term.limit)
+
+    found = stats.mean_interval(pairs, level)
+    if found is None:
+        return TermKept(term, back(stats.log_ratio(pairs)), None, "open")
+    outcome: Outcome = "meets" if found.high < 0 else "breaks" if found.low >= 0 else "open"
+    return TermKept(term, back(stats.log_ratio(pairs)), Interval(back(found.low), back(found.high)), outcome)
+
+
+def _outcome(kept: Sequence[Kept], name: str) -> Outcome:
+    return next((one.outcome for one in kept if one.contestant == name), "open")
+
+
+def _may_meet(kept: Sequence[Kept], name: str) -> bool:
+    return not kept or _outcome(kept, name) != "breaks"
+
+
+def _among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[Outcome, list[str]]:
+    """Whom the answer is among, and what these make of the objective."""
+    if not kept:
+        return "meets", list(names)
+    for outcome in ("meets", "open"):
+        found = [name for name in names if _outcome(kept, name) == outcome]
+        if found:
+            return outcome, found
+    return "breaks", list(names)
+
+
+# --- the ranking ---------------------------------------------------------------------------------------------------
+
+
+def _narrowed(findings: ScenarioFindings, names: Collection[str]) -> ScenarioFindings:
+    """The same ranking of fewer."""
+
+    def of(family: Sequence[Comparison]) -> tuple[Comparison, ...]:
+        return tuple(one for one in family if one.a in names and one.b in names)
+
+    standings = tuple(one for one in findings.standings if one.contestant in names)
+    family = of(findings.comparisons)
+    scored = tuple(
+        replace(
+            axis,
+            scores=tuple(one for one in axis.scores if one.contestant in names),
+            comparisons=of(axis.comparisons),
+        )
+        for axis in findings.axes
+    )
+    decision = answers.decide(Basis(findings.scenario, standings, family, scored))
+    return replace(findings, standings=standings, comparisons=family, axes=scored, decision=decision)
+
+
+def _taken(
+    findings: ScenarioFindings, rivals: Sequence[str], family: Sequence[Comparison]
+) -> tuple[ScenarioFindings, tuple[str, ...]]:
+    """Whom to take. Of those that tie, the other axes decide among the ones that are shown to be as good as anybody;
+    where none is, the first: what was asked about comes before them."""
+    decision = findings.decision
+    first = (decision.front or decision.among)[:1]
+    if decision.verdict != "tie":
+        return findings, decision.taken or first
+    alike = [one for one in decision.tied if (behind(one, rivals, family, findings.better) or FAR) <= ENOUGH]
+    taken = tuple(one for one in decision.taken if one in alike) or first
+    if taken == decision.taken:
+        return findings, taken
+    others = answers.beside(findings.axes, decision.among, taken)
+    return replace(findings, decision=replace(decision, taken=taken, beside=others)), taken
+
+
+def behind(name: str, others: Sequence[str], family: Sequence[Comparison], direction: Better) -> float | None:
+    """The factor by which no other is better; directly, or over a third that both were compared with: all intervals
+    hold together. None where somebody can be shown to be no better by nothing."""
+    bounds = {other: _most_better(other, name, family, direction) for other in others if other != name}
+    by_way = {
+        other: min(
+            [
+                bound,
+                *(_most_better(other, third, family, direction) + bounds[third] for third in bounds if third != other),
+            ]
+        )
+        for other, bound in bounds.items()
+    }
+    worst = max(by_way.values(), default=0.0)
+    return math.exp(max(0.0, worst)) if worst < FAR else None
+
+
+def _most_better(one: str, other: str, family: Sequence[Comparison], direction: Better) -> float:
+    """By how much one may be better than the other at most, on the log scale; infinite where nobody knows."""
+    found = against(one, other, family)
+    if found is None or found.interval is None:
+        return FAR
+    end = found.interval.high if direction == "higher" else found.interval.low
+    return math.log(end) * (1 if direction == "higher" else -1) if 0 < end < FAR else FAR
+
+
+def _is_beaten(name: str, by: Sequence[str], family: Sequence[Comparison], direction: Better) -> bool:
+    compared = [one for other in by if other != name and (one := against(other, name, family)) is not None]
+    return any(one.different and (one.ratio > 1) == (direction == "higher") for one in compared)
+
+
+def _is_settled(kept: Sequence[Kept], first: str, worst: float | None) -> bool:
+    return (not kept or _outcome(kept, first) != "open") and worst is not None and worst <= ENOUGH

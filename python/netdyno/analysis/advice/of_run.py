@@ -1,0 +1,22 @@
+"""What a stored run advises. Pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from netdyno.analysis.advice.found import Advice
+from netdyno.analysis.advice.judge import judge
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.split import split
+from netdyno.model import outcomes
+from netdyno.model.run import Run
+
+
+def of_run(run: Run) -> Advice | None:
+    """None of a run that was not asked for any."""
+    if run.experiment.advise is None:
+        return None
+    (part,) = split(outcomes.judged(run))
+    analysis = analyse(run)
+    advice = judge(run.experiment.advise, analysis.scenarios[0], part)
+    return replace(advice, foreign=analysis.machine.foreign_median if analysis.machine else 0.0)

@@ -1,0 +1,61 @@
+"""Stacks as a tree of frames, and what differs between the functions of two profiles. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from netdyno.model.base import Name
+from netdyno.model.profile import Profile, Stack
+
+
+@dataclass
+class Flame:
+    """A frame with all that it called. `share` is its part of all time that was seen, `own` the part in which it called
+    nobody."""
+
+    name: Name
+    share: float = 0.0
+    own: float = 0.0
+    called: dict[Name, Flame] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A function, wherever it is called from: its share of all time in two profiles."""
+
+    name: Name
+    before: float
+    after: float
+
+
+def tree(stacks: Mapping[Stack, float]) -> Flame:
+    """All stacks from a common root; those called are in the order of their names, so that trees look alike."""
+    total = sum(stacks.values()) or 1.0
+    root = Flame("all")
+    for stack, amount in sorted(stacks.items()):
+        share = amount / total
+        root.share += share
+        here = root
+        for name in stack:
+            here = here.called.setdefault(name, Flame(name))
+            here.share += share
+        here.own += share
+    return root
+
+
+def functions(profile: Profile) -> dict[Name, float]:
+    """The share of all time in which a function is on the stack, once for each stack however often it is there."""
+    found: dict[Name, float] = {}
+    total = profile.total_us or 1.0
+    for stack, amount in profile.stacks.items():
+        for name in dict.fromkeys(stack):
+            found[name] = found.get(name, 0.0) + amount / total
+    return found
+
+
+def changes(after: Profile, before: Profile) -> list[Change]:
+    """All functions of both, the most changed first."""
+    new, old = functions(after), functions(before)
+    found = [Change(name, old.get(name, 0.0), new.get(name, 0.0)) for name in {**old, **new}]
+    return sorted(found, key=lambda one: (-abs(one.after - one.before), one.name))

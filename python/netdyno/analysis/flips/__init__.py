@@ -1,0 +1,1 @@
+"""Where along a factor the better of two sides changes."""

@@ -1,0 +1,45 @@
+"""What several hosts that make one load say of each other. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from netdyno.audits.stationary import stalled
+from netdyno.base import quantities
+from netdyno.model.load_result import Audit, LoadResult, Part
+
+START_SHARE = 0.01
+"""Of the window, how far apart its hosts may begin it, so that what is added up is of one window."""
+SLOWER = 2.0
+SLOWER_NS = 200_000
+"""How much longer half of a host's answers may take than those of the fastest, as a ratio, and beside that: each has
+the same share of the same load, so what is more is the host's, or its way's."""
+
+
+def common_start(within_ns: Mapping[str, float], window_s: float) -> Audit:
+    """All hosts began together: `within_ns` says of each how far from the common moment it may have been, by its clock
+    as it was found before the window and after it."""
+    most = sum(sorted(within_ns.values())[-2:])
+    limit = START_SHARE * window_s * 1e9
+    detail = f"the hosts of the load began within {quantities.duration(most)} of each other"
+    return Audit(name="common_start", passed=most <= limit, detail=f"{detail} (limit {quantities.duration(limit)})")
+
+
+def client_slower(parts: Sequence[Part]) -> Audit:
+    """No host of the load has much longer response times than another."""
+    fastest, slowest = min(parts, key=lambda part: part.p50_ns), max(parts, key=lambda part: part.p50_ns)
+    passed = slowest.p50_ns <= SLOWER * fastest.p50_ns + SLOWER_NS
+    detail = (
+        f"median response times from {quantities.duration(fastest.p50_ns)} on {fastest.host} to "
+        f"{quantities.duration(slowest.p50_ns)} on {slowest.host}"
+    )
+    return Audit(name="client_slower", passed=passed, detail=detail)
+
+
+def client_stalled(by_host: Mapping[str, LoadResult], whole: LoadResult) -> Audit:
+    """No host of the load stood still while others were answered. Where nobody was, it is the server's."""
+    if not stalled(whole, "loopback").passed:
+        return Audit(name="client_stalled", passed=True, detail="not judged, for nobody was answered at times")
+    still = {host: one.detail for host, load in by_host.items() if not (one := stalled(load, "loopback")).passed}
+    told = "; ".join(f"{host} stood still while others were answered: {detail}" for host, detail in still.items())
+    return Audit(name="client_stalled", passed=not still, detail=told or "no host of the load stood still")

@@ -1,0 +1,1 @@
+"""Many machines: Dask distributed places the halves of a trial on hosts, starts them, and notices loss."""

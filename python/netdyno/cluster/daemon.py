@@ -1,0 +1,333 @@
+"""The two programs that stay: the scheduler, and the worker of a host. Each runs until it is ended.
+
+A host of servers is given its trials as tasks. Its worker has the load made by the worker of another host, over a
+connection of Dask's, and both tell each other on it that they live; so one port a host is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from distributed import Scheduler as DaskScheduler
+from distributed import Worker as DaskWorker
+from distributed.core import Status, connect
+from distributed.worker import thread_state
+
+from netdyno.base.errors import UserError
+from netdyno.base.url import TcpUrl, parse_tls_url
+from netdyno.cluster import authority, clocks, engine, loads
+from netdyno.cluster.authority import Role
+from netdyno.cluster.described import describe
+from netdyno.cluster.requests import LoadEnded
+from netdyno.cluster.trial_helper import REPLY, REQUEST, WAY
+from netdyno.machine.process import LOOK_S, LineReader
+
+LONGEST_LINE = 128 << 20
+"""Bytes of a line that a helper says: of a result, which has 64 MiB at the most, as JSON within JSON."""
+
+
+class HelperError(Exception):
+    """What was wanted of this host has failed; the text says why."""
+
+
+class Scheduler(DaskScheduler):  # type: ignore[misc]
+    """Listens where it was told, and nowhere else."""
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """Dask's has no encryption."""
+
+
+class Worker(DaskWorker):  # type: ignore[misc]
+    """One host. It has one thread for tasks."""
+
+    def __init__(
+        self,
+        *arguments: Any,
+        role: Role,
+        cores: tuple[int, ...],
+        host: str,
+        findings: tuple[str, ...],
+        **named: Any,
+    ) -> None:
+        self.netdyno_findings = findings
+        self.netdyno_role = role
+        self.netdyno_address = host
+        self.netdyno_cores = cores
+        self.netdyno_loading = asyncio.Lock()
+        super().__init__(*arguments, host=host, nthreads=1, resources={role.upper(): 1}, memory_limit=0, **named)
+        self.handlers |= {
+            "netdyno_clock": self.tell_clock,
+            "netdyno_describe": self.tell_description,
+            "netdyno_load": self.make_load,
+            "netdyno_round_trip": self.tell_round_trip,
+        }
+
+    def start_http_server(self, *_: object, **__: object) -> None:
+        """As above."""
+
+    async def tell_clock(self) -> int:
+        return time.monotonic_ns()
+
+    async def tell_description(self) -> bytes:
+        said = describe(self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings)
+        return msgspec.json.encode(said)
+
+    async def tell_round_trip(self, address: str) -> int:
+        """The shortest to another host."""
+        return (await clocks.measure(self.rpc(address).netdyno_clock)).round_trip_ns
+
+    def perform(self, request: bytes, topic: str) -> bytes:
+        """A task, in the thread for these: have a helper do what a controller wants, and say meanwhile that it lives.
+        Ends it when nobody wants it any more. Raises HelperError."""
+        task = thread_state.key
+        with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
+            folder = Path(scratch)
+            (folder / REQUEST).write_bytes(request)
+            way = asyncio.run_coroutine_threadsafe(self._open_way(folder / WAY), self.loop.asyncio_loop).result()
+            try:
+                with (
+                    (folder / "said").open("w+b", buffering=0) as said,
+                    subprocess.Popen(
+                        [sys.executable, "-P", "-m", "netdyno.cluster.trial_helper", scratch, str(os.getpid())],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.PIPE,
+                        stderr=said,
+                        start_new_session=True,
+                    ) as helper,
+                ):
+                    try:
+                        self._attend(helper, task, topic)
+                    finally:
+                        helper.kill()
+                    if helper.wait() != 0 or not (folder / REPLY).is_file():
+                        said.seek(0)
+                        words = said.read().decode("utf-8", "replace").strip().splitlines()
+                        raise HelperError(words[-1] if words else f"its helper ended with {helper.returncode}")
+                return (folder / REPLY).read_bytes()
+            finally:
+                self.loop.add_callback(way.close)
+
+    def _attend(self, helper: subprocess.Popen[bytes], task: object, topic: str) -> None:
+        """Until it has ended."""
+        assert helper.stdout is not None
+        lines, beat_at = LineReader(helper.stdout.fileno(), "helper"), 0.0
+        while not lines.at_end:
+            for line in lines.read_lines():
+                completed, seconds = line.split()
+                self.log_event(topic, {"completed": int(completed), "seconds": float(seconds)})
+            if time.monotonic() >= beat_at:
+                beat_at = time.monotonic() + engine.BEAT_S
+                self.log_event(topic, {"beat": True})
+            known = self.state.tasks.get(task)
+            if known is None or known.state == "cancelled":
+                raise HelperError("nobody wants it any more")
+            select.select([helper.stdout], [], [], LOOK_S / 5)
+        helper.wait(engine.CONNECT_S)
+
+    async def _open_way(self, path: Path) -> asyncio.AbstractServer:
+        """Where stand-ins for the load of this host's trial come to (stand_in.py)."""
+        return await asyncio.start_unix_server(self._stand_in, path)
+
+    async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await loads.stand_in(self, reader, writer)
+
+    @asynccontextmanager
+    async def connected(self, address: str) -> AsyncIterator[Any]:
+        """A connection to another host, of its own."""
+        comm = await connect(address, timeout=engine.LOST_S, **self.connection_args)
+        try:
+            yield comm
+        finally:
+            comm.abort()
+
+    async def ask_clock(self, address: str) -> int:
+        """What another host's clock shows."""
+        return int(await self.rpc(address).netdyno_clock())
+
+    async def make_load(self, comm: Any, wanted: dict[str, Any]) -> Status:
+        """Make the load that another host asks for (LoadWanted), as long as that says that it lives."""
+        try:
+            # The one before may be told and still be on its way out.
+            await asyncio.wait_for(self.netdyno_loading.acquire(), engine.LOST_S / 2)
+        except TimeoutError:
+            await comm.write(_ended("this host makes another load already"))
+            await _await_silence(comm)
+            return Status.dont_reply
+        try:
+            await self._make_load(comm, {**wanted, "parent": os.getpid()})
+        finally:
+            self.netdyno_loading.release()
+        return Status.dont_reply
+
+    async def _make_load(self, comm: Any, wanted: dict[str, Any]) -> None:
+        helper = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "netdyno.cluster.load_helper"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            start_new_session=True,
+            limit=LONGEST_LINE,
+        )
+        assert helper.stdin is not None
+        assert helper.stdout is not None
+        helper.stdin.write(msgspec.json.encode(wanted) + b"\n")
+        writing = asyncio.Lock()
+        telling = asyncio.create_task(_tell(helper.stdout, comm, writing))
+        beating = asyncio.create_task(_beat(comm, writing))
+        try:
+            await _await_silence(comm, helper.stdin)  # whoever asked has heard the last line, or is gone
+        finally:
+            telling.cancel()
+            beating.cancel()
+            with suppress(ProcessLookupError):
+                helper.kill()
+            await helper.wait()
+            comm.abort()
+
+
+async def _beat(comm: Any, writing: asyncio.Lock | None = None) -> None:
+    """Say that this host lives, until the connection ends."""
+    writing = writing or asyncio.Lock()
+    with suppress(OSError):
+        while True:
+            async with writing:
+                await comm.write({"beat": True})
+            await asyncio.sleep(engine.BEAT_S)
+
+
+async def _tell(lines: asyncio.StreamReader, comm: Any, writing: asyncio.Lock) -> None:
+    """Pass on what a helper says; the last line once it is known to be that."""
+    with suppress(OSError):
+        line = await lines.readline()
+        while line:
+            following = lines.readline() if b'"event"' in line[:16] else None
+            async with writing:
+                await comm.write({"line": line, "last": following is None})
+            if following is None:
+                return
+            line = await following
+        async with writing:
+            await comm.write(_ended("the helper of the load has ended"))
+
+
+def _ended(why: str) -> dict[str, Any]:
+    """A last line, of a load that nobody made."""
+    return {"line": msgspec.json.encode(LoadEnded(code=1, said=f"{why}\n", result=None)) + b"\n", "last": True}
+
+
+async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) -> None:
+    """Until the other side says nothing more. When the load is to begin is handed on."""
+    with suppress(OSError, TimeoutError):
+        while True:
+            said = await asyncio.wait_for(comm.read(), engine.LOST_S)
+            if "go" in said and helper is not None:
+                helper.write(f"go {said['go']}\n".encode())
+                await helper.drain()
+
+
+def schedule(folder: Path) -> int:
+    """`cluster scheduler`. Raises UserError where it cannot listen."""
+    at = parse_tls_url(authority.scheduler_of(folder))
+    security = engine.security(folder, "scheduler")
+
+    async def run() -> None:
+        scheduler = Scheduler(
+            protocol="tls", host=at.host, port=at.port, security=security, dashboard=False, dashboard_address=None
+        )
+        await _start(scheduler, f"the scheduler cannot listen on {at.host}, port {at.port}")
+        print(f"scheduler at tls://{at.host}:{at.port}, which hosts join by ./netdyno cluster join", flush=True)
+        await _until_ended(scheduler)
+
+    asyncio.run(run())
+    return 0
+
+
+def join(
+    folder: Path,
+    scheduler: str,
+    role: Role,
+    address: str | None,
+    port: int,
+    cores: Sequence[int],
+    findings: Sequence[str],
+) -> int:
+    """`cluster join`: exit code 0 when it was ended, 1 when the scheduler is gone. Raises UserError where there is none
+    that lets it in."""
+    at = parse_tls_url(scheduler)
+    security = engine.security(folder, role)
+    own = address or own_address(at)
+
+    async def run() -> int:
+        with tempfile.TemporaryDirectory(prefix="netdyno-host-") as scratch:
+            worker = Worker(
+                scheduler,
+                host=own,
+                port=port,
+                protocol="tls",
+                security=security,
+                local_directory=scratch,
+                name=f"{role}@{own}:{port}",
+                death_timeout=engine.CONNECT_S,
+                role=role,
+                cores=tuple(cores),
+                findings=tuple(findings),
+            )
+            await _start(worker, f"no scheduler lets this host in at {scheduler}, or port {port} of {own} is taken")
+            print(f"joined {scheduler} as {role}, at {worker.address}", flush=True)
+            return 0 if await _until_ended(worker) else 1
+
+    code = asyncio.run(run())
+    if code:
+        raise UserError(f"the scheduler at {scheduler} is gone; this host has left, and nothing of it runs on")
+    return code
+
+
+def own_address(other: TcpUrl) -> str:
+    """The address of this host by which it would reach another. Nothing is sent. Raises UserError."""
+    try:
+        family, kind, _, _, there = socket.getaddrinfo(other.host, other.port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, kind) as asked:
+            asked.connect(there)
+            return str(asked.getsockname()[0])
+    except OSError as error:
+        raise UserError(f"{other.host} cannot be reached: {error.strerror}") from error
+
+
+async def _start(server: Any, why_not: str) -> None:
+    try:
+        await asyncio.wait_for(server, 2 * engine.CONNECT_S)
+    except (OSError, TimeoutError, RuntimeError, ValueError) as error:
+        with suppress(Exception):
+            await server.close()
+        raise UserError(f"{why_not} ({_innermost(error)})") from error
+
+
+def _innermost(error: BaseException) -> str:
+    """Dask says that something went wrong; what it was stands at the end of the chain."""
+    while (cause := error.__cause__ or error.__context__) is not None:
+        error = cause
+    return str(error) or type(error).__name__
+
+
+async def _until_ended(server: Any) -> bool:
+    """Until SIGINT or SIGTERM (True), or until it has ended by itself."""
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, ended.set)
+    told, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
+    await asyncio.wait((told, gone), return_when=asyncio.FIRST_COMPLETED)
+    with suppress(Exception):
+        await asyncio.wait_for(server.close(), engine.CONNECT_S)
+    return told.done()

@@ -1,0 +1,58 @@
+"""What a host says of itself, as `cluster status` shows it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+
+from netdyno.cluster.clocks import Offset
+from netdyno.machine.pinning import may_run_realtime
+from netdyno.model.base import Frozen
+
+
+class Description(Frozen):
+    """A host by its own account. `cores` are those that its programs get; `inside` is where its servers listen.
+    `realtime`: whether they may run before everything else. `findings`: what the doctor thought of it when it joined,
+    but for what is good."""
+
+    host: str
+    role: str
+    cores: tuple[int, ...]
+    kernel: str
+    inside: str
+    realtime: bool
+    findings: tuple[str, ...] = ()
+
+
+class Host(Frozen):
+    """A host as the controller sees it; `links`: the shortest round trip to each other host, in nanoseconds, by its
+    address."""
+
+    address: str
+    is_busy: bool
+    clock: Offset
+    description: Description
+    links: dict[str, int]
+
+
+def describe(role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...]) -> Description:
+    """This host, of which these cores were `asked` for, or nothing was said."""
+    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    cores = asked or default_cores(role, allowed)
+    # A load that has every core would keep its own worker from saying that it lives.
+    realtime = len(cores) < len(allowed) and may_run_realtime() if role == "client" else may_run_realtime()
+    return Description(
+        host=socket.gethostname(),
+        role=role,
+        cores=cores,
+        kernel=platform.release(),
+        inside=address,
+        realtime=realtime,
+        findings=findings,
+    )
+
+
+def default_cores(role: str, allowed: tuple[int, ...]) -> tuple[int, ...]:
+    """All, but that of a load the first is left to the worker, where there are several. Pure."""
+    return allowed[1:] if role == "client" and len(allowed) > 1 else allowed

@@ -1,0 +1,266 @@
+"""Has the load of a trial on this host made by others, and tells it all that comes of it.
+
+A load of several hosts has one window: all of its connections stand before one of them is used, then all hosts begin at
+one moment, each by its own clock."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from typing import Any, Protocol
+
+import msgspec
+
+from netdyno.cluster import clocks, engine
+from netdyno.cluster.clocks import Offset
+from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadWanted, PartMade, PartsMade
+from netdyno.machine.process import describe_exit
+from netdyno.trial.load import NOT_BELIEVED
+
+GO_AHEAD_NS = 200_000_000
+"""How long before the common moment it is told: many times what the way takes, on hosts that are busy."""
+
+Tell = Callable[[bytes], Awaitable[None]]
+
+
+class Reach(Protocol):
+    """How other hosts are talked to."""
+
+    def connected(self, address: str) -> AbstractAsyncContextManager[Any]: ...
+    async def ask_clock(self, address: str) -> int: ...
+
+
+class LostError(Exception):
+    """A host of the load is gone; the text says why."""
+
+
+class Event(msgspec.Struct):
+    """A line of --events-fd (protocol/load-result.md)."""
+
+    event: str
+    established: int = 0
+    completed: int = 0
+    seconds: float = 0.0
+
+
+class Parts:
+    """What the parts of a load say becomes what one would say. Pure."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._heard: dict[str, int] = {}
+        self._established = 0
+        self._completed = [0] * count
+
+    @property
+    def all_stand(self) -> bool:
+        """Whether every part has its connections."""
+        return self._heard.get("connected") == self._count
+
+    def hear(self, part: int, line: bytes) -> bytes:
+        """What there is to be told now; empty where that is nothing. The window begins with the last part's and ends
+        with the first's."""
+        if self._count == 1:
+            return line
+        event = msgspec.json.decode(line, type=Event)
+        self._heard[event.event] = heard = self._heard.get(event.event, 0) + 1
+        if event.event == "progress":
+            self._completed[part] = event.completed
+            if part > 0:
+                return b""
+            event.completed = sum(self._completed)
+        elif event.event == "connected":
+            self._established += event.established
+            event.established = self._established
+        if event.event != "progress" and heard != (1 if event.event == "window_end" else self._count):
+            return b""
+        return msgspec.json.encode(event) + b"\n"
+
+
+class _Host:
+    """One that makes a part."""
+
+    def __init__(self, address: str, comm: Any) -> None:
+        self.address = address
+        self._comm = comm
+        self._writing = asyncio.Lock()
+
+    async def say(self, words: dict[str, Any]) -> None:
+        """Raises LostError."""
+        try:
+            async with self._writing:
+                await self._comm.write(words)
+        except OSError as error:
+            raise self.lost(error) from error
+
+    async def hear(self) -> dict[str, Any]:
+        """Raises LostError where it says nothing for too long."""
+        try:
+            said: dict[str, Any] = await asyncio.wait_for(self._comm.read(), engine.LOST_S)
+        except OSError as error:  # TimeoutError is one, and says nothing
+            raise self.lost(error) from error
+        return said
+
+    async def beat(self) -> None:
+        """Say that this side lives, until it is told no more."""
+        with suppress(LostError):
+            while True:
+                await self.say({"beat": True})
+                await asyncio.sleep(engine.BEAT_S)
+
+    def lost(self, error: OSError) -> LostError:
+        return LostError(
+            f"the host {self.address}, which makes the load, was lost: {str(error) or 'it said nothing for a second'}"
+        )
+
+
+class _Load:
+    def __init__(self, hosts: Sequence[_Host], reach: Reach, tell: Tell) -> None:
+        self._hosts = hosts
+        self._reach = reach
+        self._tell = tell
+        self._parts = Parts(len(hosts))
+        self._ended: dict[int, LoadEnded] = {}
+        self._before: list[Offset] = []
+        self._last = b""
+
+    async def make(self, wanted: Sequence[LoadWanted]) -> bytes:
+        """Returns the last line. Raises LostError."""
+        for host, one in zip(self._hosts, wanted, strict=True):
+            await host.say({"op": "netdyno_load", "reply": False, "wanted": msgspec.to_builtins(one)})
+        beating = [asyncio.create_task(host.beat()) for host in self._hosts]
+        following = {asyncio.create_task(self._follow(number)) for number in range(len(self._hosts))}
+        tasks = (*beating, *following)
+        try:
+            while following and not self._has_failed():
+                done, following = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            return self._last if len(self._hosts) == 1 else await self._end()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self, number: int) -> None:
+        """Until a part has said its last line."""
+        host = self._hosts[number]
+        while True:
+            said = await host.hear()
+            if "line" not in said:
+                continue
+            if said["last"]:
+                self._last = said["line"]
+                self._ended[number] = msgspec.json.decode(self._last, type=LoadEnded)
+                return
+            if line := self._parts.hear(number, said["line"]):
+                await self._tell(line)
+                if len(self._hosts) > 1 and self._parts.all_stand and not self._before:
+                    await self._go()
+
+    async def _go(self) -> None:
+        self._before = await self._offsets()
+        at_ns = time.monotonic_ns() + GO_AHEAD_NS
+        for host, offset in zip(self._hosts, self._before, strict=True):
+            await host.say({"go": at_ns + offset.offset_ns})
+
+    async def _offsets(self) -> list[Offset]:
+        """One host after the other: an exchange that waits for another's is a long one."""
+        found: list[Offset] = []
+        for host in self._hosts:
+            try:
+                found.append(await clocks.measure(lambda: self._reach.ask_clock(host.address)))  # noqa: B023
+            except OSError as error:
+                raise host.lost(error) from error
+        return found
+
+    def _has_failed(self) -> bool:
+        return any(ended.code not in (0, NOT_BELIEVED) or ended.result is None for ended in self._ended.values())
+
+    async def _end(self) -> bytes:
+        said = "".join(f"-- {self._hosts[number].address}\n{one.said}" for number, one in sorted(self._ended.items()))
+        if self._has_failed():
+            number, one = next(item for item in self._ended.items() if item[1].code not in (0, NOT_BELIEVED))
+            told = f"{said}the generator on {self._hosts[number].address} ended with {describe_exit(one.code)}"
+            last = one.said.strip().rpartition("\n")[2]
+            return _line(LoadEnded(code=1, said=f"{told}: {last}\n" if last else f"{told}\n", result=None))
+        after = await self._offsets()
+        made = PartsMade(
+            parts=tuple(
+                PartMade(
+                    host=host.address,
+                    before=self._before[number],
+                    after=after[number],
+                    result=msgspec.Raw((self._ended[number].result or "").encode()),
+                )
+                for number, host in enumerate(self._hosts)
+            )
+        )
+        code = max(one.code for one in self._ended.values())
+        return _line(LoadEnded(code=code, said=said, result=msgspec.json.encode(made).decode()))
+
+
+async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """For one load, to whoever asks for it on a socket, until all of it is told or that has left."""
+
+    async def tell(line: bytes) -> None:
+        writer.write(line)
+        await writer.drain()
+
+    asked = msgspec.json.decode(await reader.readline(), type=LoadAsked)
+    making = asyncio.create_task(make(asked, reach, tell))
+    gone = asyncio.create_task(reader.read())
+    try:
+        await asyncio.wait((making, gone), return_when=asyncio.FIRST_COMPLETED)
+        if making.done():
+            try:
+                await tell(making.result())
+            except LostError as lost:
+                await tell(msgspec.json.encode({"lost": str(lost)}) + b"\n")
+    finally:
+        making.cancel()
+        gone.cancel()
+        await asyncio.gather(making, gone, return_exceptions=True)
+        with suppress(OSError):
+            writer.close()
+
+
+async def make(asked: LoadAsked, reach: Reach, tell: Tell) -> bytes:
+    """Have it made, and return the last line. Raises LostError."""
+    each = wanted(asked)
+    async with AsyncExitStack() as stack:
+        hosts: list[_Host] = []
+        for host in asked.hosts[: len(each)]:
+            try:
+                hosts.append(_Host(host.address, await stack.enter_async_context(reach.connected(host.address))))
+            except OSError as error:
+                raise _Host(host.address, None).lost(error) from error
+        return await _Load(hosts, reach, tell).make(each)
+
+
+def wanted(asked: LoadAsked) -> list[LoadWanted]:
+    """What each host is to make: all of it, or where the words say `--share 1/N` each of N hosts its part. Pure."""
+    if "--share" not in asked.words:
+        return [_of(asked, asked.hosts[0], asked.words)]
+    at = asked.words.index("--share") + 1
+    count = int(asked.words[at].partition("/")[2])
+    return [
+        _of(asked, host, (*asked.words[:at], f"{number}/{count}", *asked.words[at + 1 :], "--await-go"))
+        for number, host in enumerate(asked.hosts[:count], 1)
+    ]
+
+
+def _of(asked: LoadAsked, host: LoadHost, words: tuple[str, ...]) -> LoadWanted:
+    return LoadWanted(
+        words=words,
+        events=asked.events,
+        cores=host.cores,
+        realtime=host.realtime,
+        foreign_load=asked.foreign_load,
+    )
+
+
+def _line(ended: LoadEnded) -> bytes:
+    return msgspec.json.encode(ended) + b"\n"

@@ -1,0 +1,303 @@
+"""The trials of a run on one host of servers, under the load of others."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.cluster import engine
+from netdyno.cluster.control import Control
+from netdyno.cluster.described import Host
+from netdyno.cluster.engine import GoneError
+from netdyno.cluster.requests import (
+    Ground,
+    LoadHost,
+    Prepare,
+    Prepared,
+    Reply,
+    Request,
+    TrialDone,
+    TrialWanted,
+    WarmupsDone,
+    WarmupsWanted,
+)
+from netdyno.cluster.tasks import perform
+from netdyno.experiment import plan
+from netdyno.experiment.plan import Cell, Kind
+from netdyno.machine import digests, environment
+from netdyno.model.base import type_level
+from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import combinations
+from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.options import settings
+from netdyno.model.run import BETWEEN_HOSTS, OF_CLUSTER, OF_LOAD, Environment
+from netdyno.model.trial import Trial, Warmup
+from netdyno.trial.setup import Bench, unwatched
+
+PREPARE_S = 1800.0
+"""How long a host may take to build what it starts."""
+BEYOND_S = 60.0
+"""How long a trial may take beyond what is planned for it."""
+
+
+class HostLostError(Exception):
+    """A host has not done what was wanted of it; the text says why."""
+
+
+class Stage:
+    """Used within its Control."""
+
+    def __init__(self, control: Control) -> None:
+        """Raises UserError where there is not exactly one host of servers, and none that makes a load."""
+        self._control = control
+        hosts = control.hosts()
+        self._server = _only(hosts, "server")
+        self._clients = _clients(hosts)
+        _first(self._clients, 1)
+        self._ground = Ground(
+            seed=0,
+            pinning=Pinning(server=(), generator=(), note=""),
+            foreign_load="strike-out",
+            address=self._server.description.inside,
+            loads=(),
+        )
+        self._progress: Callable[[int, float], None] = unwatched
+        self._folder = Path()
+
+    def set_up(
+        self,
+        experiment: Experiment,
+        servers: Sequence[Contestant],
+        *,
+        generator: Path,
+        folder: Path,
+        progress: Callable[[int, float], None],
+        foreign_load: ForeignLoad,
+    ) -> tuple[Bench, Environment]:
+        """Every host builds and describes itself. Raises UserError where a host has other programs, or another commit,
+        than this machine, or where a cell takes more hosts than there are."""
+        most = max(_client_hosts(one, levels) for one in experiment.scenarios for levels in combinations(one))
+        self._clients = _first(self._clients, most)
+        pinning = _pinning(self._server, self._clients)
+        loads = tuple(
+            LoadHost(address=one.address, cores=cores, realtime=pinning.realtime)
+            for one, cores in zip(self._clients, _cores(self._clients), strict=True)
+        )
+        names = tuple(server.name for server in servers)
+        own = digests.digests(generator, servers)
+        commit = environment.commit().get("git_commit")
+        of_servers = self._prepared(self._server, names)
+        _check(self._server, of_servers, own, commit)
+        of_loads = [self._prepared(host, ()) for host in self._clients]
+        for host, prepared in zip(self._clients, of_loads, strict=True):
+            _check(host, prepared, _of_generator(own), commit)
+        self._ground = msgspec.structs.replace(
+            self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
+        )
+        self._progress, self._folder = progress, folder
+        bench = Bench(
+            seed=experiment.seed,
+            generator=(str(generator),),
+            pinning=pinning,
+            folder=folder,
+            foreign_load=foreign_load,
+        )
+        found = of_servers.environment | environment.of_run(experiment, bench.pinning)
+        found |= {"foreign_load": foreign_load, "programs": list(of_servers.programs)}
+        found |= {"link": BETWEEN_HOSTS, OF_CLUSTER: _said(self._server)}
+        found[f"{OF_CLUSTER}.doctor"] = list(self._server.description.findings)
+        for number, (host, prepared) in enumerate(zip(self._clients, of_loads, strict=True), 1):
+            name = OF_LOAD if number == 1 else f"{OF_LOAD}-{number}"
+            found[name] = _said(host)
+            found[f"{name}.doctor"] = list(host.description.findings)
+            for key, value in prepared.environment.items():
+                if of_servers.environment.get(key) != value:
+                    found[f"{name}.{key}"] = value
+        return bench, found
+
+    def trial(self, cell: Cell, scenario: Scenario, warmup: Warmup | None) -> Trial:
+        """One trial, failed where a host is lost meanwhile. Raises GoneError where there is none for it."""
+        self._look(_client_hosts(scenario, cell.levels))
+        began = time.monotonic()
+        limit_s = plan.trial_seconds(settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)) + BEYOND_S
+        wanted = TrialWanted(ground=self._ground, cell=cell, scenario=scenario, warmup=warmup)
+        try:
+            done = self._perform(self._server, wanted, limit_s)
+        except HostLostError as lost:
+            return _failed(cell, str(lost), time.monotonic() - began)
+        assert isinstance(done, TrialDone)
+        if done.trial.log:
+            path = self._folder / done.trial.log
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(done.log, encoding="utf-8")
+        return done.trial
+
+    def warm_ups(self, kinds: Sequence[Kind], scenarios: Mapping[str, Scenario]) -> Iterator[tuple[Kind, Warmup]]:
+        """How long those with a JIT warm up. Raises GoneError."""
+        if not kinds:
+            return
+        self._look(len(self._clients))
+        asked = tuple((kind.scenario, kind.contestant, kind.levels) for kind in kinds)
+        wanted = WarmupsWanted(ground=self._ground, scenarios=tuple(scenarios.values()), kinds=asked)
+        try:
+            done = self._perform(self._server, wanted, BEYOND_S * (1 + len(kinds)))
+        except HostLostError as lost:
+            raise GoneError(str(lost)) from lost
+        assert isinstance(done, WarmupsDone)
+        yield from ((kinds[number], warmup) for number, warmup in done.found)
+
+    def _look(self, clients: int) -> None:
+        """Raises GoneError where a host has left that is to do something. Another does not take its place: what a
+        trial is made with is the same for all of a cell."""
+        there = self._control.addresses()
+        for host in (self._server, *self._clients[:clients]):
+            if host.address not in there:
+                raise GoneError(f"the host {host.address} has left the cluster")
+            if not self._control.answers(host.address):
+                raise GoneError(f"the host {host.address} does not answer")
+
+    def _prepared(self, host: Host, servers: tuple[str, ...]) -> Prepared:
+        try:
+            done = self._perform(host, Prepare(servers=servers), PREPARE_S)
+        except HostLostError as lost:
+            raise UserError(str(lost)) from lost
+        assert isinstance(done, Prepared)
+        return done
+
+    def _perform(self, host: Host, wanted: Request, limit_s: float) -> Reply:
+        """Have it done there. Raises HostLostError when the host says nothing for a second, or takes too long."""
+        topic = f"netdyno-{uuid.uuid4().hex}"
+        heard = _Heard(self._progress)
+        client = self._control.client
+        client.subscribe_topic(topic, heard)
+        request = msgspec.json.encode(wanted)
+        future = client.submit(perform, request, topic, key=topic, workers=[host.address], **engine.SUBMIT)
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        deadline = time.monotonic() + limit_s
+        try:
+            while not done.wait(engine.BEAT_S / 4):
+                if heard.silent_s() > engine.LOST_S:
+                    raise HostLostError(f"the host {host.address} was lost: it said nothing for a second")
+                if time.monotonic() > deadline:
+                    raise HostLostError(f"the host {host.address} did not answer within {limit_s:.0f} s")
+            if future.status == "error":
+                raise HostLostError(_why(host, future.exception(timeout=engine.CONNECT_S)))
+            if future.status != "finished":
+                raise HostLostError("the scheduler was lost")
+            reply: Reply = msgspec.json.decode(future.result(timeout=engine.CONNECT_S), type=Reply)
+            return reply
+        except (OSError, TimeoutError) as error:
+            raise HostLostError(f"the host {host.address} was lost: {error}") from error
+        finally:
+            client.unsubscribe_topic(topic)
+            future.cancel()
+
+
+class _Heard:
+    """What a host said last, and when. Called by the thread of Dask's client."""
+
+    def __init__(self, progress: Callable[[int, float], None]) -> None:
+        self._progress = progress
+        self._at = time.monotonic() + engine.CONNECT_S  # the first word may take so much longer
+
+    def __call__(self, event: tuple[float, dict[str, Any]]) -> None:
+        self._at = time.monotonic()
+        if "completed" in event[1]:
+            self._progress(event[1]["completed"], event[1]["seconds"])
+
+    def silent_s(self) -> float:
+        return time.monotonic() - self._at
+
+
+def _only(hosts: Sequence[Host], role: str) -> Host:
+    found = [host for host in hosts if host.description.role == role]
+    if len(found) != 1:
+        raise UserError(
+            f"a run takes one host that has joined as {role}, and {len(found) or 'none'} "
+            f"{'have' if len(found) > 1 else 'has'} (./netdyno cluster status)"
+        )
+    if found[0].is_busy:
+        raise UserError(f"the host {found[0].address} is at work for another run")
+    return found[0]
+
+
+def _clients(hosts: Sequence[Host]) -> tuple[Host, ...]:
+    """Those that make a load, by their addresses."""
+    return tuple(sorted((one for one in hosts if one.description.role == "client"), key=lambda one: one.address))
+
+
+def _first(found: Sequence[Host], count: int) -> tuple[Host, ...]:
+    """So many of them. Raises UserError."""
+    if len(found) < count:
+        raise UserError(
+            f"this run takes {quantities.plural(count, 'host')} that joined as client, and there "
+            f"{'are' if len(found) > 1 else 'is'} {len(found) or 'none'} (./netdyno cluster status)"
+        )
+    for host in found[:count]:
+        if host.is_busy:
+            raise UserError(f"the host {host.address} is at work for another run")
+    return tuple(found[:count])
+
+
+def _client_hosts(scenario: Scenario, levels: Mapping[str, type_level]) -> int:
+    return settings(scenario, levels).client_hosts
+
+
+def _cores(clients: Sequence[Host]) -> list[tuple[int, ...]]:
+    """As many on each host as on that which has the fewest, so that parts are equal."""
+    fewest = min(len(host.description.cores) for host in clients)
+    return [host.description.cores[:fewest] for host in clients]
+
+
+def _pinning(server: Host, clients: Sequence[Host]) -> Pinning:
+    realtime = all(host.description.realtime for host in (server, *clients))
+    how = "at real-time priority" if realtime else "at normal priority"
+    where = quantities.listed([host.address for host in clients])
+    return Pinning(
+        server=server.description.cores,
+        generator=_cores(clients)[0],
+        note=f"server on {server.address}, generator on {where} {how}; workers are not pinned",
+        realtime=realtime,
+    )
+
+
+def _of_generator(programs: Sequence[str]) -> list[str]:
+    return [line for line in programs if line.startswith(f"{GENERATOR} ")]
+
+
+def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> None:
+    if found.why_not:
+        first = next(iter(found.why_not))
+        raise UserError(f"{first} cannot be started on {host.address}: {found.why_not[first]}")
+    if (there := found.environment.get("git_commit")) != commit:
+        raise UserError(f"{host.address} is at commit {there}, and this machine at {commit}")
+    if differ := sorted({line.split()[0] for line in set(own) ^ set(found.programs)}):
+        raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(differ)}")
+
+
+def _said(host: Host) -> str:
+    return f"{host.description.host} at {host.address}, kernel {host.description.kernel}"
+
+
+def _why(host: Host, failure: BaseException) -> str:
+    from distributed.scheduler import KilledWorker, NoValidWorkerError
+
+    if isinstance(failure, KilledWorker | NoValidWorkerError):
+        return f"the host {host.address} was lost: its worker has ended"
+    return f"the host {host.address}: {failure}"
+
+
+def _failed(cell: Cell, reason: str, seconds: float) -> Trial:
+    from netdyno.trial.trial import skipped
+
+    return msgspec.structs.replace(skipped(cell, reason), status="failed", seconds=seconds)

@@ -1,0 +1,139 @@
+"""Does what a controller wants of a host, in a process of one thread: `python -m netdyno.cluster.trial_helper FOLDER
+PARENT`. The folder has the request; the reply is written beside it. What it says on stdout is how far the window is."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import msgspec
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import build_dir, canary_path, generator_path
+from netdyno.cluster import clocks
+from netdyno.cluster.child import die_with
+from netdyno.cluster.requests import (
+    Ground,
+    PartsMade,
+    Prepare,
+    Prepared,
+    Reply,
+    Request,
+    TrialDone,
+    TrialWanted,
+    WarmupsDone,
+    WarmupsWanted,
+)
+from netdyno.contestants import building, contestants
+from netdyno.experiment.plan import Kind
+from netdyno.machine import digests, environment
+from netdyno.machine.links.network import Network
+from netdyno.machine.pinning import choose
+from netdyno.model.contestant import Contestant
+from netdyno.model.load_result import LoadResult
+from netdyno.trial import warm_up
+from netdyno.trial.canary import Canary
+from netdyno.trial.setup import Bench, decode_load, key
+from netdyno.trial.trial import run_trial
+
+REQUEST, REPLY, WAY = "request.json", "reply.json", "way"
+STAND_IN = Path(__file__).parent / "stand_in.py"
+
+
+def main(folder: Path, parent: int) -> int:
+    die_with(parent)
+    request = msgspec.json.decode((folder / REQUEST).read_bytes(), type=Request)
+    try:
+        reply = perform(request, folder)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    (folder / REPLY).write_bytes(msgspec.json.encode(reply))
+    return 0
+
+
+def perform(request: Request, folder: Path) -> Reply:
+    """Raises UserError."""
+    match request:
+        case Prepare():
+            return _prepare(request)
+        case TrialWanted():
+            return _trial(request, folder)
+        case WarmupsWanted():
+            return _warm_ups(request, folder)
+
+
+def _prepare(request: Prepare) -> Prepared:
+    build = build_dir()
+    servers = _servers(request.servers)
+    targets = [target for server in servers for target in building.target(server, "server")]
+    building.make((building.GENERATOR, building.CANARY, *targets), build)
+    ready = [contestants.prepare(server, build=build) for server in servers]
+    return Prepared(
+        environment=environment.of_machine(build),
+        programs=tuple(digests.digests(generator_path(build), ready)),
+        why_not={server.name: server.why_not for server in ready if not server.available},
+    )
+
+
+def _trial(request: TrialWanted, folder: Path) -> TrialDone:
+    (server,) = _servers([request.cell.contestant])
+    bench = _bench(request.ground, folder)
+    if request.warmup is not None:
+        bench = bench._replace(warmups={key(request.cell): request.warmup})
+    beside = Canary(canary_path(build_dir()), choose(), folder)
+    trial = beside.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
+    log = folder / trial.log
+    return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")
+
+
+def _warm_ups(request: WarmupsWanted, folder: Path) -> WarmupsDone:
+    kinds = [Kind(*kind) for kind in request.kinds]
+    servers = {server.name: server for server in _servers(sorted({kind.contestant for kind in kinds}))}
+    scenarios = {scenario.name: scenario for scenario in request.scenarios}
+    found = warm_up.measure(kinds, scenarios, servers, _bench(request.ground, folder))
+    return WarmupsDone(found=tuple((kinds.index(kind), warmup) for kind, warmup in found))
+
+
+def _servers(names: tuple[str, ...] | list[str]) -> list[Contestant]:
+    everyone = contestants.discover()
+    return [contestants.by_name(everyone, name) for name in names]
+
+
+def _bench(ground: Ground, folder: Path) -> Bench:
+    """That of a run on one machine, but for the load, which is elsewhere."""
+    pinning = ground.pinning
+    known = msgspec.json.encode({"hosts": ground.loads, "foreign_load": ground.foreign_load}).decode()
+    way = (sys.executable, "-I", "-S", str(STAND_IN), str(folder / WAY), known)
+    return Bench(
+        seed=ground.seed,
+        generator=(str(generator_path(build_dir())),),
+        pinning=pinning,
+        folder=folder,
+        progress=_tell,
+        foreign_load=ground.foreign_load,
+        network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads)),
+        decode=decoded,
+    )
+
+
+def decoded(text: bytes) -> LoadResult:
+    """The result of a load that one host made or several. Raises what msgspec does, and HistogramError."""
+    if not text.startswith(b'{"parts"'):
+        return decode_load(text)
+    from netdyno.audits.hosts import common_start
+    from netdyno.trial.merged import merged  # the window is over: they need numpy
+
+    parts = msgspec.json.decode(text, type=PartsMade).parts
+    by_host = {part.host: decode_load(bytes(part.result)) for part in parts}
+    window_s = next(iter(by_host.values())).plan.duration_s
+    within_ns = {part.host: clocks.start_within_ns(part.before, part.after) for part in parts}
+    return merged(by_host, [common_start(within_ns, window_s)])
+
+
+def _tell(completed: int, seconds: float) -> None:
+    print(completed, seconds, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

@@ -1,0 +1,324 @@
+"""`netdyno advise`: whom to take for a workload, from stored runs where these cover it, else from a run that is made
+for it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError, did_you_mean
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.commands import run as run_command
+from netdyno.contestants import codesize, contestants
+from netdyno.experiment import experiment, plan, workload
+from netdyno.experiment.workload import Workload
+from netdyno.machine import digests, environment, pinning
+from netdyno.model import transports
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.observation import ForeignLoad
+from netdyno.present.terminal.console import Console
+from netdyno.run import needed
+from netdyno.store import read
+
+if TYPE_CHECKING:  # its statistics are heavy
+    from netdyno.analysis.advice.along import Along
+    from netdyno.analysis.advice.found import Advice
+    from netdyno.commands.advised import Stored
+
+FILE_NAME, BESIDE_NAME = "advise.toml", "advise-beside.toml"
+"""In a run's folder, what it asked, as a file of ./netdyno run."""
+ANSWER_NAME = "advice.json"
+SHARE_ALONG = 0.3
+"""Of the time, what half and double of the workload's values may take."""
+MOST_BESIDE = 4
+"""Contestants that are looked at there, the one to take among them."""
+
+
+class AdviseWishes(NamedTuple):
+    """What was asked for. `given`: the workload as far as flags say it; `file` says the rest. `again`: no stored run is
+    an answer. `along`: half and double of its values are looked at."""
+
+    given: Workload
+    file: Path | None
+    results: Path
+    as_json: bool
+    foreign_load: ForeignLoad
+    again: bool = False
+    along: bool = True
+
+
+class Rests(NamedTuple):
+    """The run that an answer rests on. `stored`: it was there before."""
+
+    run: str
+    folder: Path
+    stored: Stored | None = None
+
+
+class Answer(NamedTuple):
+    """`along` is None where nobody looked; else `beside` is the folder of that run."""
+
+    advice: Advice
+    rests: Rests
+    along: Sequence[Along] | None = None
+    beside: Path | None = None
+
+
+def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
+    """Exit code 0 with an answer, 1 without one, 128 + signal when interrupted."""
+    asked = {**(workload.read(wishes.file) if wishes.file else {}), **wishes.given}
+    if not asked:
+        asked = questions()
+    workload.check(asked)
+    build = build_dir()
+    servers = allowed(contestants.discover(build=build), asked)
+    say = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
+    notes: list[str] = []
+    found = None if wishes.again else from_stored(asked, servers, wishes.results, build, notes)
+    done = found or measured(asked, servers, wishes, argv)
+    if isinstance(done, int):
+        if wishes.as_json:
+            print(json.dumps({"take": []}), flush=True)
+        return done
+    lines = words(done, asked, notes)
+    for line in lines:
+        say.print(line)
+    document = as_json(done, lines)
+    if (folder := done.rests.folder).is_dir():
+        (folder / ANSWER_NAME).write_text(json.dumps(document, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    if wishes.as_json:
+        print(json.dumps(document, allow_nan=False), flush=True)
+    return 0 if done.advice.take else 1
+
+
+def allowed(servers: Sequence[Contestant], asked: Workload) -> tuple[Contestant, ...]:
+    """Who could be taken: speaks it, can be started, is in an allowed language. Raises UserError where nobody is."""
+    scenario = "chat" if asked.get("fan-out") == "room" else str(asked.get("speaks", "rpc"))
+    patterns = asked.get("contestants", ("*",))
+    named = contestants.select(servers, patterns)
+    over = asked.get("transports", workload.TRANSPORTS_ASKED)
+    for name in over:
+        if name not in transports.TRANSPORTS:
+            raise UserError(f"--transports: unknown transport {name!r}{did_you_mean(name, transports.TRANSPORTS)}")
+    able = [
+        one for one in named if one.available and scenario in one.manifest.workloads and transports.of(one).name in over
+    ]
+    if languages := asked.get("languages"):
+        written = {one.name: one.language for one in codesize.describe(able, ()) if one.kind == "server"}
+        known = sorted({language.lower() for language in written.values() if language})
+        for language in languages:
+            if language.lower() not in known:
+                raise UserError(f"--languages: no server is written in {language!r}{did_you_mean(language, known)}")
+        wanted = {language.lower() for language in languages}
+        able = [one for one in able if written.get(one.name, "").lower() in wanted]
+    if not able:
+        names = quantities.listed([one.name for one in named])
+        raise UserError(f"nobody of {names} can be run for {scenario!r} over {quantities.listed(over)} here")
+    return tuple(able)
+
+
+# --- a run that is there -------------------------------------------------------------------------------------------
+
+
+def from_stored(
+    asked: Workload, servers: Sequence[Contestant], results: Path, build: Path, notes: list[str]
+) -> Answer | None:
+    """None where no stored run covers it; `notes` gets why those that would were not taken."""
+    if not read.run_ids(results):
+        return None
+    from netdyno.commands import advised
+
+    names = tuple(one.name for one in servers)
+    found = experiment.parse(workload.toml(asked, names, workload.TIME_BUDGET_S), "advise", "advise")
+    ready = needed.make(found, servers, (), build).servers
+    cores = pinning.choose()
+    here = environment.collect(found, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
+    of = advised.Asked(found, workload.advise_of(asked), names, here, pinning.server_cores(cores))
+    stored = advised.find(of, results, notes)
+    return stored and Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
+
+
+# --- a run that is made for it -------------------------------------------------------------------------------------
+
+
+def measured(
+    asked: Workload,
+    servers: Sequence[Contestant],
+    wishes: AdviseWishes,
+    argv: Sequence[str],
+) -> Answer | int:
+    """The exit code where there is no answer."""
+    from netdyno.analysis.advice.of_run import of_run
+
+    began_s = time.monotonic()
+    budget_s = float(asked.get("time-budget", workload.TIME_BUDGET_S))
+    share = 1 - SHARE_ALONG if wishes.along else 1.0
+    names = [one.name for one in servers]
+    text = workload.toml(asked, names, budget_s * share)
+
+    def adapt(found: Experiment) -> Experiment:
+        return workload.to_advise(found, asked)
+
+    done, folder = _carried_out(text, FILE_NAME, wishes, argv, adapt)
+    if done.exit_code > 128 or done.analysis is None:
+        return done.exit_code
+    made = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    advice = of_run(made)
+    if advice is None or not advice.take:
+        return 1
+    rests = Rests(made.run_id, folder)
+    left_s = budget_s - (time.monotonic() - began_s)
+    found = _along(asked, advice, servers, left_s, wishes, argv) if wishes.along else None
+    return Answer(advice, rests) if found is None else Answer(advice, rests, *found)
+
+
+def _carried_out(
+    text: str, name: str, wishes: AdviseWishes, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
+) -> tuple[run_command.Done, Path]:
+    """The experiment of this text by the ordinary runner; the text stays in the run's folder."""
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / name
+        path.write_text(text, encoding="utf-8")
+        asked = run_command.Wishes(
+            str(path), "normal", {}, (), wishes.results, wishes.as_json, wishes.foreign_load, "never"
+        )
+        done = run_command.carry_out(asked, argv, lambda found, _servers, _clients: adapt(found))
+    folder = wishes.results / str(done.line["run_id"])
+    (folder / name).write_text(text, encoding="utf-8")
+    return done, folder
+
+
+def _along(
+    asked: Workload,
+    advice: Advice,
+    servers: Sequence[Contestant],
+    left_s: float,
+    wishes: AdviseWishes,
+    argv: Sequence[str],
+) -> tuple[Sequence[Along], Path] | None:
+    """Half and double of as many of its values as there is time for: the one to take beside the next. None where there
+    is none, or the run was ended."""
+    from netdyno.analysis.advice.along import along
+    from netdyno.analysis.split import split
+    from netdyno.model import outcomes
+
+    ranked = list(dict.fromkeys((*advice.take, *(one.contestant for one in advice.findings.standings))))
+    chosen = _that_fit(asked, [one for name in ranked for one in servers if one.name == name], left_s)
+    if chosen is None:
+        return None
+    factors, names = chosen
+    text = workload.toml_along(asked, factors, names, left_s)
+    done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda found: found)
+    if done.exit_code > 128 or done.analysis is None:
+        return None
+    made = read.load(read.find(wishes.results, str(done.line["run_id"])))
+    to_keep = workload.advise_of(asked)
+    first, *others = names
+    return [along(part, to_keep, first, others) for part in split(outcomes.judged(made))], folder
+
+
+def _that_fit(asked: Workload, ranked: Sequence[Contestant], left_s: float) -> tuple[list[str], list[str]] | None:
+    """Factors and contestants, the best first: one factor at least, then as many of both as there is time for."""
+    some = {one.name: one for one in ranked}
+    for count in range(min(MOST_BESIDE, len(ranked)), 1, -1):
+        names, factors = list(some)[:count], list[str]()
+        for factor in workload.factors(asked):
+            text = workload.toml_along(asked, [*factors, factor], names, left_s)
+            if plan.estimate_seconds(experiment.parse(text, "beside", "beside"), some) <= left_s:
+                factors.append(factor)
+        if factors:
+            return factors, names
+    return None
+
+
+# --- what is said --------------------------------------------------------------------------------------------------
+
+
+def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
+    from netdyno.present.prose import advice as prose
+
+    lines = ["", *prose.sentences(answer.advice)]
+    stored = answer.rests.stored
+    near = prose.near(answer.along) if answer.along else ()
+    if stored is not None:
+        near = prose.near_stored(
+            answer.advice.take, [(one.option, one.value, one.take) for one in stored.near], stored.value
+        )
+    lines += near or (prose.NOT_LOOKED,)
+    how = prose.stored(stored.run.started_at, stored.between) if stored else prose.MADE
+    beside = f"; the values around on {answer.beside}" if answer.beside else ""
+    lines.append(f"It rests on {answer.rests.folder}, {how}{beside}.")
+    lines += _cores(asked)
+    return [*lines, *notes]
+
+
+def _cores(asked: Workload) -> list[str]:
+    here = pinning.server_cores(pinning.choose())
+    wanted = asked.get("cores", here)
+    if wanted == here:
+        return []
+    cores = quantities.plural(here, "core")
+    return [f"Here the server has {cores}, and yours will have {wanted}: what that changes cannot be seen in this."]
+
+
+def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
+    """For programs (docs/advise.md)."""
+    from netdyno.present.export.advice import document
+
+    return {
+        **document(answer.advice, answer.along),
+        "run": answer.rests.run,
+        "folder": str(answer.rests.folder),
+        "beside_folder": str(answer.beside) if answer.beside else None,
+        "stored": answer.rests.stored is not None,
+        "text": [line for line in lines if line],
+    }
+
+
+# --- a few questions -----------------------------------------------------------------------------------------------
+
+ASKED = (
+    ("connections", "How many connections?", "100"),
+    ("rate", "How many messages a second in all (0: as many as go)?", "0"),
+    ("size", "How many bytes has a message?", "64"),
+    ("fan-out", "Who hears a message: its sender (none), or everybody (room)?", "none"),
+    ("service-time", "How long does the server work for a request (0s: not at all)?", "0s"),
+    ("service-kind", "Does it wait so long, or compute (wait, cpu)?", "wait"),
+    ("slow-readers", "What share of them reads slowly?", "0"),
+    ("objective", "What matters: throughput, cpu, memory, or such as p99<5ms?", ""),
+    ("languages", "In which languages (c++,go; empty: any)?", ""),
+    ("time-budget", "How long may it take?", "5m"),
+)
+
+
+def questions() -> dict[str, Any]:
+    """In a terminal, a few. Raises UserError elsewhere."""
+    if not sys.stdin.isatty():
+        raise UserError("say what the workload is, such as: advise --connections 200 --rate 5k --objective 'p99<5ms'")
+    found: dict[str, Any] = {}
+    for name, text, default in ASKED:
+        if _is_moot(name, found):
+            continue
+        said = typer.prompt(text, default=default, show_default=bool(default)).strip()
+        if said and not (said == default and name in ("rate", "slow-readers", "service-time", "fan-out")):
+            value: object = int(said) if name in ("connections", "size") and said.isdigit() else said
+            found[name] = workload.value_of(name, value, text)
+    return found
+
+
+def _is_moot(name: str, found: Mapping[str, Any]) -> bool:
+    room = found.get("fan-out") == "room"
+    return {
+        "service-time": room,
+        "service-kind": "service-time" not in found,
+        "slow-readers": not room,
+    }.get(name, False)

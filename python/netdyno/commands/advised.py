@@ -1,0 +1,151 @@
+"""Which stored run has measured a workload already, here and with these programs, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.analysis import differences
+from netdyno.analysis.advice import covered
+from netdyno.analysis.advice.covered import Place
+from netdyno.analysis.advice.found import Advice
+from netdyno.analysis.advice.of_run import of_run
+from netdyno.analysis.differences import Change
+from netdyno.base.errors import UserError
+from netdyno.model.experiment import Advise, Experiment, Scenario
+from netdyno.model.run import OF_CLUSTER, Environment, Run
+from netdyno.run import changes
+from netdyno.store import read
+from netdyno.store.schema import FILE_NAME
+
+MOST_REFUSED = 3
+"""Runs that are not taken, and named with the reason."""
+NOT_COMPARED = ("programs", "build", "link")
+"""Programs are compared one by one, and where they stand is all one; what lies between is the cell's."""
+
+
+class Near(NamedTuple):
+    """What the same run says at another value of one option: whom to take there."""
+
+    option: str
+    value: float
+    take: tuple[str, ...]
+
+
+class Stored(NamedTuple):
+    """`between`: the option and both values that the workload lies between, where it was not measured itself."""
+
+    run: Run
+    path: Path
+    advice: Advice
+    near: tuple[Near, ...]
+    value: Mapping[str, float]
+    between: tuple[str, float, float] | None = None
+
+
+class Asked(NamedTuple):
+    """The workload as an experiment; who may be taken; what this machine is; and how many cores a server has here."""
+
+    experiment: Experiment
+    advise: Advise
+    names: tuple[str, ...]
+    here: Environment
+    cores: int
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.experiment.scenarios[0]
+
+
+def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
+    """The newest that covers it; `refused` gets a line for each that would, but for the reason that stands there."""
+    for run_id in reversed(read.run_ids(results)):
+        path = results / run_id / FILE_NAME
+        try:
+            stored, environment, _ = read.asked(path)
+        except UserError:
+            continue
+        if not any(_candidates(stored, asked)) or OF_CLUSTER in environment:
+            continue
+        why = _why_not(environment, asked)
+        run = None if why else read.load(path)
+        found = run and _answer(run, path, asked)
+        if isinstance(found, Stored):
+            return found
+        if len(refused) < MOST_REFUSED:
+            refused.append(f"Not taken: {run_id}, which has measured it: {why or found}.")
+    return None
+
+
+def _candidates(stored: Experiment, asked: Asked) -> Iterator[object]:
+    yield from covered.exactly(stored, asked.scenario, asked.cores)
+    yield from covered.around(stored, asked.scenario, asked.cores)
+
+
+def _why_not(environment: Environment, asked: Asked) -> str:
+    """What is not as it was; empty where all is."""
+    differ = [one for one in differences.decisive(environment, asked.here) if one.key not in NOT_COMPARED]
+    differ += _programs(environment, asked)
+    return "; ".join(changes.said(one) for one in differ[:2])
+
+
+def _programs(environment: Environment, asked: Asked) -> list[Change]:
+    was, now = (_digests(one) for one in (environment, asked.here))
+    return [
+        Change(f"the program {name}", was[name], now[name]) for name in now if name in was and was[name] != now[name]
+    ]
+
+
+def _digests(environment: Environment) -> dict[str, str]:
+    lines = environment.get("programs", [])
+    return dict(line.split(" ", 1) for line in lines) if isinstance(lines, list) else {}
+
+
+def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
+    """What it says, or why it says nothing."""
+    why = "it has no valid trial of it"
+    for place in covered.exactly(run.experiment, asked.scenario, asked.cores):
+        advice = _at(run, place, asked)
+        if isinstance(advice, Advice):
+            return Stored(run, path, advice, *_near(run, asked, place.scenario))
+        why = advice
+    for found in covered.around(run.experiment, asked.scenario, asked.cores):
+        both = [_at(run, place, asked) for place in (found.below, found.above)]
+        ends = [one for one in both if isinstance(one, Advice)]
+        if len(ends) < len(both):
+            continue
+        common = tuple(name for name in ends[0].take if name in ends[1].take)
+        if not common or {one.among for one in ends} != {"meets"}:
+            why = f"its answers at {found.values[0]:g} and {found.values[1]:g} {found.option} are not the same"
+            continue
+        worst = max(ends, key=lambda one: one.behind or 0.0)
+        between = (found.option, *found.values)
+        return Stored(run, path, replace(worst, take=common), (), {}, between)
+    return why
+
+
+def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
+    missing = sorted(set(asked.names) - covered.trials_of(run, place))
+    if missing:
+        return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
+    advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
+    if advice is None or not advice.take:
+        return "it has no valid trial of it"
+    return advice if advice.behind is not None else "it has too few blocks"
+
+
+def _near(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
+    """The nearest values on both sides that it has."""
+    found: list[Near] = []
+    values: dict[str, float] = {}
+    for (name, option), places in covered.beside(run.experiment, asked.scenario, asked.cores).items():
+        if name != scenario:
+            continue
+        value = covered.value_of(asked.scenario, option, asked.cores)
+        for at in covered.nearest(places, value):
+            if at is not None and isinstance(advice := _at(run, places[at], asked), Advice):
+                found.append(Near(option, at, advice.take))
+                values[option] = value
+    return tuple(found), values

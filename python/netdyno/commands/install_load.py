@@ -1,0 +1,34 @@
+"""`install-load PREFIX`: the load generator alone, from the build that is for other machines (the preset `load`)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from netdyno.base import quantities
+from netdyno.base.errors import UserError
+from netdyno.base.escape import harmless
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.contestants import building
+
+
+def run(prefix: Path) -> int:
+    """Build what is not up to date, and install it without symbols."""
+    build, prefix = build_dir(), prefix.expanduser().absolute()
+    building.make((building.GENERATOR,), build)
+    if not generator_path(build).is_file():
+        raise UserError(f"the load generator is not built: {generator_path(build)} is missing")
+    command = ["cmake", "--install", str(build), "--prefix", str(prefix), "--strip"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
+    if done.returncode:
+        raise UserError(f"cannot install into {prefix}: {' '.join(done.stderr.split())}")
+    program = prefix / "bin" / building.GENERATOR
+    print(harmless(f"{program} ({quantities.memory(program.stat().st_size)})"))
+    if str(program.parent) not in os.environ.get("PATH", "").split(os.pathsep):
+        print(harmless(f"netdyno: {program.parent} is not on PATH"), file=sys.stderr)
+    return 0

@@ -1,0 +1,225 @@
+"""The `[[flip]]` tables of an experiment file (docs/experiments.md), and which levels lie between their ends.
+
+A flip's ends are levels of its factor from the start; those between follow from what is measured (run/schedule.py).
+Whatever is not understood is an error that names the file, the flip, the key and the nearest valid one."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import random
+from collections.abc import Mapping, Sequence
+from typing import NoReturn
+
+import msgspec
+
+from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
+from netdyno.base.units import duration_words
+from netdyno.experiment.capacity import CAPACITY
+from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.selection import above_0, fail, word
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Experiment, Flip, Scenario
+from netdyno.model.levels import place
+from netdyno.model.metrics import CLAIMED, METRICS
+from netdyno.model.options import LINK, LOAD, SERVER, SIDES, option_of, read_level
+
+KEYS = ("scenario", "between", "groups", "along", "from", "to", "within", "metric")
+METRIC_NAMES = tuple(name for name in CLAIMED if METRICS[name].scale == "ratio" and METRICS[name].of_code is None)
+WITHIN = 1.5
+"""How far apart the levels that tell a change are at most, where the file says nothing else."""
+DIGITS = 3
+"""Of a level between others."""
+
+Table = Mapping[str, object]
+
+
+# --- the file ---------------------------------------------------------------------------------------------------------
+
+
+def with_ends(raw: Table, where: str) -> dict[str, object]:
+    """The file as if both ends of each flip stood in the factors of its scenario. Raises UserError with one clear
+    line."""
+    scenarios = raw.get("scenario")
+    if "flip" not in raw or not isinstance(scenarios, list) or not all(isinstance(one, dict) for one in scenarios):
+        return dict(raw)
+    tables = [dict(one) for one in scenarios]
+    named = {str(table.get("name")): table for table in tables}
+    for there, flip in _tables(raw["flip"], where):
+        check_keys(there, flip, KEYS)
+        table = named[_scenario(there, flip, list(named))]
+        along = _along(there, flip)
+        ends = list(_ends(there, flip, along))
+        side, _, name = along.rpartition(".")
+        factors = {side: {name: ends}} if side else {name: ends}
+        if table.get("factors", factors) != factors:
+            fail(there, "along", "its scenario has factors already; a flip goes along one, and names its levels itself")
+        table["factors"] = factors
+    return {**raw, "scenario": tables}
+
+
+def parse(tables: object, scenarios: Sequence[Scenario], where: str) -> tuple[Flip, ...]:
+    """All flips of an experiment with these scenarios. Raises UserError with one clear line."""
+    return tuple(_flip(table, scenarios, there) for there, table in _tables(tables, where))
+
+
+def _tables(tables: object, where: str) -> list[tuple[str, Table]]:
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise UserError(f"{where}: 'flip' must be one or more [[flip]] tables")
+    return [(f"{where}: flip {number}", table) for number, table in enumerate(tables, 1)]
+
+
+def _required(where: str, table: Table, key: str) -> object:
+    if key not in table:
+        raise UserError(f"{where}: the key {key!r} is missing")
+    return table[key]
+
+
+def _scenario(where: str, table: Table, known: Sequence[str]) -> str:
+    name = table.get("scenario", known[0] if len(known) == 1 else None)
+    if name is None:
+        raise UserError(f"{where}: the key 'scenario' is missing; there are {', '.join(map(repr, known))}")
+    if name not in known:
+        fail(where, "scenario", f"{name!r} is no scenario{did_you_mean(str(name), known)}")
+    return str(name)
+
+
+def _along(where: str, table: Table) -> str:
+    on_both_sides = [name for name in LOAD if name in SERVER]
+    known = [*LINK, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
+    return word(where, table, "along", list(dict.fromkeys(known)))
+
+
+def _flip(table: Table, scenarios: Sequence[Scenario], where: str) -> Flip:
+    scenario = next(one for one in scenarios if one.name == _scenario(where, table, [one.name for one in scenarios]))
+    along = _along(where, table)
+    low, high = _ends(where, table, along)
+    if scenario.factors[along] != (low, high):
+        fail(where, "along", "a size has no other levels of it: a flip names them itself")
+    metric = word(where, table, "metric", METRIC_NAMES) if "metric" in table else scenario.metric
+    if metric == CAPACITY:
+        fail(where, "metric", "a capacity is a search of its own; name another metric")
+    within = above_0(where, "within", table["within"]) if "within" in table else WITHIN
+    if within <= 1:
+        fail(where, "within", f"{within:g} must be above 1: it is the ratio of the two levels that tell a change")
+    first, second, members = _sides(where, table, scenario)
+    return Flip(
+        scenario=scenario.name,
+        first=first,
+        second=second,
+        members=members,
+        along=along,
+        low=low,
+        high=high,
+        metric=metric,
+        within=within,
+    )
+
+
+def _ends(where: str, table: Table, along: str) -> tuple[type_level, type_level]:
+    low, high = (_end(where, along, key, _required(where, table, key)) for key in ("from", "to"))
+    if not 0 < (place(low) or 0) < (place(high) or 0):
+        fail(where, "from", f"{low!r} must be above 0 and below 'to', {high!r}: levels are halved as ratios")
+    return low, high
+
+
+def _end(where: str, along: str, key: str, value: object) -> type_level:
+    level = read_level(f"{where}: {key}", along, value)
+    if place(level) is None:
+        fail(where, key, f"{value!r} is neither a number nor a duration")
+    return level
+
+
+def _sides(where: str, table: Table, scenario: Scenario) -> tuple[str, str, dict[str, tuple[str, ...]]]:
+    between = _required(where, table, "between")
+    if not isinstance(between, list) or len(between) != len(("one", "other")) or between[0] == between[1]:
+        fail(where, "between", "must be two different contestants or groups, such as ['epoll-reactor', 'threads']")
+    groups = table_in(where, table, "groups")
+    check_keys(f"{where}: groups", groups, between)
+    members: dict[str, tuple[str, ...]] = {}
+    for name in map(str, between):
+        patterns = groups.get(name, [name])
+        if not isinstance(patterns, list) or not patterns:
+            fail(f"{where}: groups", name, "must be a list of contestants, such as ['threads-*']")
+        members[name] = tuple(map(str, patterns))
+    return str(between[0]), str(between[1]), members
+
+
+# --- the run ----------------------------------------------------------------------------------------------------------
+
+
+def side(flip: Flip, name: str, contestants: Sequence[str]) -> tuple[str, ...]:
+    """Those of the contestants that are on a side."""
+    return tuple(one for one in contestants if any(fnmatch.fnmatchcase(one, of) for of in flip.members[name]))
+
+
+def check(experiment: Experiment) -> None:
+    """Whether both sides of each flip take part, and nobody on both. Raises UserError."""
+    for flip in experiment.flips:
+        scenario = next(one for one in experiment.scenarios if one.name == flip.scenario)
+        if scenario.precision is not None:
+            _cannot(experiment, flip, "a flip says by itself when it has enough blocks, and goes with no 'precision'")
+        sides = [side(flip, name, scenario.contestants) for name in (flip.first, flip.second)]
+        for name, found in zip((flip.first, flip.second), sides, strict=True):
+            if not found:
+                _cannot(experiment, flip, f"{name!r} takes no part{did_you_mean(name, scenario.contestants)}")
+        if both := set(sides[0]) & set(sides[1]):
+            _cannot(experiment, flip, f"{min(both)!r} is on both sides")
+
+
+def _cannot(experiment: Experiment, flip: Flip, why: str) -> NoReturn:
+    raise UserError(f"experiment {experiment.name!r}, flip along {flip.along!r} in {flip.scenario!r}: {why}")
+
+
+def level_at(flip: Flip, at: float) -> type_level:
+    """The level at a place, or the nearest that a person would write."""
+    for end in (flip.low, flip.high):
+        if place(end) == at:
+            return end
+    if isinstance(flip.low, str):
+        return duration_words(round(at * 1e9) / 1e9)
+    if option_of(flip.along).takes.typed is int:
+        return round(at)
+    return int(at) if at.is_integer() else at
+
+
+def middle(flip: Flip, low: float, high: float) -> float | None:
+    """The place of the level in the middle of two, as ratios; None where there is none between them."""
+    between = float(f"{math.sqrt(low * high):.{DIGITS}g}")
+    found = place(level_at(flip, between))
+    return found if found is not None and low < found < high else None
+
+
+Wanted = Sequence[tuple[Flip, type_level]]
+"""Levels at which flips want to know more."""
+
+
+def block(experiment: Experiment, wanted: Wanted, number: int) -> tuple[Cell, ...]:
+    """The block of this number: both sides at each of these levels, in an order drawn from the seed."""
+    scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
+    kinds: list[Kind] = []
+    for flip, level in wanted:
+        contestants = scenarios[flip.scenario].contestants
+        for name in (*side(flip, flip.first, contestants), *side(flip, flip.second, contestants)):
+            kind = Kind(flip.scenario, name, {flip.along: level})
+            if kind not in kinds:
+                kinds.append(kind)
+    random.Random(f"flips {experiment.seed} {number}").shuffle(kinds)
+    return tuple(Cell(block=number, position=position, **kind._asdict()) for position, kind in enumerate(kinds))
+
+
+def with_levels(experiment: Experiment, wanted: Wanted) -> Experiment:
+    """The experiment as if these levels had been planned, in order; the same object where they were."""
+    scenarios = []
+    for scenario in experiment.scenarios:
+        factors = dict(scenario.factors)
+        for flip, level in wanted:
+            if flip.scenario == scenario.name and level not in factors[flip.along]:
+                several = (*factors[flip.along], level)
+                factors[flip.along] = tuple(sorted(several, key=lambda one: place(one) or 0.0))
+        scenarios.append(
+            scenario if factors == scenario.factors else msgspec.structs.replace(scenario, factors=factors)
+        )
+    if tuple(scenarios) == experiment.scenarios:
+        return experiment
+    return msgspec.structs.replace(experiment, scenarios=tuple(scenarios))

@@ -1,0 +1,1 @@
+"""Everything that was found, and every trial, for other programs."""

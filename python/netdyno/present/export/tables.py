@@ -1,0 +1,196 @@
+"""An export as one table in CSV, a row a figure, and as a page of Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from netdyno.base.quantities import DASH
+from netdyno.model.metrics import METRICS
+from netdyno.present.export.schema import Export
+from netdyno.present.prose import ranking
+from netdyno.statistics.stats import Interval
+
+COLUMNS = (
+    "table",
+    "question",
+    "level",
+    "contestant",
+    "against",
+    "block",
+    "attempt",
+    "twin",
+    "status",
+    "metric",
+    "unit",
+    "value",
+    "low",
+    "high",
+    "count",
+    "rank",
+    "text",
+)
+"""Of which a row has those that its table has (protocol/export.md); the others are empty."""
+Row = Mapping[str, object]
+
+
+def as_csv(export: Export) -> str:
+    """With the line ends of RFC 4180."""
+    page = io.StringIO(newline="")
+    writer = csv.DictWriter(page, COLUMNS, restval="")
+    writer.writeheader()
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows(export))
+    return page.getvalue()
+
+
+def _cell(value: object) -> object:
+    """Numbers with all their digits; a text that a spreadsheet would take for a formula gets a space before it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f" {value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+
+
+def rows(export: Export) -> Iterator[Row]:
+    found = export.findings
+    for question in found["questions"]:
+        name = question["name"]
+        yield {"table": "verdict", "question": name, "status": question["verdict"], "text": question["sentence"]}
+        for axis in question["axes"]:
+            yield from _axis(name, question["figures_at"], axis)
+    for claim in found["claims"]:
+        yield {"table": "claim", "question": claim["id"], "status": claim["verdict"], "text": claim["reason"]}
+    for line in (found["gate"] or {"lines": ()})["lines"]:
+        low, high = line["interval"] or (None, None)
+        about = {"question": line["question"], "metric": line["metric"], "status": line["outcome"], "unit": "ratio"}
+        yield {"table": "gate", **about, "value": line["ratio"], "low": low, "high": high, "count": line["blocks"]}
+    for flip in found["flips"]:
+        about = {"question": flip["question"], "metric": flip["metric"], "contestant": flip["first"]}
+        about |= {"against": flip["second"], "status": flip["verdict"]}
+        crossings = flip["crossings"] or [{"at": None, "interval": (None, None)}]
+        for crossing in crossings:
+            low, high = crossing["interval"]
+            place = {"level": flip["factor"], "value": crossing["at"], "low": low, "high": high}
+            yield {"table": "flip", **about, **place, "unit": flip["unit"], "text": flip["sentence"]}
+        for level in flip["levels"]:
+            low, high = level["interval"] or (None, None)
+            ratio = {"unit": "ratio", "value": level["ratio"], "low": low, "high": high, "count": level["blocks"]}
+            told = level["better"] or "open"
+            yield {
+                "table": "flip level",
+                **about,
+                **ratio,
+                "level": f"{flip['factor']}={level['at']:g}",
+                "status": told,
+            }
+    for cell in export.cells:
+        about = {"question": cell.question, "level": cell.level, "contestant": cell.contestant, "count": cell.trials}
+        for name, figure in cell.figures.items():
+            unit = export.metrics[name].unit
+            interval = {"value": figure.value, "low": figure.low, "high": figure.high}
+            yield {"table": "cell", **about, "metric": name, "unit": unit, **interval}
+    for trial in export.trials:
+        about = {"question": trial.question, "level": trial.level, "contestant": trial.contestant}
+        place = {"block": trial.block, "attempt": trial.attempt, "twin": trial.twin, "status": trial.status}
+        if not trial.figures:
+            yield {"table": "trial", **about, **place, "text": trial.reason}
+        for name, value in trial.figures.items():
+            unit = export.metrics[name].unit
+            yield {"table": "trial", **about, **place, "metric": name, "unit": unit, "value": value}
+    for note in export.notes:
+        yield {"table": "note", "question": note.question, "status": note.kind, "text": note.text}
+
+
+def _axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator[Row]:
+    for score in axis["scores"]:
+        low, high = score["interval"] or (None, None)
+        about = {"question": question, "level": level, "contestant": score["contestant"], "rank": score["rank"]}
+        figure = {"metric": axis["metric"], "unit": axis["unit"], "value": score["value"], "low": low, "high": high}
+        yield {"table": "ranking", **about, **figure, "count": score["trials"], "status": axis["bound"]}
+    for one in axis["comparisons"]:
+        low, high = one["interval"] or (None, None)
+        about = {"question": question, "contestant": one["a"], "against": one["b"], "metric": axis["metric"]}
+        told = "different" if one["different"] else "open" if one["decidable"] else "not enough blocks"
+        ratio = {"unit": "ratio", "value": one["ratio"], "low": low, "high": high, "count": one["blocks"]}
+        yield {"table": "comparison", **about, **ratio, "status": told}
+
+
+# --- Markdown ---------------------------------------------------------------------------------------------------------
+
+
+def as_markdown(export: Export) -> str:
+    """What a person reads: verdicts, rankings, comparisons, claims and notes. Of the trials only how many."""
+    found = export.findings
+    counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["trials"].items())
+    parts = [
+        f"# {_text(found['experiment'])}",
+        _text(found["question"]),
+        f"Run {_text(found['run_id'])}; trials: {counts}.",
+    ]
+    for question in found["questions"]:
+        parts += [f"## {_text(question['name'])}", f"**{_text(question['headline'])}.** {_text(question['sentence'])}"]
+        parts += [_ranking(question), *map(_comparisons, question["axes"])]
+        notes = [one.text for one in export.notes if one.question == question["name"]]
+        parts.append("\n".join(f"* {_text(note)}" for note in notes))
+    if found["claims"]:
+        told = [(one["id"], one["verdict"], one["reason"]) for one in found["claims"]]
+        parts += ["## Claims", _table(("claim", "verdict", "reason"), told)]
+    general = [one.text for one in export.notes if one.question is None]
+    parts += ["## About the run", "\n".join(f"* {_text(note)}" for note in general)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _ranking(question: Mapping[str, Any]) -> str:
+    axes = question["axes"]
+    names = [one["name"] for one in question["contestants"]]
+    by_name = [{score["contestant"]: score for score in axis["scores"]} for axis in axes]
+    lines = [
+        (name, *(_score(axis["metric"], scores.get(name)) for axis, scores in zip(axes, by_name, strict=True)))
+        for name in names
+    ]
+    return _table(("contestant", *(axis["metric"] for axis in axes)), lines) if names and axes else ""
+
+
+def _score(metric: str, score: Mapping[str, Any] | None) -> str:
+    """The figure, its interval, and the rank."""
+    if score is None or score["value"] is None:
+        return DASH
+    speak = METRICS[metric].speak
+    low, high = score["interval"] or (None, None)
+    interval = f" ({speak(low)} to {speak(high)})" if low is not None and high is not None else ""
+    rank = "" if score["rank"] is None else f", rank {score['rank']}{'=' if score['shared'] else ''}"
+    return f"{speak(score['value'])}{interval}{rank}"
+
+
+def _comparisons(axis: Mapping[str, Any]) -> str:
+    lines = [
+        (
+            f"{one['a']} / {one['b']}",
+            f"{one['ratio']:.4g}",
+            _interval(one["interval"]),
+            "yes" if one["different"] else "",
+        )
+        for one in axis["comparisons"]
+    ]
+    return _table((f"{axis['metric']} of", "ratio", "interval", "different"), lines) if lines else ""
+
+
+def _interval(found: Sequence[float | None] | None) -> str:
+    if found is None or found[0] is None or found[1] is None:
+        return DASH
+    return ranking.change_interval(Interval(found[0], found[1]))
+
+
+def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rule = tuple("---" for _ in headings)
+    return "\n".join(f"| {' | '.join(map(_text, line))} |" for line in (headings, rule, *lines))
+
+
+def _text(text: str) -> str:
+    """What somebody else wrote is one line, and no mark-up."""
+    for sign in "\\|`*[]":
+        text = text.replace(sign, f"\\{sign}")
+    return " ".join(text.replace("<", "&lt;").split())

@@ -1,0 +1,31 @@
+"""What differs between two runs beside their figures, in words, for `compare` and for a report of several runs."""
+
+from __future__ import annotations
+
+from netdyno.analysis.differences import Change
+from netdyno.analysis.run_comparison import SideBySide
+from netdyno.model.options import SCENARIO
+from netdyno.run import changes
+
+NOT_PAIRED = (
+    "Blocks of different runs are not paired: the machine's own drift between the runs is in these ratios. "
+    "Each interval speaks for its cell alone; * leaves out that both runs are the same. "
+    "To compare two programs, put both into one run."
+)
+
+
+def environment(found: SideBySide) -> list[str]:
+    return [changes.said(change) for change in found.environment]
+
+
+def asked(found: SideBySide) -> list[str]:
+    return [f"{one.scenario}: {changes.said(_as_in_a_file(one.change))}" for one in found.asked]
+
+
+def _as_in_a_file(change: Change) -> Change:
+    """The change of a scenario's field as one of the option that has it there."""
+    option = next((option for option in SCENARIO.values() if option.field == change.key), None)
+    if option is None:
+        return change
+    was, now = (None if value is None else option.takes.text(value) for value in (change.was, change.now))
+    return Change(option.name, was, now)

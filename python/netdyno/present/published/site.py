@@ -1,0 +1,117 @@
+"""What a published site holds, and its pages. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from netdyno.model.base import Frozen, Name, Quoted
+from netdyno.present import templates
+from netdyno.present.prose import environment as surroundings
+
+VERSION = 1
+FORMAT = "netdyno-site"
+HERE = Path(__file__).resolve().parent
+STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "system", "compiler", "compiler_flags")
+"""Of the environment, what a reader asks for first; all of it stands below."""
+
+
+class Answer(Frozen):
+    """What a run says to a question or a claim: `verdict` is a word of protocol/findings.md."""
+
+    name: Name
+    verdict: Name
+    text: Quoted
+
+
+class Entry(Frozen):
+    """A version of a run in the site. `digest` is that of its export, `folder` where it is from the site's root."""
+
+    run_id: Name
+    version: int
+    folder: Name
+    digest: Name
+    experiment: Name
+    question: Quoted
+    started_at: Quoted
+    commit: Quoted
+    machine: Quoted
+    trials: int
+    answers: tuple[Answer, ...]
+    claims: tuple[Answer, ...] = ()
+
+
+class Site(Frozen):
+    """The list of all that was published, the first first: `site.json` at the root."""
+
+    format: Name = FORMAT
+    version: int = VERSION
+    runs: tuple[Entry, ...] = ()
+
+
+class File(NamedTuple):
+    """A file of a run's page, as it is linked."""
+
+    name: str
+    what: str
+
+
+FILES = (
+    File("report.html", "the report: rankings, intervals, drawings, what was set aside and why"),
+    File("export.json", "everything for programs: findings, cells, and every trial"),
+    File("export.csv", "the same as one table, a row a figure"),
+    File("export.md", "rankings and claims as text"),
+    File("environment.json", "the machine that it was made on"),
+)
+
+
+def folder_of(run_id: str, version: int) -> str:
+    """Where a version of a run is: whatever a run calls itself, it stays within the site."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", run_id).lstrip(".") or "run"
+    return f"runs/{name[:150]}/{version}"
+
+
+def entry(findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str) -> Entry:
+    """The line of a run, of what its export says."""
+    run_id = str(findings["run_id"])
+    dirty = " with changes" if environment.get("git_dirty") else ""
+    return Entry(
+        run_id=run_id,
+        version=version,
+        folder=folder_of(run_id, version),
+        digest=digest,
+        experiment=str(findings["experiment"]),
+        question=str(findings["question"]),
+        started_at=str(findings["started_at"]),
+        commit=f"{environment.get('git_commit', 'unknown')}{dirty}",
+        machine=str(environment.get("cpu_model") or environment.get("kernel") or "unknown"),
+        trials=int(findings["trials"]["valid"]),
+        answers=tuple(
+            Answer(name=one["name"], verdict=one["verdict"], text=one["sentence"]) for one in findings["questions"]
+        ),
+        claims=tuple(Answer(name=one["id"], verdict=one["verdict"], text=one["text"]) for one in findings["claims"]),
+    )
+
+
+def index(site: Site) -> str:
+    """The first page: the newest version of each run, and links to the older ones."""
+    by_run: dict[str, list[Entry]] = {}
+    for one in site.runs:
+        by_run.setdefault(one.run_id, []).insert(0, one)
+    newest = sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
+    return _page("index.html.j2", runs=newest, root="")
+
+
+def run_page(one: Entry, environment: Mapping[str, Any]) -> str:
+    """The page of a run: its answers, its files, and where it was made."""
+    stated = [(key, environment[key]) for key in STATED if key in environment]
+    rest = [(key, value) for key, value in environment.items() if key not in STATED]
+    return _page("run.html.j2", run=one, files=FILES, stated=stated, rest=rest, root="../../../")
+
+
+def _page(template: str, **what: object) -> str:
+    environment = templates.of(HERE)
+    environment.filters["entry"] = surroundings.entry
+    return environment.get_template(template).render(style=templates.style(HERE), **what)

@@ -1,0 +1,142 @@
+"""One load of what several hosts have made of it. Pure. Histograms, counts and intervals are added, and percentiles
+read from the sums; none is averaged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from netdyno.audits.hosts import client_slower, client_stalled
+from netdyno.model.load_result import (
+    Audit,
+    Distribution,
+    Generator,
+    Latency,
+    LoadResult,
+    Part,
+    Requests,
+    TimeSeries,
+)
+from netdyno.statistics import hdr
+from netdyno.statistics.histogram import Histogram
+
+Counts = TypeVar("Counts", bound=msgspec.Struct)
+
+
+def merged(by_host: Mapping[str, LoadResult], more: Sequence[Audit] = ()) -> LoadResult:
+    """Of at least one host, each by its address, with `more` audits that know all hosts. Raises HistogramError."""
+    loads = tuple(by_host.values())
+    first = loads[0]
+    parts = tuple(_part(host, load) for host, load in by_host.items())
+    completed = sum(load.requests.completed for load in loads)
+    whole = LoadResult(
+        version=first.version,
+        plan=msgspec.structs.replace(
+            first.plan,
+            connections=sum(load.plan.connections for load in loads),
+            threads=sum(load.plan.threads for load in loads),
+            rate_hz=None if first.plan.rate_hz is None else sum(load.plan.rate_hz or 0.0 for load in loads),
+        ),
+        requests=Requests(
+            sent=sum(load.requests.sent for load in loads),
+            completed=completed,
+            per_second=completed / first.plan.duration_s,
+        ),
+        latency=Latency(
+            response_ns=together([load.latency.response_ns for load in loads]),
+            service_ns=together([load.latency.service_ns for load in loads]),
+        ),
+        send_lag_ns=together([load.send_lag_ns for load in loads]),
+        receive_lag_ns=together([load.receive_lag_ns for load in loads if load.receive_lag_ns]),
+        connections=_added([load.connections for load in loads]),
+        connect_ns=together([load.connect_ns for load in loads]),
+        connection_mean_ns=together([load.connection_mean_ns for load in loads if load.connection_mean_ns]),
+        messages=_added([load.messages for load in loads]),
+        bytes=_added([load.bytes for load in loads]),
+        generator=_generators([load.generator for load in loads]),
+        errors={name: sum(load.errors.get(name, 0) for load in loads) for name in first.errors},
+        timeseries=_intervals([load.timeseries for load in loads]),
+        audits=(),
+        parts=parts,
+    )
+    of_parts = tuple(
+        msgspec.structs.replace(audit, detail=f"{host}: {audit.detail}")
+        for host, load in by_host.items()
+        for audit in load.audits
+    )
+    of_hosts = client_slower(parts), client_stalled(by_host, whole)
+    return msgspec.structs.replace(whole, audits=(*of_parts, *of_hosts, *more))
+
+
+def together(some: Sequence[Distribution]) -> Distribution:
+    """The distribution of all values of several."""
+    sum_ns = sum(one.mean * one.count for one in some)
+    return _distribution(_histogram([one.histogram for one in some]), sum_ns)
+
+
+def _histogram(texts: Sequence[str]) -> Histogram:
+    found = hdr.merge([hdr.decode(text) for text in texts])
+    made = Histogram()
+    for value, count in zip(found.highest.tolist(), found.counts.tolist(), strict=True):
+        made.record(value, int(count))
+    return made
+
+
+def _distribution(histogram: Histogram, sum_ns: float) -> Distribution:
+    p50, p90, p99, p999, longest = histogram.percentiles(50, 90, 99, 99.9, 100)
+    return Distribution(
+        count=histogram.count,
+        mean=sum_ns / histogram.count if histogram.count else 0.0,
+        p50=p50,
+        p90=p90,
+        p99=p99,
+        p999=p999,
+        max=longest,
+        histogram=histogram.encode(),
+    )
+
+
+def _added(some: Sequence[Counts]) -> Counts:
+    """Field by field."""
+    first = some[0]
+    return type(first)(**{name: sum(getattr(one, name) for one in some) for name in first.__struct_fields__})
+
+
+def _generators(some: Sequence[Generator]) -> Generator:
+    return Generator(
+        cpu_user_s=sum(one.cpu_user_s for one in some),
+        cpu_system_s=sum(one.cpu_system_s for one in some),
+        spun_s=sum(one.spun_s for one in some),
+        cores_used=sum(one.cores_used for one in some),
+        cores=sum(one.cores for one in some),
+        busiest=max(one.busiest for one in some),
+        max_rss_bytes=sum(one.max_rss_bytes for one in some),
+        threads=tuple(thread for one in some for thread in one.threads),
+        socket_drops=sum(one.socket_drops for one in some),
+    )
+
+
+def _intervals(some: Sequence[TimeSeries]) -> TimeSeries:
+    """All have the same window, so the same intervals."""
+    histograms = [_histogram(texts) for texts in zip(*(one.histograms for one in some), strict=True)]
+    return TimeSeries(
+        interval_ns=some[0].interval_ns,
+        completed=tuple(map(sum, zip(*(one.completed for one in some), strict=True))),
+        p50_ns=tuple(one.at(50) for one in histograms),
+        p99_ns=tuple(one.at(99) for one in histograms),
+        errors=tuple(map(sum, zip(*(one.errors for one in some), strict=True))),
+    )
+
+
+def _part(host: str, load: LoadResult) -> Part:
+    response = load.latency.response_ns
+    return Part(
+        host=host,
+        connections=load.connections.established,
+        completed=load.requests.completed,
+        p50_ns=response.p50,
+        p99_ns=response.p99,
+        cores_used=load.generator.cores_used,
+    )
