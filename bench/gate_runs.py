@@ -1,0 +1,96 @@
+"""How real gates end, of equal servers and of one that was slowed, on this machine as it is.
+
+    python bench/gate_runs.py [--gates 10] [--time-budget 60s] [--server epoll-reactor] [--results DIR]
+
+Both servers are the same program, which works for each request (rpc, 10 connections, closed loop): before for 200 us of
+CPU, after for as much, for 5% and for 10% more. A gate has a margin of 5% on throughput and on CPU per message. The
+gates of the three kinds take turns, so that a change of the machine meets all alike. $NETDYNO_BUILD names the build;
+--results keeps the runs, so that a gate that ended otherwise than it should can be looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from netdyno.base.paths import ROOT, build_dir
+
+SERVICE_US = 200.0
+SLOWER = (1.0, 1.05, 1.1)
+EXPERIMENT = """
+question = "Is it slower?"
+contestants = ["*"]
+blocks = 1
+warmup = "50ms"
+duration = "200ms"
+timeout = "5s"
+[[scenario]]
+name = "work"
+workload = "rpc"
+connections = 10
+size = 64
+"""
+ENDS = (0, 1, 3)
+
+
+def command(server: Path, slower: float) -> str:
+    work = ["--service-kind", "cpu", "--service-time", f"{SERVICE_US * slower:g}us"]
+    return shlex.join([str(server), "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
+
+
+def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path | None) -> tuple[int, int]:
+    """The exit code of a gate, and its blocks."""
+    with tempfile.TemporaryDirectory() as place:
+        kept = results / f"{slower - 1:.0%}-{seed}" if results else Path(place)
+        toml = Path(place) / "work.toml"
+        toml.write_text(EXPERIMENT)
+        asked = ["--before", command(server, 1.0), "--after", command(server, slower), "--workload", "rpc"]
+        margins = ["--margin", "throughput=5", "--margin", "cpu=5", "--time-budget", time_budget, "--seed", str(seed)]
+        done = subprocess.run(
+            [sys.executable, "-m", "netdyno", "gate", str(toml), *asked, *margins, "--results", kept, "--json"],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        )
+        if done.returncode not in ENDS:
+            sys.exit(f"a gate ended with {done.returncode}")
+        lines = json.loads(done.stdout)["gate"]["lines"]
+    return done.returncode, max(line["blocks"] for line in lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--gates", type=int, default=10)
+    parser.add_argument("--time-budget", default="60s")
+    parser.add_argument("--server", default="epoll-reactor")
+    parser.add_argument("--results", type=Path)
+    asked = parser.parse_args()
+    server = build_dir() / "servers" / asked.server
+    if not server.is_file():
+        sys.exit(f"{server} is not built")
+    found: dict[float, list[tuple[int, int]]] = {slower: [] for slower in SLOWER}
+    for number in range(asked.gates):
+        for slower in SLOWER:
+            found[slower].append(gate(server, slower, asked.time_budget, number, asked.results))
+            print(f"gate {number + 1}, {slower - 1:+.0%}: exit {found[slower][-1][0]}", file=sys.stderr, flush=True)
+    print(f"{'slower by':>9}{'gates':>7}{'exit 0':>8}{'exit 1':>8}{'exit 3':>8}{'blocks':>8}{'load':>6}")
+    for slower, ends in found.items():
+        codes = Counter(code for code, _ in ends)
+        counts = "".join(f"{codes[code]:8}" for code in ENDS)
+        blocks = median(count for _, count in ends)
+        print(f"{slower - 1:9.0%}{len(ends):7}{counts}{blocks:8.0f}{os.getloadavg()[2]:6.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,522 @@
+#!/usr/bin/env python3
+"""netdyno-load beside the load programs that a person can install, over the same servers, in interleaved rounds.
+
+A round runs every case with every program that there is, in random order: a closed loop, three rates, and a rate during
+which the server stands still for a tenth of the window, on an http server of ours; then other people's servers, in a
+closed loop. Server on core 0, load on core 1; CPU is what the kernel says of the program when it has ended, its start
+included. Rounds go on until another would not fit into --budget. Run by hand on a quiet machine:
+
+    bench/peers.py [--build build/release] [--budget 20m] [--seconds 2] [--install DIR] [--write]
+
+Programs are taken from PATH. --install DIR puts what cargo, go and npm offer by name into DIR, where it is missing, and
+takes it from there; what only a person can install is named. --write keeps the runs in bench/peers.json, and writes
+their page under docs/measurements/ and the table of docs/load.md; --pages does only that. Of some alone:
+--cases 'stall' 'redis, GET', --only wrk oha.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import re
+import shlex
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from peer_programs import OURS, PEERS, Peer, Said, Task, UnreadableError, program_of
+from peer_servers import OUR_HTTP, SERVERS, Server, Up, running
+from serving import LOAD_CORE, ROOT, on_core
+
+sys.path.insert(0, str(ROOT / "python"))
+from netdyno.base import quantities, units
+from netdyno.instruments.calibrate.truths import stall_percentile
+from netdyno.machine import environment
+
+STORE = ROOT / "bench" / "peers.json"
+PAGE, OPENING = ROOT / "docs" / "measurements" / "peers.md", ROOT / "docs" / "load.md"
+BEGIN, END = "<!-- by bench/peers.py -->", "<!-- until here -->"
+GRACE_S = 15
+"""How much longer than asked a program may take."""
+CLOSED, STALL = "closed loop", "stall"
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    server: Server
+    seconds: int
+    rate: int | None = None
+    stall_s: float = 0.0
+
+    def takes(self, peer: Peer) -> bool:
+        """A program that keeps no rate meets the stall in its closed loop."""
+        keeps = peer.closed if self.rate is None else peer.rates or bool(self.stall_s)
+        return self.server.speaks in peer.speaks and keeps
+
+
+@dataclass(frozen=True)
+class Run:
+    """One program in one case. Times in microseconds, CPU for each request; `true_p99_us` is what the stall made."""
+
+    case: str
+    peer: str
+    round: int
+    rate: float = 0.0
+    cpu_us: float | None = None
+    p50_us: float | None = None
+    p99_us: float | None = None
+    true_p99_us: float | None = None
+    failed: str = ""
+
+
+@dataclass
+class Results:
+    command: str
+    machine: str
+    connections: int
+    seconds: int
+    versions: dict[str, str]
+    absent: dict[str, str]
+    cases: list[str]
+    runs: list[Run] = field(default_factory=list)
+
+    def of(self, case: str) -> dict[str, list[Run]]:
+        """By program, in the order in which they are listed here."""
+        order = {peer.name: place for place, peer in enumerate(PEERS)}
+        found: dict[str, list[Run]] = {}
+        for run in sorted((run for run in self.runs if run.case == case), key=lambda run: (order[run.peer], run.round)):
+            found.setdefault(run.peer, []).append(run)
+        return found
+
+
+def cases(seconds: int, stall_seconds: int, rates: Sequence[int], stall_rate: int) -> list[Case]:
+    return [
+        Case(CLOSED, OUR_HTTP, seconds),
+        *(Case(f"{rate:,}/s", OUR_HTTP, seconds, rate) for rate in rates),
+        Case(STALL, OUR_HTTP, stall_seconds, stall_rate, stall_seconds / 10),
+        *(Case(server.name, server, seconds) for server in SERVERS),
+    ]
+
+
+# --- what there is ------------------------------------------------------------------------------------------------
+
+
+def installed(folder: Path, path: str, wanted: Iterable[Peer]) -> None:
+    """Asks cargo, go and npm for what is missing. What cannot be had is said, and done without."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for peer in wanted:
+        if program_of(peer, path) is not None or not peer.install:
+            continue
+        command = [word.format(folder=folder) for word in peer.install]
+        print(f"installing {peer.name}: {shlex.join(command)}", file=sys.stderr, flush=True)
+        log = folder / f"{peer.name.split()[0]}.log"
+        with log.open("w") as out:
+            known = shutil.which(command[0]) is not None
+            if not known or subprocess.run(command, stdout=out, stderr=out, check=False).returncode:
+                print(f"  it could not be had ({log})", file=sys.stderr, flush=True)
+
+
+_GO_VERSION = re.compile(r"\s+mod\s+\S+\s+v([\d.]+)")
+_VERSION = re.compile(r".*?(?<![\d.])(\d+\.\d+(?:\.\d+)?)(?![\d.])")
+
+
+def version(program: str) -> str:
+    """What Go wrote into a program, or what it says of itself at once; empty where neither is there."""
+    asked = [(("go", "version", "-m", program), _GO_VERSION)]
+    asked += [((program, option), _VERSION) for option in ("--version", "-V", "-v")]
+    for command, pattern in asked:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=GRACE_S, check=False)
+        except OSError:
+            continue
+        lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+        matches = (pattern.match(line) for line in (lines if pattern is _GO_VERSION else lines[:1]))
+        found = [match[1] for match in matches if match is not None]
+        if found:
+            return found[0]
+    return ""
+
+
+def machine() -> str:
+    cpu = environment.cpu_model(Path("/proc/cpuinfo").read_text())
+    system = environment.os_name(Path("/etc/os-release").read_text())
+    cores = quantities.plural(len(os.sched_getaffinity(0)), "core")
+    return f"{cpu or platform.machine()}, {cores}, Linux {platform.release()}, {system}"
+
+
+# --- one run ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ended:
+    stdout: str
+    cpu_s: float
+    code: int
+
+
+def ended(command: Sequence[str], most_s: float, folder: Path) -> Ended:
+    """A program run to its end on the core of the load; killed where it takes too long."""
+    with (folder / "stdout").open("w+") as out, (folder / "stderr").open("w+") as err:
+        full = [*on_core(LOAD_CORE), *command]
+        started = subprocess.Popen(full, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True)
+        late = threading.Timer(most_s, os.killpg, (started.pid, signal.SIGKILL))
+        late.start()
+        try:
+            _, status, used = os.wait4(started.pid, 0)
+        except BaseException:
+            os.killpg(started.pid, signal.SIGKILL)
+            raise
+        finally:
+            late.cancel()
+        started.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        err.seek(0)
+        text = out.read() or err.read()
+        return Ended(text, used.ru_utime + used.ru_stime, started.returncode)
+
+
+class Stall(threading.Thread):
+    """Stops a server for a while in the middle of a window. `lasted_s` is how long it stood still."""
+
+    def __init__(self, up: Up, case: Case) -> None:
+        super().__init__(daemon=True)
+        self._up, self._case = up, case
+        self.lasted_s = 0.0
+
+    def run(self) -> None:
+        time.sleep(0.45 * self._case.seconds)
+        begins = time.monotonic()
+        os.kill(self._up.pid, signal.SIGSTOP)
+        try:
+            time.sleep(self._case.stall_s)
+        finally:
+            os.kill(self._up.pid, signal.SIGCONT)
+        self.lasted_s = time.monotonic() - begins
+
+
+def run(case: Case, peer: Peer, program: str, connections: int, number: int, build: Path, folder: Path) -> Run:
+    with running(case.server, folder / "server", build) as up:
+        rate = case.rate if peer.rates else None
+        task = Task(up.url, connections, case.seconds, rate, folder)
+        stall = Stall(up, case) if case.stall_s else None
+        if stall is not None:
+            stall.start()
+        try:
+            done = ended(peer.command(program, task), case.seconds + GRACE_S, folder)
+        finally:
+            if stall is not None:
+                stall.join()
+    begun = Run(case.name, peer.name, number)
+    if done.code == -signal.SIGKILL:
+        return replace(begun, failed=f"still running {GRACE_S} s after its time")
+    try:
+        said = peer.read(done.stdout, task)
+    except (UnreadableError, LookupError, TypeError, ValueError, OSError) as error:
+        why = str(error) if isinstance(error, UnreadableError) else f"unreadable figures ({error!r})"
+        return replace(begun, failed=why)
+    true_p99 = stall_percentile(stall.lasted_s, case.seconds, 0.99) * 1e6 if stall is not None else None
+    return figures(begun, said, done.cpu_s, true_p99)
+
+
+def figures(begun: Run, said: Said, cpu_s: float, true_p99_us: float | None) -> Run:
+    if not said.requests or not said.seconds:
+        return replace(begun, failed=said.failed or "no request was answered")
+    return replace(
+        begun,
+        rate=said.requests / said.seconds,
+        cpu_us=1e6 * cpu_s / said.requests,
+        p50_us=said.p50_us,
+        p99_us=said.p99_us,
+        true_p99_us=true_p99_us,
+        failed=said.failed,
+    )
+
+
+Programs = Sequence[tuple[Peer, str]]
+
+
+def rounds(
+    results: Results, wanted: Sequence[Case], programs: Programs, options: argparse.Namespace, rng: random.Random
+) -> None:
+    """Until another round as long as the longest does not fit; an interrupted one leaves what it has."""
+    begins, longest, number = time.monotonic(), 0.0, 0
+    with tempfile.TemporaryDirectory(prefix="netdyno-peers-") as made:
+        while not number or time.monotonic() - begins + longest <= options.budget:
+            number += 1
+            began = time.monotonic()
+            pairs = [(case, peer, program) for case in wanted for peer, program in programs if case.takes(peer)]
+            # Case by case, so that the programs of one stand near each other in time.
+            keys = {case: rng.random() for case in wanted}
+            pairs.sort(key=lambda pair: (keys[pair[0]], rng.random()))
+            for place, (case, peer, program) in enumerate(pairs, 1):
+                folder = Path(made) / f"{number}-{place}"
+                folder.mkdir()
+                one = run(case, peer, program, options.connections, number, options.build, folder)
+                shutil.rmtree(folder, ignore_errors=True)
+                results.runs.append(one)
+                print(f"[{number}: {place}/{len(pairs)}] {line_of(one)}", file=sys.stderr, flush=True)
+            longest = max(longest, time.monotonic() - began)
+
+
+def line_of(one: Run) -> str:
+    parts = [f"{one.case}, {one.peer}: {one.rate:,.0f}/s"]
+    if one.cpu_us is not None:
+        parts.append(f"CPU {one.cpu_us:.1f} us")
+    times = {"p50": one.p50_us, "p99": one.p99_us, "true p99": one.true_p99_us}
+    parts += [f"{name} {value:,.0f} us" for name, value in times.items() if value is not None]
+    return ", ".join([*parts, *([one.failed] if one.failed else [])])
+
+
+# --- tables -------------------------------------------------------------------------------------------------------
+
+
+def spread(found: Sequence[float], said: Callable[[float], str], unit: str = "") -> str:
+    """The median and, in brackets, the quartiles. Pure."""
+    if not found:
+        return quantities.DASH
+    middle = f"{said(statistics.median(found))}{unit}"
+    if len(found) < 2:
+        return middle
+    low, _, high = statistics.quantiles(found, n=4, method="inclusive")
+    return f"{middle} ({said(low)}{quantities.DASH}{said(high)})"
+
+
+def values(runs: Iterable[Run], name: str) -> list[float]:
+    return [value for one in runs if one.rate and (value := getattr(one, name)) is not None]
+
+
+def rate(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def seconds(value: float) -> str:
+    return f"{value / 1e6:.3f}"
+
+
+def duration(found: Sequence[float]) -> str:
+    """Of times in microseconds, in the unit that their median fills."""
+    unit, size = ("ms", 1e3) if found and statistics.median(found) >= 1e3 else ("µs", 1.0)
+    return spread([value / size for value in found], quantities.three_digits, f" {unit}")
+
+
+def failures(runs: Iterable[Run]) -> str:
+    """What went wrong, the first of each kind."""
+    kinds = {re.sub(r"\d+", "N", one.failed): one.failed for one in reversed(list(runs)) if one.failed}
+    return quantities.shortened("; ".join(kinds.values()).replace("|", "/"), 90)
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def opening(results: Results) -> list[str]:
+    """The table of docs/load.md: a row for each program of http, with the middle one of the rates."""
+    rates = [case for case in results.cases if case.endswith("/s")]
+    kept = rates[len(rates) // 2] if rates else ""
+    asked_hz = float(kept.removesuffix("/s").replace(",", "") or "nan")
+    closed, rated, stalled = (results.of(case) for case in (CLOSED, kept, STALL))
+    truths = [value for runs in stalled.values() for value in values(runs, "true_p99_us")]
+    rows = []
+    for name in (peer.name for peer in PEERS if peer.name in {*closed, *rated, *stalled}):
+        cells = (
+            spread([value / 1e3 for value in values(closed.get(name, []), "rate")], quantities.three_digits, "k"),
+            spread(values(closed.get(name, []), "cpu_us"), quantities.three_digits),
+            middle([100 * value / asked_hz for value in values(rated.get(name, []), "rate")]),  # a line has 120 columns
+            duration(values(rated.get(name, []), "p50_us")),
+            spread(values(stalled.get(name, []), "p99_us"), seconds),
+        )
+        rows.append((f"`{name}`", *cells))
+    true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
+    heads = ("", "closed loop: requests/s", "CPU each, µs", f"{kept}: kept", "p50", true)
+    what = (
+        f"Beside other load programs: {results.connections} connections to one http server, server and load on a core "
+        f"each, on {results.machine}. Median (quartiles) of interleaved rounds; [all figures, and what is "
+        f"absent](measurements/{PAGE.name}), by `{results.command}`."
+    )
+    return [*wrapped(what), "", *table(heads, rows)]
+
+
+def middle(shares: Sequence[float]) -> str:
+    return f"{statistics.median(shares):.1f}%" if shares else quantities.DASH
+
+
+def page(results: Results) -> str:
+    """The page of the measurements: every figure with its quartiles."""
+    count = max(one.round for one in results.runs)
+    versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
+    absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items()) or "none"
+    lines = [
+        "# `netdyno-load` beside other load programs",
+        "",
+        "What these mean: [the generator alone](../load.md). Written by",
+        "",
+        "```text",
+        *wrapped(results.command),
+        "```",
+        "",
+        f"on {results.machine}.",
+        "",
+        f"{results.connections} connections, server and load on a core each, {results.seconds} s a run,",
+        f"{quantities.plural(count, 'round')} in which each program met each case in random order. Median (quartiles).",
+        "CPU is that of the whole process over the requests that it counts. Stall: the server is",
+        "stopped for a tenth of the window; a program that keeps no rate meets that in its closed loop.",
+        "",
+        *wrapped(f"Programs: {versions}."),
+        "",
+        *wrapped(f"Absent: {absent}."),
+    ]
+    for case in results.cases:
+        lines += ["", f"## {case}", "", *table_of(results.of(case))]
+    return "\n".join(lines) + "\n"
+
+
+def table_of(found: dict[str, list[Run]]) -> list[str]:
+    """And below it what failed."""
+    stalled = any(one.true_p99_us is not None for runs in found.values() for one in runs)
+    times = {"p99": "p99_us", "true p99": "true_p99_us"} if stalled else {"p50": "p50_us", "p99": "p99_us"}
+    rows = []
+    for name, runs in found.items():
+        costs = spread(values(runs, "cpu_us"), quantities.three_digits)
+        spans = [duration(values(runs, figure)) for figure in times.values()]
+        rows.append((f"`{name}`", spread(values(runs, "rate"), rate), costs, *spans))
+    failed = [f"* `{name}`: {what}" for name, runs in found.items() if (what := failures(runs))]
+    return [*table(["", "requests/s", "CPU, µs", *times], rows), *([""] if failed else []), *failed]
+
+
+def wrapped(text: str, columns: int = 118) -> list[str]:
+    lines = [""]
+    for word in text.split():
+        if len(lines[-1]) + 1 + len(word) > columns:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".lstrip()
+    return lines
+
+
+def stored(results: Results) -> str:
+    """One run a line."""
+    head = {name: value for name, value in asdict(results).items() if name != "runs"}
+    runs = [{name: value for name, value in asdict(one).items() if value not in (None, "")} for one in results.runs]
+    lines = [json.dumps(one) for one in runs]
+    return json.dumps(head, indent=1)[:-2] + ',\n "runs": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+
+
+def read(text: str) -> Results:
+    kept = json.loads(text)
+    return Results(**{**kept, "runs": [Run(**one) for one in kept["runs"]]})
+
+
+def with_opening(text: str, results: Results) -> str:
+    """docs/load.md with its table anew. ValueError where it has no place for it."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no place for the table, between {BEGIN} and {END}")
+    return "\n".join([before + BEGIN, "", *opening(results), "", END]) + after
+
+
+def write_pages(results: Results) -> None:
+    PAGE.write_text(page(results))
+    OPENING.write_text(with_opening(OPENING.read_text(), results))
+
+
+# --- the command line ---------------------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build/release")
+    parser.add_argument("--budget", type=units.parse_duration, default="20m", help="no round that ends later")
+    parser.add_argument("--seconds", type=int, default=2, help="of each run; most programs take whole ones only")
+    parser.add_argument("--stall-seconds", type=int, default=5, help="of each run with a stall of a tenth of it")
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--rates", type=int, nargs="+", default=[1_000, 10_000, 40_000])
+    parser.add_argument("--stall-rate", type=int, default=2_000)
+    parser.add_argument("--cases", nargs="+", help="of the cases these only, by name")
+    parser.add_argument("--only", nargs="+", help="of the programs these only, by name")
+    parser.add_argument("--install", type=Path, metavar="DIR")
+    parser.add_argument("--write", action="store_true", help="keep the runs, and write the pages from them")
+    parser.add_argument("--pages", action="store_true", help="measure nothing; write the pages from what is kept")
+    parser.add_argument("--seed", type=int, default=1, help="of the order within the rounds")
+    return parser.parse_args()
+
+
+def asked(words: Sequence[str]) -> str:
+    """The command as others can give it: their folders have other names. Pure."""
+    named = [
+        "DIR" if before in ("--build", "--install") else word for before, word in zip(["", *words], words, strict=False)
+    ]
+    return shlex.join(["bench/peers.py", *named])
+
+
+def chosen(all_of_them: Sequence[Any], names: Sequence[str] | None, what: str) -> list[Any]:
+    unknown = set(names or ()) - {one.name for one in all_of_them}
+    if unknown:
+        known = ", ".join(repr(one.name) for one in all_of_them)
+        raise SystemExit(f"no {what} {', '.join(sorted(unknown))}; there are {known}")
+    return [one for one in all_of_them if names is None or one.name in names]
+
+
+def main() -> None:
+    options = arguments()
+    if options.pages:
+        write_pages(read(STORE.read_text()))
+        return
+    wanted = chosen(PEERS, options.only, "program")
+    todo = chosen(
+        cases(options.seconds, options.stall_seconds, options.rates, options.stall_rate), options.cases, "case"
+    )
+    path = os.environ["PATH"]
+    if options.install is not None:
+        folder = options.install.resolve()
+        path = os.pathsep.join([str(folder / "bin"), str(folder / "node_modules/.bin"), path])
+        installed(folder, path, wanted)
+    build = options.build.resolve()
+    ours = build / "loadgen" / OURS.name
+    found = {peer: str(ours) if peer is OURS and ours.is_file() else program_of(peer, path) for peer in wanted}
+    absent = {peer.name: peer.how for peer, program in found.items() if program is None}
+    programs = [(peer, program) for peer, program in found.items() if program is not None]
+    missing = {
+        case.server.name: case.server.how for case in todo if case.server.needs and not shutil.which(case.server.needs)
+    }
+    for name, how in {**absent, **missing}.items():
+        print(f"absent: {name} ({how})", file=sys.stderr)
+    todo = [case for case in todo if case.server.name not in missing]
+    if not programs or not todo:
+        raise SystemExit("nothing to compare")
+    versions = {peer.name: version(program) for peer, program in programs if " " not in peer.name}
+    results = Results(
+        asked(sys.argv[1:]),
+        machine(),
+        options.connections,
+        options.seconds,
+        versions,
+        {**absent, **missing},
+        [case.name for case in todo],
+    )
+    try:
+        rounds(results, todo, programs, options, random.Random(options.seed))
+    except KeyboardInterrupt:
+        print("interrupted: what follows is of the runs until then", file=sys.stderr)
+    if not results.runs:
+        raise SystemExit("no run has ended")
+    if options.write:
+        STORE.write_text(stored(results))
+        write_pages(results)
+    print(page(results), end="")
+
+
+if __name__ == "__main__":
+    main()
