@@ -39,6 +39,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--attack", action="store_true", help="every seed of tests/attack, where else each has one")
     parser.addoption(
+        "--attack-seconds",
+        type=float,
+        default=510,
+        metavar="S",
+        help="with --attack: after so long none begins; with those that are under way it is ten minutes at most",
+    )
+    parser.addoption(
         "--machine",
         choices=("shared", "quiet"),
         help="only tests that others may run beside, or only those marked quiet (default: both)",

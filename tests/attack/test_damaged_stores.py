@@ -1,18 +1,28 @@
-"""Files of runs that are damaged anywhere: each is read, or said to be damaged, and hides no other."""
+"""Files of runs that are damaged anywhere, or hold what nobody can have measured: each is read and reported, or said to
+be damaged, and hides no other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+import io
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.run_comparison import side_by_side
 from netdyno.base.errors import UserError
-from netdyno.commands import listing
+from netdyno.commands import compare, listing
 from netdyno.experiment.plan import Cell
+from netdyno.present import report
+from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.table import render
 from netdyno.store import read, schema, write
 from tests.support.builders.made_run import paired_run
 
@@ -20,7 +30,7 @@ FILES = 100
 PAGE = 4096
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     folder = tmp_path_factory.mktemp("whole")
     run = paired_run()
@@ -73,3 +83,60 @@ def test_a_damaged_file_is_read_or_said_to_be_damaged(seed: int, whole: bytes, t
             with suppress(UserError):
                 ask(path)
         assert [row["id"] for row in listing.runs(tmp_path)][1] == read.load(other).run_id
+
+
+RUNS = 2
+NUMBERS: tuple[int | float, ...] = (0, -1, 1, 2**31, 2**62, -(2**63), 0.0, 0.5, -1.0, 5e-324, 1e15, 1e308, -1e308)
+
+
+def numbers(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where in some JSON there are numbers."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield path
+    elif isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers(inner, (*path, key))
+
+
+def put(whole: Any, path: tuple[Any, ...], chance: Random) -> None:
+    """Another number of the same kind in that place. Each name of a field is as likely as another."""
+    for key in path[:-1]:
+        whole = whole[key]
+    kind = type(whole[path[-1]])
+    whole[path[-1]] = chance.choice([one for one in NUMBERS if type(one) is kind])
+
+
+def change_some(path: Path, chance: Random) -> None:
+    """One to three numbers of the experiment or of a trial."""
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for _ in range(chance.choice((1, 1, 2, 3))):
+            table, column = chance.choice((("trial", "trial"), ("trial", "trial"), ("run", "experiment")))
+            rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+            row, text = chance.choice(rows)
+            whole = msgspec.json.decode(text)
+            by_name: dict[object, list[tuple[Any, ...]]] = {}
+            for found in numbers(whole):
+                by_name.setdefault(tuple(key for key in found if isinstance(key, str)), []).append(found)
+            put(whole, chance.choice(by_name[chance.choice(list(by_name))]), chance)
+            connection.execute(
+                f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (msgspec.json.encode(whole).decode(), row)
+            )
+
+
+def test_numbers_that_nobody_can_have_measured_are_reported_or_said_to_be_damage(
+    seed: int, whole: bytes, tmp_path: Path
+) -> None:
+    chance = Random(seed)
+    path = tmp_path / schema.FILE_NAME
+    for _ in range(RUNS):
+        path.write_bytes(whole)
+        change_some(path, chance)
+        try:
+            run = read.load(path)
+        except UserError:
+            continue
+        found = analyse(run)
+        report.html(found)
+        console = Console(file=io.StringIO(), width=100)
+        console.print(render(found))
+        console.print(compare.render(side_by_side(run, run)))

@@ -26,8 +26,9 @@ MOST_S = 40.0
 
 
 @pytest.fixture
-def hostile(contestant: Contestant) -> Contestant:
-    return msgspec.structs.replace(contestant, command=(*PYTHON, str(FAKES / "hostile_server.py")))
+def hostile(contestant: Contestant, tmp_path: Path) -> Contestant:
+    """Its last argument tells it from those of attacks that run beside this one."""
+    return msgspec.structs.replace(contestant, command=(*PYTHON, str(FAKES / "hostile_server.py"), str(tmp_path)))
 
 
 def left_of(hostile: Contestant) -> list[str]:

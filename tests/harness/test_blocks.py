@@ -118,6 +118,16 @@ def test_no_block_begins_that_would_end_after_the_budget_of_time(
     assert len(blocks_of(load(execute(short, tmp_path, fake_build)), "echo")) == 6  # `blocks` are always there
 
 
+def test_what_was_spent_before_the_first_block_counts(
+    tmp_path: Path, fake_build: Path, spread: Spread, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """11 s in which it was measured how long servers warm up leave time for 9 blocks of 5.2 s."""
+    spread(echo=0.5)
+    monkeypatch.setattr(runner, "Schedule", lambda run, cells, progress, _: Schedule(run, cells, progress, 11.0))
+    timed = msgspec.structs.replace(asked("echo"), time_budget_s=60.0)
+    assert len(blocks_of(load(execute(timed, tmp_path, fake_build)), "echo")) == 9
+
+
 def test_a_scenario_that_is_precise_is_left_out_of_later_blocks(
     tmp_path: Path, fake_build: Path, spread: Spread
 ) -> None:

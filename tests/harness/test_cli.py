@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.commands import checks, cli
+from netdyno.commands.cli import main
 from netdyno.contestants.contestants import discover
+from netdyno.present.export.schema import Export
+from netdyno.present.terminal.console import Console
 from netdyno.store import read, schema
 from tests.support.fakes import unhurried
 
@@ -97,6 +104,7 @@ def run_tiny(toml: str, results: Path, *more: str) -> list[str]:
         (["client", "nobody"], "unknown client 'nobody'"),
         (["check", SERVER + "x"], f"unknown server '{SERVER}x' (did you mean '{SERVER}'?)"),
         (["report", "yesterday"], "no such run 'yesterday'"),
+        (["report", "yesterday", "today", "--json"], "--json and --export are of one run"),
         (["new", "server", "A B", "--from", SERVER], "cannot be a server's name"),
         (["rnu"], "No such command 'rnu'"),
         (["frobnicate"], "No such command 'frobnicate'. (see: ./netdyno --help)"),
@@ -254,7 +262,7 @@ def test_a_precision_of_the_command_line_is_stored_with_the_run(toml: str, tmp_p
     assert "nothing to compare, so no more blocks after 1 block" in re.sub(r"\s+", " ", done.stderr)
 
 
-def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
+def test_a_report_is_written_again_or_exported(toml: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = tmp_path / "results"
     said = json.loads(netdyno(*run_tiny(toml, results, "--json")).stdout)
     report = Path(said["report"])
@@ -262,6 +270,44 @@ def test_a_report_is_written_again(toml: str, tmp_path: Path) -> None:
     done = netdyno("report", said["run_id"], "--results", str(results))
     assert (done.returncode, done.stdout) == (0, f"{report}\n")
     assert report.is_file()
+    again = ["report", said["run_id"], "--results", str(results), "--export"]
+    assert main([*again, "json"]) == 0
+    export = msgspec.json.decode(capsys.readouterr().out, type=Export)
+    assert export.findings["run_id"] == said["run_id"]
+    assert len(export.trials) == sum(said["trials"].values())
+    assert main([*again, "csv"]) == 0
+    assert capsys.readouterr().out.startswith("table,question,")
+    assert main([*again, "md"]) == 0
+    assert capsys.readouterr().out.startswith("# ")
+    assert main([*again, "csv", "--json"]) == 2
+    assert "--json and --export: take one of them" in capsys.readouterr().err
+    assert main([*again[:-1], said["run_id"]]) == 2
+    assert "the same run twice" in capsys.readouterr().err
+    shutil.copytree(report.parent, results / "later")
+    with closing(sqlite3.connect(results / "later" / "run.sqlite")) as other, other:
+        other.execute("UPDATE run SET run_id = 'later'")
+    assert main([*again[:-1], "later"]) == 0
+    both = Path(capsys.readouterr().out.strip())
+    assert both == report.with_name("report-with-later.html")
+    assert "2 runs laid over each other" in both.read_text()
+    both.unlink()
+    both.mkdir()
+    assert main([*again[:-1], "later"]) == 2
+    assert capsys.readouterr().err == f"netdyno: {both} cannot be written: Is a directory\n"
+
+
+def test_an_encoding_without_the_signs_damages_no_export_and_stops_no_table(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written = io.BytesIO()
+    monkeypatch.setattr("netdyno.commands.run.export", lambda *_: "\u2212 3%")
+    with monkeypatch.context() as narrow:
+        narrow.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
+        assert main(["report", "any", "--export", "md"]) == 2
+        Console().print("\u2212 4%")
+        sys.stdout.flush()
+        assert written.getvalue() == b"? 4%\n"
+    assert capsys.readouterr().err == "netdyno: ascii cannot write what is to be printed: set PYTHONUTF8=1\n"
 
 
 def test_claims_get_their_verdicts_from_what_the_run_stored(tmp_path: Path) -> None:

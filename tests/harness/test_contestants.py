@@ -249,6 +249,14 @@ def test_a_broken_manifest_is_one_clear_line(manifest: object, message: str, tmp
     assert message in str(error.value)
 
 
+@pytest.mark.parametrize("content", [b'{"model": "\xff"}', b"[" * 100_000])
+def test_a_manifest_that_is_no_json_at_all_is_one_clear_line(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "server.json"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="not valid JSON"):
+        parse_manifest(path)
+
+
 def test_a_folder_without_a_manifest_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "servers" / "empty").mkdir(parents=True)
     with pytest.raises(UserError, match=r"empty/server.json: cannot be read: No such file"):

@@ -467,3 +467,17 @@ def test_a_signal_while_tracing_leaves_every_trial(
     assert outcome.interrupted == 130
     assert len(run.trials) == 4
     assert run.finished_at is None
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_that_came_in_a_finaliser_ends_the_run_at_the_next_trial() -> None:
+    class Finalised:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    with runner.signals_raise() as raise_again:
+        raise_again()
+        one = Finalised()
+        del one  # Python prints what is raised there, and goes on
+        with pytest.raises(runner.Interrupted):
+            raise_again()

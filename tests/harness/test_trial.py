@@ -111,6 +111,15 @@ def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its
     assert trial.server.window_s > 0
 
 
+def test_what_a_generator_does_not_believe_is_judged_by_its_audits(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "not_believed")
+    trial = run(contestant, bench)
+    assert trial.status == "valid", trial.reason
+    assert trial.load is not None
+
+
 def test_a_window_that_has_lost_its_cores_is_ended_early(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.contestants.contestants import by_name, discover
 from netdyno.model.load_result import LoadResult
+from netdyno.trial.load import NOT_BELIEVED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
@@ -59,7 +60,9 @@ def test_its_result_has_the_keys_of_the_generator_in_their_order(server: str) ->
     ours = json.loads(client(server, "--json", "-", *QUICK).stdout)
     report = ours.pop("client")
     command = [str(generator_path(build_dir())), server, "--workload", "rpc", "--json", "-", *QUICK]
-    theirs = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=PATIENCE_S).stdout)
+    done = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode in {0, NOT_BELIEVED}, done
+    theirs = json.loads(done.stdout)
     assert keys(ours) == keys(theirs)
     assert [audit["name"] for audit in ours["audits"]] == [*(audit["name"] for audit in theirs["audits"]), "window"]
     assert list(report)[-2:] == ["recovered", "tick_lag_ns"]

@@ -24,6 +24,8 @@ from netdyno.machine.pinning import may_run_realtime
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.load_result import LoadResult
 from tests.support import audit_names
+from tests.support.foreign import MEASURED
+from tests.support.server import serving
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
@@ -35,13 +37,8 @@ Done = subprocess.CompletedProcess[str]
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """The URL of an echo server."""
-    command = [str(build_dir() / "servers" / "threads-global-lock")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield json.loads(process.stdout.readline())["endpoint"]
-        finally:
-            process.terminate()
+    with serving((str(build_dir() / "servers" / "threads-global-lock"),)) as serves:
+        yield serves.endpoint
 
 
 @contextmanager
@@ -83,7 +80,8 @@ def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, .
 def test_the_result_has_the_schema_of_the_harness(server: str, tmp_path: Path) -> None:
     file = tmp_path / "result.json"
     done = load(server, "-c", "5", "--rate", "500", "--seed", "3", "--json", str(file), *QUICK)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode in MEASURED
+    assert done.stderr == ""
     result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
     assert result.version == 1
     assert result.plan.rate_hz == 500
@@ -256,7 +254,7 @@ def test_a_connection_lingers_when_told(server: str) -> None:
         while json.loads(lines.readline())["event"] != "window_end":
             pass
         over = time.monotonic()
-        assert generator.wait(PATIENCE_S) == 0
+        assert generator.wait(PATIENCE_S) in MEASURED
     assert time.monotonic() - over >= 0.65
 
 
@@ -277,7 +275,7 @@ def test_at_real_time_priority_the_thread_that_announces_comes_before_those_that
             pass
         tasks = sorted(int(task.name) for task in Path(f"/proc/{generator.pid}/task").iterdir())
         priorities = [os.sched_getparam(task).sched_priority for task in tasks]
-        assert generator.wait(PATIENCE_S) == 0
+        assert generator.wait(PATIENCE_S) in MEASURED
     assert tasks[0] == generator.pid
     assert priorities == [REALTIME_PRIORITY, REALTIME_PRIORITY - 1, REALTIME_PRIORITY - 1]
 
@@ -308,7 +306,7 @@ def test_events_come_in_order_as_lines_of_json(server: str) -> None:
     reader, writer = os.pipe()
     with os.fdopen(reader) as lines:
         options = ("--events-fd", str(writer), "--warmup", "0", "--duration", "1200ms")
-        assert load(server, "-c", "3", *options, pass_fds=(writer,)).returncode == 0
+        assert load(server, "-c", "3", *options, pass_fds=(writer,)).returncode in MEASURED
         os.close(writer)
         events = [json.loads(line) for line in lines]
     assert [event["event"] for event in events] == ["connected", "window_start", "progress", "progress", "window_end"]
@@ -367,7 +365,7 @@ def test_a_terminal_gets_a_live_line(server: str) -> None:
         except OSError:  # EIO: the other side has closed the terminal
             pass
         os.close(ours)
-    assert process.returncode == 0
+    assert process.returncode in MEASURED
     assert b"\r" in shown
     assert b"/s" in shown
     assert b"0.5 of 0.7 s" in shown
@@ -399,7 +397,7 @@ def test_it_raises_the_soft_limit_itself(server: str) -> None:
         done = load(server, "-c", "100", *QUICK)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode in MEASURED, done.stderr
     assert "100 of 100 established" in done.stdout
 
 
@@ -434,3 +432,49 @@ def test_help_has_examples() -> None:
     assert "Examples:" in done.stdout
     assert done.stdout.count("netdyno-load tcp://") >= 4
     assert "--connect-rate" in done.stdout
+
+
+def part(number: int, server: str, result: Path) -> subprocess.Popen[str]:
+    """One of two programs that make a load together, once all of its connections stand."""
+    words = [server, "-c", "5", "--rate", "1000", "--share", f"{number}/2", "--await-go", *QUICK]
+    command = [str(generator_path(build_dir())), *words, "--json", str(result), "--events-fd", "1"]
+    started = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    assert json.loads(started.stdout.readline())["event"] == "connected"
+    return started
+
+
+def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: str, tmp_path: Path) -> None:
+    results = [tmp_path / "1", tmp_path / "2"]
+    with part(1, server, results[0]) as first, part(2, server, results[1]) as second:
+        at = time.monotonic_ns() + 200_000_000
+        for one in (first, second):
+            assert one.stdin is not None
+            one.stdin.write(f"go {at}\n")
+            one.stdin.flush()
+        for one in (first, second):
+            one.communicate(timeout=PATIENCE_S)
+            assert one.returncode in MEASURED
+    assert time.monotonic_ns() - at >= 220_000_000  # warm-up and window
+    plans = [json.loads(result.read_text())["plan"] for result in results]
+    assert [(plan["connections"], plan["rate_hz"]) for plan in plans] == [(3, 600), (2, 400)]
+    times = json.loads(results[0].read_text())["timeseries"]
+    assert len(times["histograms"]) == len(times["completed"])
+
+
+@pytest.mark.parametrize(
+    ("told", "complaint"),
+    [
+        ("", "nobody said when to begin"),
+        ("now\n", "nobody said when to begin"),
+        ("go soon\n", "nobody said when to begin"),
+        ("go 1\n", "was told to begin [0-9]+ us ago"),
+    ],
+)
+def test_who_is_told_no_moment_to_come_measures_nothing(told: str, complaint: str, server: str, tmp_path: Path) -> None:
+    with part(1, server, tmp_path / "result") as one:
+        assert re.search(complaint, one.communicate(told, timeout=PATIENCE_S)[1])
+        assert one.returncode == 1
+    assert not (tmp_path / "result").exists()

@@ -10,6 +10,7 @@ import pytest
 from netdyno.base.paths import ROOT, build_dir, generator_path
 from netdyno.contestants.contestants import by_name, discover
 from netdyno.experiment import experiment
+from netdyno.trial.load import NOT_BELIEVED
 from tests.support.server import run, serving
 
 pytestmark = pytest.mark.quiet
@@ -27,7 +28,7 @@ def median_ms(server: tuple[str, ...], load: tuple[str, ...]) -> float:
     command = by_name(discover(), "threads-global-lock").command
     with serving(command, "--workload", "rpc", *server) as served:
         done = run((str(generator_path(build_dir())), served.endpoint), *options, "--json", "-")
-        assert done.code == 0, done
+        assert done.code in {0, NOT_BELIEVED}, done
         result = json.loads(done.stdout)
     assert result["requests"]["completed"] > 0
     return float(result["latency"]["response_ns"]["p50"]) / 1e6

@@ -20,6 +20,7 @@ RULE = (
     {"model"},
     {"contestants", "experiment", "audits", "machine", "protocol"},
     {"store", "trial", "analysis"},
+    {"cluster"},
     {"run"},
     {"present"},
     {"instruments"},

@@ -32,6 +32,7 @@ SEES: dict[str, tuple[str, ...]] = {
     "clients": (*PROGRAMS, "loadgen", "clients/_shared"),
     "link": PROGRAMS,
     "canary": PROGRAMS,
+    "tests/support/fakes": (),
 }
 SEES |= dict.fromkeys(("bench", "tests/cpp"), tuple(SEES))  # nobody includes these, and they may see everything
 

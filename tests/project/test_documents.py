@@ -1,7 +1,8 @@
 """The commands in the documents work: every fenced block marked `sh` is executed, in order, from the repository's root.
 
-A block is run by a shell with `set -e`. `sh slow` marks what takes too long for every run of the tests (a second build
-with sanitizers, a whole experiment); it is run by hand. A `text` block is no command, or one that cannot be repeated.
+A block ends with the first command that fails. `sh slow` marks what takes too long for every run of the tests (a
+second build with sanitizers, a whole experiment); it is run by hand. A `text` block is no command, or one that cannot
+be repeated.
 """
 
 from __future__ import annotations
@@ -15,13 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.trial.load import NOT_BELIEVED
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 # What a block may call itself. An unknown word is an error, so that no block drops out unseen.
 RUN, SLOW = "sh", "sh slow"
-OTHER = {"text", "json", "toml", "toml claim", "toml figure", "toml size", "cpp", "python", ""}
-CUT_OUT = {"python http", "python lines", "text nginx"}
+OTHER = {"text", "json", "toml", "toml claim", "toml figure", "toml flip", "toml size", "cpp", "python", ""}
+CUT_OUT = {"yaml github", "yaml gitlab", "python http", "python lines", "text nginx"}
 """Programs and settings that a command of the same page takes from there."""
 
 
@@ -61,6 +64,8 @@ def test_the_documents_have_commands() -> None:
 ALONE = re.compile(r"^\./netdyno (load|capacity|calibrate|new)\b|^\./netdyno run .* --address ", re.MULTILINE)
 """What ends with a failure where its machine was too busy to be believed, or adds to the tree. A run only says so, but
 one of two or three trials may have none that is believed."""
+NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {NOT_BELIEVED} ] || exit $code' ERR"
+"""As `set -e`, but for a load that its machine was too busy for: it has worked and says so (docs/load.md)."""
 EXECUTED = [
     pytest.param(
         block,
@@ -72,15 +77,10 @@ EXECUTED = [
 ]
 
 
-@pytest.mark.needs_build
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("block", EXECUTED)
-def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
-    environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results")}
-    environment.pop("NETDYNO_BUILD", None)  # a reader's commands build what they need
+def execute(block: Block, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(
-            ["bash", "-c", f"set -euo pipefail\n{block.body}"],
+        return subprocess.run(
+            ["bash", "-c", f"{NOT_AT_ONCE}\n{block.body}"],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -92,7 +92,16 @@ def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> Non
     finally:
         if ALONE.search(block.body):
             shutil.rmtree(ROOT / "servers" / "my-server", ignore_errors=True)
-    assert done.returncode == 0, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+@pytest.mark.needs_build
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("block", EXECUTED)
+def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
+    environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results")}
+    environment.pop("NETDYNO_BUILD", None)  # a reader's commands build what they need
+    done = execute(block, environment)
+    assert done.returncode in {0, NOT_BELIEVED}, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
 
 

@@ -45,6 +45,7 @@ def test_the_second_call_only_hands_over(tree: Tree) -> None:
         ["report", "x"],
         ["chat", "x"],
         ["compare", "x", "y"],
+        ["flips", "x", "y", "z", "--along", "connections"],
         ["claims", "x", "y"],
         ["--help"],
         ["run", "--help"],
@@ -93,6 +94,12 @@ def test_the_doctor_on_a_fresh_clone_waits_for_no_build(tree: Tree) -> None:
 def test_list_on_a_fresh_clone_configures_so_that_it_can_say_what_can_be_built(tree: Tree) -> None:
     tree.run("list")
     assert tree.calls() == [*SET_UP, CONFIGURE, "cli list"]
+
+
+def test_the_generator_for_other_machines_has_a_build_of_its_own(tree: Tree) -> None:
+    done = tree.run("install-load", "/there", NETDYNO_PRESET="asan")
+    assert tree.calls() == [*SET_UP, "cmake --preset load --fresh", "cli install-load /there"]
+    assert done.stdout == "the command's output; preset load\n"
 
 
 def test_whoever_names_a_build_has_one(tree: Tree) -> None:

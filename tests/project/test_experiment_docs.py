@@ -7,7 +7,7 @@ import re
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.experiment import budgets, claims, experiment, figures, scenarios
+from netdyno.experiment import budgets, claims, experiment, figures, flips, scenarios
 from netdyno.model.metrics import CLAIMED, WHYS
 from netdyno.model.options import LOAD, SCENARIO, SERVER, SHARED, SIDES
 
@@ -25,6 +25,7 @@ KEYS = {
         | figures.FIGURE_KEYS.keys()
         | set(figures.PUBLISHED_KEYS)
     ),
+    "A flip": flips.KEYS,
     "A claim's test": ({key for keys in claims.TEST_KEYS.values() for key in keys} | set(CLAIMED)),
 }
 
@@ -66,6 +67,16 @@ def test_the_example_of_a_figure_is_one() -> None:
     (figure,) = re.findall(r"^```toml figure\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (found,) = experiment.parse(f"{example}\n{figure}", "example", "docs/experiments.md").figures
     assert (found.drawn, len(found.published)) == (("contestant", "both.nodelay"), 2)
+
+
+def test_the_example_of_a_flip_is_one() -> None:
+    (example,) = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (flip,) = re.findall(r"^```toml flip\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    without = example.split("[scenario.factors]")[0]
+    asked = experiment.parse(f"{without}\n{flip}", "example", "docs/experiments.md")
+    (found,) = asked.flips
+    assert (found.first, found.members["threads"], found.within) == ("threads", ("threads-*",), flips.WITHIN)
+    assert asked.scenarios[0].factors == {"connections": (1, 1000)}
 
 
 def test_the_example_of_a_size_is_one() -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from netdyno.base.paths import ROOT
+from tests.support.patience import SLOWER, slowness
 
 pytestmark = pytest.mark.quick
 
@@ -42,3 +44,10 @@ def test_tests_of_one_file_run_in_one_process() -> None:
     ran_by = re.findall(r"^\[(gw\d)\].*PASSED", said, re.MULTILINE)
     assert len(ran_by) > 2
     assert len(set(ran_by)) == 1
+
+
+@pytest.mark.parametrize(("kind", "times"), [("", 1), ("address", SLOWER), ("thread", SLOWER)])
+def test_programs_with_a_sanitizer_are_waited_for_longer(kind: str, times: int, tmp_path: Path) -> None:
+    assert slowness(tmp_path) == 1
+    (tmp_path / "CMakeCache.txt").write_text(f"CMAKE:STRING=x\nNETDYNO_SANITIZE:STRING={kind}\nOTHER:STRING=y\n")
+    assert slowness(tmp_path) == times

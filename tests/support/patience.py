@@ -4,9 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-# How long anything may take that should come at once, on a busy machine and under a sanitizer. Not a speed limit.
-PATIENCE_S = 30.0
+from netdyno.base.paths import build_dir
+
+SLOWER = 5
+"""What is waited for programs with a sanitizer, in times of what is waited for others."""
+
+
+def slowness(build: Path) -> int:
+    """SLOWER where the programs of a build directory are built with a sanitizer, else 1."""
+    try:
+        cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    except OSError:
+        return 1
+    kind = cache.partition("NETDYNO_SANITIZE:STRING=")[2].partition("\n")[0]
+    return SLOWER if kind else 1
+
+
+# How long anything may take that should come at once, on a busy machine. Not a speed limit.
+PATIENCE_S = 30.0 * slowness(build_dir())
 POLL_S = 0.005
 
 

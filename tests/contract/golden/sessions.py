@@ -164,68 +164,85 @@ def _chat_body(options: Options, body: bytes, outcome: Outcome) -> bool:
 
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) (HTTP/1\.[01])")
-HEADER_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*(.*?)[ \t]*", re.DOTALL)
+HEADER_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
 REASONS = {
     200: b"OK",
     400: b"Bad Request",
     405: b"Method Not Allowed",
     413: b"Content Too Large",
+    414: b"URI Too Long",
     431: b"Request Header Fields Too Large",
+    501: b"Not Implemented",
 }
+METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"}
+"""RFC 9110, 9.3, and PATCH of RFC 5789."""
 
 
 def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
     served = 0
     limit = min(MAX_HEAD, options.max_frame)
     while True:
+        while stream.startswith(b"\r\n", served):
+            served += 2
         end = stream.find(b"\r\n\r\n", served)
         # A head whose end is not there yet may still be followed by up to three bytes of that end.
         if (end - served if end >= 0 else len(stream) - served - 3) > limit:
-            _respond(431, REASONS[431], False, outcome)
+            status = 431 if b"\r\n" in stream[served : served + limit] else 414
+            _respond(status, REASONS[status], b"close", outcome)
             outcome.protocol_error()
             return served
         if end < 0:
             return served
-        status, target, keep_alive = _judge(stream[served:end])
+        status, target, connection = _judge(stream[served:end])
         if status != 200:
-            _respond(status, REASONS[status], False, outcome)
+            _respond(status, REASONS[status], b"close", outcome)
             outcome.protocol_error()
             return served
         outcome.count_request()
         outcome.spend(options)
-        _respond(200, target, keep_alive, outcome)
+        _respond(200, target, connection, outcome, is_head=stream.startswith(b"HEAD ", served))
         served = end + 4
-        if not keep_alive:
+        if connection == b"close":
             outcome.close()
             return served
 
 
-def _judge(head: bytes) -> tuple[int, bytes, bool]:
-    """(status, target, keep-alive) of a request's head without its last CRLF CRLF."""
+def _judge(head: bytes) -> tuple[int, bytes, bytes]:
+    """(status, target, what the header Connection says) of a request's head without its last CRLF CRLF."""
     first, *lines = head.split(b"\r\n")
     request = REQUEST_LINE.fullmatch(first)
     headers = [HEADER_LINE.fullmatch(line) for line in lines]
     if request is None or None in headers:
-        return 400, b"", False
+        return 400, b"", b""
     method, target, version = request.groups()
     pairs = [(match[1].lower(), match[2]) for match in headers if match is not None]
-    if method != b"GET":
-        return 405, b"", False
+    hosts = sum(name == b"host" for name, _ in pairs)
+    if hosts > 1 or (hosts == 0 and version == b"HTTP/1.1"):
+        return 400, b"", b""
+    if method not in (b"GET", b"HEAD"):
+        return (405 if method in METHODS else 501), b"", b""
     if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in pairs):
-        return 413, b"", False
+        return 413, b"", b""
     tokens = [token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")]
-    return 200, target, version == b"HTTP/1.1" and b"close" not in tokens
+    if b"close" in tokens:
+        return 200, target, b"close"
+    if version == b"HTTP/1.1":
+        return 200, target, b""
+    return 200, target, b"keep-alive" if b"keep-alive" in tokens else b"close"
 
 
-def _respond(status: int, body: bytes, keep_alive: bool, outcome: Outcome) -> None:
+def _respond(status: int, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool = False) -> None:
+    """Without the line Date, which differs with each second."""
     lines = [
         b"HTTP/1.1 %d %s" % (status, REASONS[status]),
         b"Content-Type: text/plain",
         b"Content-Length: %d" % len(body),
     ]
-    if not keep_alive:
-        lines.append(b"Connection: close")
-    outcome.reply(b"\r\n".join(lines) + b"\r\n\r\n", body)
+    if status == 405:
+        lines.append(b"Allow: GET, HEAD")
+    if connection:
+        lines.append(b"Connection: " + connection)
+    outcome.reply(b"\r\n".join(lines) + b"\r\n\r\n", b"" if is_head else body)
 
 
 SESSIONS: dict[str, Callable[[Options, bytes, Outcome], int]] = {

@@ -20,7 +20,8 @@ ABOUT = (
     "Feed the chunks (hex) to a "
     "session with the given options, then end the stream where 'ends' is true: the effects come in this order, however "
     "the chunks are sliced. In mode gathered adjacent writes are joined before comparing, and in echo always. A "
-    "broadcast lists one string per write. 'requests' is null where it depends on the slicing."
+    "broadcast lists one string per write. 'requests' is null where it depends on the slicing. The line Date of http "
+    "replies is left out."
 )
 
 
@@ -183,6 +184,8 @@ def _not_a_request() -> Iterator[tuple[str, bytes]]:
     yield "a varint that is cut off", b"\x08\x80"
     yield "a field that is cut off", wire.request(1, b"stamp")[:-1]
     yield "a nested message that lies about its length", b"\x0a\x02\x1a\x05ab"
+    yield "a nested message longer than the body", b"\x0a\xff\xff\xff\xff\x01\x1a\xdd\xdd\xdd"
+    yield "a text that is longer than the body", b"\x0a\xff\xff\xff\x7f\x1a\xff\xff\xff\x3fx"
     yield "field number 0", wire.request(1) + b"\x00\x01"
     yield "wire type 7", wire.request(1) + b"\x0f"
     yield "a group without end", wire.request(1) + b"\x7b"
@@ -197,41 +200,55 @@ def _chat() -> Iterator[Case]:
 
 def _http() -> Iterator[Case]:
     get = b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = b"HEAD" + get[3:]
     yield Case("a request", "http", (get,))
     yield Case("a request, split", "http", (get,), options=SPLIT)
-    yield Case("no headers at all", "http", (b"GET / HTTP/1.1\r\n\r\n",))
+    yield Case("a host of no name", "http", (b"GET / HTTP/1.1\r\nHost:\r\n\r\n",))
     yield Case("pipelining", "http", (get + get.replace(b"one", b"two") + get[:-1],))
     yield Case("pipelining, split", "http", (get * 2,), options=SPLIT)
+    yield Case("HEAD, as GET without the body", "http", (get + head + get,))
+    yield Case("HEAD, split", "http", (head * 2,), options=SPLIT)
     yield Case("a request in three pieces", "http", (get[:5], get[5:-2], get[-2:]))
+    yield Case("empty lines before a request", "http", (b"\r\n" + get + b"\r\n\r\n\r\n" + get,))
+    yield Case("half an empty line", "http", (get + b"\r",), ends=True)
     yield Case("the end at a boundary", "http", (get,), ends=True)
+    yield Case("the end after an empty line", "http", (get + b"\r\n",), ends=True)
     yield Case("the end inside a head", "http", (get + get[:-2],), ends=True)
     for name, line in (
         ("Connection: close", b"Connection: close"),
         ("header names and tokens ignore case", b"cOnNeCtIoN: cLoSe"),
         ("close in a list", b"Connection: keep-alive , close"),
+        ("close in a second header", b"Connection: keep-alive\r\nConnection: close"),
         ("space around a value", b"Connection:\t close \t"),
         ("not every mention of close", b"X-Connection: close\r\nConnection: enclosed, closed"),
         ("an empty header", b"X-Empty:"),
         ("Content-Length: 0 is no body", b"Content-Length: 0"),
+        ("a control character in a value", b"X: \x01\x7f\xff"),
     ):
-        yield Case(name, "http", (b"GET /a HTTP/1.1\r\n" + line + b"\r\n\r\n" + get,))
-    yield Case("HTTP/1.0 closes after the reply", "http", (b"GET /old HTTP/1.0\r\n\r\n" + get,))
+        yield Case(name, "http", (b"GET /a HTTP/1.1\r\nHost: x\r\n" + line + b"\r\n\r\n" + get,))
+    old = b"GET /old HTTP/1.0\r\n"
+    yield Case("HTTP/1.0 closes after the reply", "http", (old + b"\r\n" + get,))
+    yield Case("HTTP/1.0 with a host", "http", (old + b"Host: x\r\n\r\n" + get,))
+    yield Case("HTTP/1.0 keep-alive", "http", (old + b"Connection: Keep-Alive\r\n\r\n" + get,))
+    yield Case("HTTP/1.0 that says both", "http", (old + b"Connection: close, keep-alive\r\n\r\n" + get,))
     yield Case(
-        "a target of every allowed character", "http", (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\n\r\n",)
+        "a target of every allowed character",
+        "http",
+        (b"GET " + bytes(range(0x21, 0x7F)) + b" HTTP/1.1\r\nHost: x\r\n\r\n",),
     )
     for name, options in (
         ("service time, waiting", {"service-time": "5ms"}),
         ("service time, burning", {"service-time": "10us", "service-kind": "cpu"}),
     ):
-        yield Case(f"{name}, of each request", "http", (get * 2,), options=options)
-        yield Case(f"{name}, and not of one that is refused", "http", (get + b"\r\n\r\n",), options=options)
+        yield Case(f"{name}, of each request", "http", (get + head,), options=options)
+        yield Case(f"{name}, and not of one that is refused", "http", (get + b"x\r\n\r\n",), options=options)
     yield from _http_refused(get)
     yield from _http_limits()
 
 
 def _http_refused(get: bytes) -> Iterator[Case]:
-    for name, head in (
-        ("400: an empty head", b""),
+    for name, line in (
+        ("400: an empty method", b" / HTTP/1.1"),
         ("400: no version", b"GET /"),
         ("400: HTTP/2.0", b"GET / HTTP/2.0"),
         ("400: lower-case version", b"GET / http/1.1"),
@@ -240,27 +257,43 @@ def _http_refused(get: bytes) -> Iterator[Case]:
         ("400: a method that is no token", b"GE(T / HTTP/1.1"),
         ("400: a control character in the target", b"GET /\x01 HTTP/1.1"),
         ("400: a target that is not ASCII", b"GET /\xc3\xa9 HTTP/1.1"),
-        ("400: a header without colon", b"GET / HTTP/1.1\r\nnonsense"),
-        ("400: a space before the colon", b"GET / HTTP/1.1\r\nHost : x"),
-        ("400: a folded header", b"GET / HTTP/1.1\r\nA: b\r\n c"),
-        ("400: a header without name", b"GET / HTTP/1.1\r\n: x"),
         ("400: garbage", bytes(range(1, 13))),
-        ("400 goes before 405", b"POST / HTTP/1.1\r\nnonsense"),
         ("405: POST", b"POST / HTTP/1.1"),
-        ("405: HEAD", b"HEAD / HTTP/1.1"),
-        ("405: methods are case-sensitive", b"get / HTTP/1.1"),
-        ("405 goes before 413", b"POST / HTTP/1.1\r\nContent-Length: 5"),
-        ("413: Content-Length", b"GET / HTTP/1.1\r\ncontent-LENGTH: 5"),
-        ("413: Transfer-Encoding", b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked"),
+        ("405: OPTIONS", b"OPTIONS * HTTP/1.1"),
+        ("501: a method that nobody knows", b"BREW / HTTP/1.1"),
+        ("501: methods are case-sensitive", b"get / HTTP/1.1"),
     ):
-        yield Case(name, "http", (get + head + b"\r\n\r\n" + get,), ends=True)
+        yield Case(name, "http", (get + line + b"\r\nHost: x\r\n\r\n" + get,), ends=True)
+    for name, method, headers in (
+        ("400: no host", b"GET", b"X: x"),
+        ("400: two hosts", b"GET", b"Host: x\r\nHOST: x"),
+        ("400: a header without colon", b"GET", b"Host: x\r\nnonsense"),
+        ("400: a space before the colon", b"GET", b"Host : x"),
+        ("400: a folded header", b"GET", b"Host: b\r\n c"),
+        ("400: a header without name", b"GET", b"Host: x\r\n: x"),
+        ("400: NUL in a value", b"GET", b"Host: x\r\nX: a\0b"),
+        ("400: a bare CR in a value", b"GET", b"Host: x\r\nX: a\rb"),
+        ("400: a bare LF in a value", b"GET", b"Host: x\r\nX: a\nb"),
+        ("400 goes before 405", b"POST", b"Host: x\r\nnonsense"),
+        ("400 goes before 501", b"BREW", b"X: x"),
+        ("405 goes before 413", b"POST", b"Host: x\r\nContent-Length: 5"),
+        ("413: Content-Length", b"GET", b"Host: x\r\ncontent-LENGTH: 5"),
+        ("413: Transfer-Encoding", b"HEAD", b"Host: x\r\nTransfer-Encoding: chunked"),
+    ):
+        yield Case(name, "http", (get + method + b" / HTTP/1.1\r\n" + headers + b"\r\n\r\n" + get,), ends=True)
+    yield Case("400: two hosts in HTTP/1.0", "http", (b"GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",), ends=True)
+    yield Case("400: no headers at all", "http", (b"GET / HTTP/1.1\r\n\r\n" + get,), ends=True)
 
 
 def _http_limits() -> Iterator[Case]:
-    """A head is counted without the CRLF CRLF that ends it."""
+    """A head is counted without the CRLF CRLF that ends it, and without the empty lines before it."""
     for limit, options in ((16 << 10, {}), (64, {"max-frame": "64"})):
         name = f"with --max-frame {options['max-frame']}" if options else "by default"
-        longest = b"GET / HTTP/1.1\r\nX: ".ljust(limit, b"x")
-        yield Case(f"a head of {limit} bytes {name}", "http", (longest + b"\r\n\r\n",), options=options)
+        longest = b"GET / HTTP/1.1\r\nHost: x\r\nX: ".ljust(limit, b"x")
+        target = b"GET /".ljust(limit, b"t")
+        yield Case(f"a head of {limit} bytes {name}", "http", (b"\r\n" + longest + b"\r\n\r\n",), options=options)
         yield Case(f"431: a head of {limit + 1} bytes {name}", "http", (longest + b"x\r\n\r\n",), options=options)
         yield Case(f"431: {limit + 4} bytes without end {name}", "http", (longest + b"xxxx",), options=options)
+        late = target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+        yield Case(f"414: a line that ends too late {name}", "http", (late,), options=options)
+        yield Case(f"414: {limit + 4} bytes of a line {name}", "http", (target + b"tttt",), options=options)

@@ -13,8 +13,10 @@ import pytest
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.contract.messages.conftest import Spoken
+from tests.contract.messages.talk import joined
 from tests.contract.messages.transport import WELC
 from tests.contract.messages.transports.zmq import ZmqClient
+from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import eventually
 from tests.support.server import Server
@@ -186,10 +188,15 @@ def test_a_server_that_says_nothing(spoken: Spoken) -> None:
 
 @pytest.mark.workloads("echo")
 def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
+    """Of clients that have spoken: who has only said HELO would give way."""
     with spoken.serving(workload, "--peers", "5") as server:
-        result = load(server, "-c", "8", *SHORT)
+        with joined(spoken.transport, server, 5) as crowd:
+            for client in crowd:
+                client.send(message(workload, client.identity, 0))
+                client.expect(reply(workload, client.identity, 0))
+            result = load(server, "-c", "3", *SHORT)
         assert server.stop()["peers_refused"] == 3
-    assert (result.connections.established, result.connections.refused) == (5, 3)
+    assert (result.connections.established, result.connections.refused) == (0, 3)
 
 
 @pytest.mark.workloads("echo")

@@ -12,6 +12,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.machine.links.namespace import NotAllowedError, private_namespace
 from netdyno.machine.links.namespace_child import network_of
+from netdyno.trial.load import NOT_BELIEVED
 from tests.support.server import launched, run
 
 NETDYNO = (sys.executable, "-m", "netdyno")
@@ -37,7 +38,7 @@ def test_serve_makes_a_namespace_and_load_enters_it(server: tuple[str, ...], gen
         load = (*NETDYNO, "load", "--namespace", str(served.pid), served.endpoint, "--workload", "chat")
         options = ("--audience", "all", "-c", "3", "--rate", "100", "--warmup", "0ms", "--duration", "200ms")
         done = run(load, *options, "--json", "-")
-        assert done.code == 0, done
+        assert done.code in {0, NOT_BELIEVED}, done
         messages = json.loads(done.stdout)["messages"]
         assert (messages["sent"], messages["received"], messages["lost"]) == (20, 60, 0)
         outside = run((*NETDYNO, "load"), served.endpoint, *options, "--workload", "chat")

@@ -11,6 +11,7 @@ import pytest
 from netdyno.base.errors import UserError
 from netdyno.machine.links.namespace import Namespace
 from netdyno.run.runner import ensure_descriptors
+from netdyno.trial.load import NOT_BELIEVED
 from tests.support.patience import PATIENCE_S
 from tests.support.server import serving
 
@@ -34,7 +35,8 @@ def own_message_ms(private: Namespace, server: tuple[str, ...], generator: str, 
     often = ("--warmup", "500ms", "--duration", "3s", "--timeout", "10s", "--json", "-")
     with serving((*private.enter, *server), "--workload", "chat") as served:
         command = [*private.enter, generator, served.endpoint, *load, *often]
-        done = subprocess.run(command, capture_output=True, timeout=4 * PATIENCE_S, check=True)
+        done = subprocess.run(command, capture_output=True, timeout=4 * PATIENCE_S, check=False)
+        assert done.returncode in {0, NOT_BELIEVED}, done
     result = json.loads(done.stdout)
     assert result["connections"]["established"] == clients
     assert result["requests"]["completed"] > 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import shutil
 import subprocess
+import time
+from email.utils import formatdate, parsedate_to_datetime
 
 import pytest
 
@@ -41,6 +43,38 @@ def test_curl(served: Served, talk: Talk) -> None:
     talk.check()
 
 
+def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
+    host, port = served.server.address
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    for seconds in (0.0, 1.1):  # it is made anew with each second
+        time.sleep(seconds)
+        before = int(time.time())
+        connection.request("GET", "/")
+        response = connection.getresponse()
+        response.read()
+        date = response.headers["Date"]
+        assert before <= parsedate_to_datetime(date).timestamp() <= time.time()
+        assert formatdate(parsedate_to_datetime(date).timestamp(), usegmt=True) == date
+    connection.close()
+    talk.check()
+
+
+def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
+    host, port = served.server.address
+    connection = http.client.HTTPConnection(host, port, timeout=30)
+    for method, body in (("HEAD", b""), ("GET", b"/x"), ("HEAD", b"")):
+        connection.request(method, "/x")
+        response = connection.getresponse()
+        assert (response.status, response.headers["Content-Length"], response.read()) == (200, "2", body)
+    connection.close()
+    with talk.client() as client:
+        for _ in range(2):
+            client.send(b"GET /old HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+            reply = HttpReply(client)
+            assert (reply.status, reply.body, reply.headers["connection"]) == (200, b"/old", "keep-alive")
+        talk.check()
+
+
 def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n"
@@ -56,17 +90,18 @@ def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
     ("head", "status"),
     [
         (b"GET /x HTTP/1.0\r\n", 200),
-        (b"GET /x HTTP/1.1\r\nCONNECTION: Close\r\n", 200),
-        (b"GET /x HTTP/1.1\r\nConnection: keep-alive, close\r\n", 200),
-        (b"GET /x\r\n", 400),
-        (b"GET /x HTTP/3\r\n", 400),
-        (b"GET /x HTTP/1.1\r\nno colon\r\n", 400),
-        (b"BREW /x HTTP/1.1\r\n", 405),
-        (b"POST /x HTTP/1.1\r\nContent-Length: 0\r\n", 405),
-        (b"GET /x HTTP/1.1\r\ncontent-length: 5\r\n", 413),
-        (b"GET /x HTTP/1.1\r\ntransfer-encoding: chunked\r\n", 413),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\nCONNECTION: Close\r\n", 200),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, close\r\n", 200),
+        (b"GET /x\r\nHost: x\r\n", 400),
+        (b"GET /x HTTP/3\r\nHost: x\r\n", 400),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\nno colon\r\n", 400),
+        (b"GET /x HTTP/1.1\r\n", 400),
+        (b"BREW /x HTTP/1.1\r\nHost: x\r\n", 501),
+        (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n", 405),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\ncontent-length: 5\r\n", 413),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\ntransfer-encoding: chunked\r\n", 413),
         (b"GET /x HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n", 431),
-        (b"GET /" + b"x" * (17 << 10) + b" HTTP/1.1\r\n", 431),
+        (b"GET /" + b"x" * (17 << 10) + b" HTTP/1.1\r\n", 414),
     ],
 )
 def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status: int) -> None:
@@ -76,12 +111,14 @@ def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status
         assert reply.status == status
         assert reply.closes
         assert reply.body == b"/x" or status != 200
+        assert reply.headers.get("allow") == ("GET, HEAD" if status == 405 else None)
         assert client.rest_until_closed() == b""
         talk.check()
 
 
 def test_the_replies_before_a_bad_request_are_sent(talk: Talk) -> None:
     with talk.client() as client:
-        client.send(b"GET /1 HTTP/1.1\r\n\r\nGET /2 HTTP/1.1\r\n\r\nnonsense\r\n\r\nGET /3 HTTP/1.1\r\n\r\n")
+        get = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"
+        client.send(get % 1 + get % 2 + b"nonsense\r\n\r\n" + get % 3)
         assert [HttpReply(client).status for _ in range(3)] == [200, 200, 400]
         assert client.rest_until_closed() == b""

@@ -80,23 +80,32 @@ def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, w
 
 
 def test_connections_give_back_what_they_took(contestant: Contestant) -> None:
-    """Each descriptor and thread; and a lost 16 KiB read buffer per connection would be 48 MiB here."""
+    """Each descriptor and thread; and a lost 16 KiB read buffer per connection would be 48 MiB in each try. A JIT may
+    compile in the first what is hot, which takes memory of its own."""
     workload = contestant.manifest.workloads[0]
     with (
         serving(contestant.command, "--workload", workload, *threads_for(contestant)) as server,
         Talk(server, workload) as talk,
     ):
         most, sizes = (0, 0), []
-        for _ in range(4):
-            for _ in range(1000):
+
+        def play(connections: int) -> None:
+            nonlocal most
+            for _ in range(connections):
                 with talk.client() as client:
                     number, said = talk.message(client)
                     client.send(said)
                     talk.expect(client, number)
                     most = most if any(most) else held(server.pid)  # with the first client
             sizes.append(proc.resident_bytes(server.pid))
-        if not proc.sanitized(server.pid):
-            assert sizes[-1] - sizes[0] < MEMORY_BOUND, [size >> 20 for size in sizes]
+
+        play(1000)
+        for _ in range(TRIES):
+            play(3000)
+            if sizes[-1] - sizes[-2] < MEMORY_BOUND or proc.sanitized(server.pid):
+                break
+        else:
+            pytest.fail(f"grows and grows, in MiB: {[size >> 20 for size in sizes]}")
         eventually(
             lambda: all(now <= then for now, then in zip(held(server.pid), most, strict=True)),
             lambda: f"descriptors and threads: {most} with one client, {held(server.pid)} when all have left",

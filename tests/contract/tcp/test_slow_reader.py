@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import select
 from contextlib import ExitStack
+from dataclasses import dataclass
+from fractions import Fraction
+from random import Random
 
 import pytest
 
+from netdyno.base.paths import ROOT
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.contract.talk import message
@@ -23,6 +28,38 @@ BEYOND_KERNEL_BUFFERS = 24 << 20
 NEVER_CLOSED = 96 << 20
 SMALL_BUFFER = 4096
 MEMORY_BOUND = 48 << 20
+SLOW_READERS = 20
+MEMORY_BESIDE = 24 << 20
+"""Of a server that holds what it may: what it needs for itself and for other things."""
+HALF_SENDERS = 40
+COLLECTED = ("go", "java", "command")
+"""Kinds of contestants whose runtime decides when memory goes back to the system."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What protocol/WIRE.md lets a server hold for messages that are not complete, as it is stated there."""
+
+    part: Fraction
+    of_each: int
+    spare: int
+
+    @staticmethod
+    def stated(*, collected: bool) -> Bound:
+        text = " ".join((ROOT / "protocol" / "WIRE.md").read_text(encoding="utf-8").split())
+        parts = re.findall(r"at most (\d+/\d+) of what has arrived (?:of it )?and (\d+) KiB", text)
+        spare = re.findall(r"but for (\d+) MiB in all", text)
+        assert (len(parts), len(spare)) == (2, 2), "protocol/WIRE.md does not state the bound"
+        part, kib = parts[collected]
+        return Bound(Fraction(part), int(kib) << 10, int(spare[collected]) << 20)
+
+    def held(self, arrived: int, connections: int) -> Fraction:
+        """The most that so many connections may take while all of it is there."""
+        return self.kept(connections) + arrived * self.part
+
+    def kept(self, connections: int) -> int:
+        """The most that may be left when the messages are gone."""
+        return self.spare + connections * self.of_each
 
 
 class Crowd:
@@ -119,6 +156,92 @@ def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contesta
     assert lasted[1] - lasted[0] > 12 << 20  # 23 MiB, less what the kernel's buffers vary
 
 
+@pytest.mark.asynchronous(True)
+@pytest.mark.workloads("chat")
+def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
+    contestant: Contestant, workload: str
+) -> None:
+    """Frames of one byte: to keep one takes many times its size. What the kernel takes for a reader is filled with long
+    ones before."""
+    limit = 1 << 20
+    options = ("--workload", workload, "--outbox-limit", str(limit), *room_for(contestant, SLOW_READERS + 1))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        speaker = stack.enter_context(joined(server, workload))
+        without_readers = proc.descriptors(server.pid)
+        readers = [
+            stack.enter_context(Client(server.address, receive_buffer=SMALL_BUFFER)) for _ in range(SLOW_READERS)
+        ]
+        for reader in readers:
+            reader.send(message(workload, reader.identity, 0))
+            server.wait_read(reader.address)
+        memory = proc.resident_bytes(server.pid)
+        _fill_kernel_buffers(server, speaker, readers[0])
+        one_byte = wire.frame(b"x") * 1000
+        said, most = 0, 0
+        while proc.descriptors(server.pid) > without_readers:
+            speaker.send(one_byte)
+            server.wait_read(speaker.address)
+            said += 1000
+            assert said * len(wire.frame(b"x")) < 4 * limit, "readers that read nothing are never closed"
+            most = max(most, proc.resident_bytes(server.pid) - memory)
+        if not proc.sanitized(server.pid):
+            assert most < limit * SLOW_READERS * 3 // 2 + MEMORY_BESIDE
+        assert server.stop()["slow_closed"] == SLOW_READERS
+
+
+def _fill_kernel_buffers(server: Server, speaker: Client, reader: Client) -> None:
+    """Speaks until the kernel takes no more for one that does not read."""
+    taken = -1
+    while (now := proc.queued(server.address, reader.address)[1]) > taken:
+        taken = now
+        for _ in range(2):
+            speaker.send(message("chat", speaker.identity, speaker.next_number(), FRAME))
+        server.wait_read(speaker.address)
+
+
+@pytest.mark.workloads("chat")
+def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contestant: Contestant, workload: str) -> None:
+    """And not what was announced, or what growing leaves behind: pieces of any size come to many connections in turn,
+    and one that came last stays, so that what lies below it in a heap is not given back by chance."""
+    chance, announced = Random(7), 4 << 20
+    bound = Bound.stated(collected=contestant.manifest.kind in COLLECTED)
+    options = ("--workload", workload, "--max-frame", str(announced), *room_for(contestant, HALF_SENDERS + 1))
+    with serving(contestant.command, *options) as server:
+        descriptors, memory = proc.descriptors(server.pid), proc.resident_bytes(server.pid)
+        with ExitStack() as stack:
+            left = {
+                stack.enter_context(Client(server.address)): chance.randrange(announced // 4, announced)
+                for _ in range(HALF_SENDERS)
+            }
+            arrived = sum(left.values())
+            for client in left:
+                client.send(announced.to_bytes(wire.FRAME_HEADER, "big"))
+            while left:
+                some = chance.sample(list(left), min(len(left), HALF_SENDERS // 4))
+                for client in some:
+                    size = min(left[client], chance.randrange(1, announced // 3))
+                    client.send(bytes(size))
+                    left[client] -= size
+                    if not left[client]:
+                        del left[client]
+                server.wait_read(*(client.address for client in some))
+            before_last = proc.descriptors(server.pid)
+            last = Client(server.address)
+            last.send(announced.to_bytes(wire.FRAME_HEADER, "big")[:3])
+            eventually(lambda: proc.descriptors(server.pid) > before_last, "the last one is not let in")
+            server.wait_read(last.address)
+            held, of_last = proc.resident_bytes(server.pid) - memory, proc.descriptors(server.pid) - before_last
+        eventually(lambda: proc.descriptors(server.pid) <= descriptors + of_last, "not all who went are let go")
+        if not proc.sanitized(server.pid):
+            assert held <= bound.held(arrived, HALF_SENDERS + 1)
+            eventually(
+                lambda: proc.resident_bytes(server.pid) - memory <= bound.kept(HALF_SENDERS + 1),
+                lambda: f"it keeps {proc.resident_bytes(server.pid) - memory:,} of {bound.kept(HALF_SENDERS + 1):,}",
+            )
+        last.close()
+        assert server.stop()["protocol_errors"] == HALF_SENDERS + 1
+
+
 @pytest.mark.workloads("chat")
 def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(contestant: Contestant, workload: str) -> None:
     """The limit is on what waits, and nothing waits for one who reads."""
@@ -131,6 +254,50 @@ def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(contestant: C
             while wire.read_stamp(listener.frame()) != (speaker.identity, number):
                 pass
         assert server.stop()["slow_closed"] == 0
+
+
+@pytest.mark.workloads("chat")
+def test_the_smallest_limit_lets_one_frame_wait(contestant: Contestant, workload: str) -> None:
+    """Of many at once, one after the other arrives."""
+    options = ("--workload", workload, "--outbox-limit", "1", "--audience", "others", *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        speaker = stack.enter_context(joined(server, workload))
+        reader = stack.enter_context(Client(server.address))
+        reader.send(message(workload, reader.identity, 0))
+        assert wire.read_stamp(speaker.frame()) == (reader.identity, 0)
+        numbers = [speaker.next_number() for _ in range(20)]
+        speaker.send(b"".join(message(workload, speaker.identity, number, 1000) for number in numbers))
+        heard: list[int] = []
+        while len(heard) < len(numbers):
+            number = wire.read_stamp(reader.frame())[1]
+            heard += [number] if number else []  # not how the speaker joined
+        assert heard == numbers
+        assert server.stop()["slow_closed"] == 0
+
+
+@pytest.mark.asynchronous(True)
+@pytest.mark.workloads("chat")
+def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Contestant, workload: str) -> None:
+    """And gets all that is said, though what is said at once is many times the limit: its socket could take that. A
+    server that has not got round to sending is behind itself, and makes the speaker wait."""
+    limit, said_at_once, slow_readers = 8 << 10, 40 << 10, 40
+    options = ("--workload", workload, "--outbox-limit", str(limit), *threads_for(contestant))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        speaker, listener = (stack.enter_context(joined(server, workload)) for _ in range(2))
+        for _ in range(slow_readers):
+            reader = stack.enter_context(Client(server.address, receive_buffer=SMALL_BUFFER))
+            reader.send(message(workload, reader.identity, 0))
+            server.wait_read(reader.address)
+        for size, times in ((100, 10), (2000, 40), (6000, 60)):
+            for _ in range(times):
+                numbers = [speaker.next_number() for _ in range(said_at_once // size)]
+                speaker.send(b"".join(message(workload, speaker.identity, number, size) for number in numbers))
+                heard: list[int] = []
+                while len(heard) < len(numbers):
+                    sender, number = wire.read_stamp(listener.frame())
+                    heard += [number] if sender == speaker.identity and number else []
+                assert heard == numbers
+        assert 0 < server.stop()["slow_closed"] <= slow_readers
 
 
 @pytest.mark.workloads("echo", "lines", "rpc", "http")

@@ -9,6 +9,8 @@ import pytest
 
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.contestant import Contestant
+from netdyno.trial.load import NOT_BELIEVED
+from tests.support.patience import PATIENCE_S
 from tests.support.server import run, serving
 
 # All clients send at the same moment. `gathered`: 15 megabytes and more for every reader, beyond what the buffers of a
@@ -29,7 +31,7 @@ def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> 
     load = ("--workload", "chat", "-c", str(clients), *LOADS[mode], "--warmup", "200ms", "--timeout", patience)
     with serving(contestant.command, "--workload", "chat", "--write-mode", mode) as server:
         done = run((str(generator), server.endpoint), *load, "--json", "-")
-        assert done.code == 0, done
+        assert done.code in {0, NOT_BELIEVED}, done  # what is mixed up, the generator does not believe
         result = json.loads(done.stdout)
     messages = result["messages"]
     assert messages["received"] > 0, result
@@ -58,4 +60,8 @@ def test_the_same_loads_break_nothing_where_frames_are_kept_whole(
     contestant: Contestant, workload: str, mode: str
 ) -> None:
     for clients in MORE_AND_MORE[:2]:
-        assert verified(contestant, mode, clients, patience="30s") == {"corrupt": 0, "lost": 0, "streams": 0}
+        assert verified(contestant, mode, clients, patience=f"{PATIENCE_S:g}s") == {
+            "corrupt": 0,
+            "lost": 0,
+            "streams": 0,
+        }

@@ -3,8 +3,8 @@ it is a client contestant (protocol/client.md), which knows fewer options, and F
 
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
 Over UDP it says hello first, and again after each message: what does not come back before that is answered is lost.
-"steady" sends before its window, too, and all through it; "hangs_after:FILE" hangs after so many windows as the file
-says."""
+"steady" sends before its window, too, and all through it, and says how far it is; "hangs_after:FILE" hangs after so
+many windows as the file says."""
 
 import argparse
 import base64
@@ -25,6 +25,7 @@ IS_CLIENT = "--as-client" in sys.argv
 MODE = os.environ.get("FAKE_CLIENT" if IS_CLIENT else "FAKE_LOAD", "good")
 MESSAGES = 3
 PATIENCE_S = 30.0
+PROGRESS_S = 0.1
 HELLO = b"\0\0\0\0HELO" + bytes(8)
 # What every time is over the loopback, so that no figure depends on the machine; over a link, what it really took.
 LOOPBACK_NS = 100 if MODE == "impossible" else 1000
@@ -163,13 +164,16 @@ def converse() -> int:
         for connection in connections:
             ask(connection, message)
         rounds = 1
-    began_s = begin_the_window()
+    told_s = began_s = begin_the_window()
     while rounds < MESSAGES or (MODE == "steady" and not is_window_over(began_s)):
         for connection in connections:
             ask(connection, message)
         rounds += 1
         if MODE == "steady":
             time.sleep(0.002)
+            if time.monotonic() >= told_s + PROGRESS_S:
+                told_s = time.monotonic()
+                say(event="progress", completed=rounds * len(connections), seconds=told_s - began_s)
     say(event="progress", completed=rounds * len(connections), seconds=0.5)
     see_the_window_out(began_s)
     if MODE != "ends_early":
@@ -262,3 +266,5 @@ if MODE == "no_result" and not IS_CHECK:
     sys.exit(0)
 text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done))
 Path(options.json).write_text(text)
+if MODE == "not_believed":
+    sys.exit(3)

@@ -4,6 +4,7 @@ it is asked for something; "sleeps" never listens; "leaves" ends at once."""
 import os
 import signal
 import sys
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PORT, HOW = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
@@ -27,6 +28,8 @@ if HOW == "sleeps":
 if HOW == "leaves":
     sys.exit("I am not configured")
 server = ThreadingHTTPServer(("127.0.0.1", PORT), Echo)
+if HOW == "forks":
+    time.sleep(0.02)  # it accepts before it forks
 if HOW == "forks" and os.fork() != 0:
     server.socket.close()
     os.wait()

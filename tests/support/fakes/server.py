@@ -2,6 +2,7 @@
 or, where --listen says so, over UDP to clients that said hello (protocol/WIRE.md); "lossy" drops one in three."""
 
 import json
+import mmap
 import os
 import selectors
 import signal
@@ -11,6 +12,9 @@ import threading
 import time
 
 MODE = os.environ.get("FAKE_SERVER", "good")
+COMPILES_S = 0.4
+"""How long after its first message a "jit" compiles; one that "compiles_on" does so every other quarter of a second."""
+CODE = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_EXEC) if MODE in ("jit", "compiles_on") else None
 totals = {"requests": 0, "bytes_in": 0, "bytes_out": 0, "connections": 0, "protocol_errors": 0}
 
 
@@ -86,7 +90,17 @@ def end(*_: object) -> None:
     os._exit(0)
 
 
+def work(began_s: float) -> None:
+    """Half a millisecond for each message, and three times as much while something compiles."""
+    now_s = time.monotonic()
+    compiling = now_s - began_s < COMPILES_S if MODE == "jit" else int(4 * now_s) % 2
+    until_s = time.thread_time() + (0.0015 if compiling else 0.0005)
+    while time.thread_time() < until_s:
+        pass
+
+
 def serve(listener: socket.socket) -> None:
+    began_s = float("inf")
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
     while True:
@@ -111,6 +125,9 @@ def serve(listener: socket.socket) -> None:
                 threading.Thread(target=write_for_ever, args=(2,), daemon=True).start()
             totals["requests"] += 1
             totals["bytes_in"] += len(data)
+            if CODE is not None:
+                began_s = min(began_s, time.monotonic())
+                work(began_s)
             if MODE == "asks_more":
                 os.getppid()
             connection.sendall(data)

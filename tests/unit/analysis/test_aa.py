@@ -80,7 +80,7 @@ def with_twins(run: Run, factor: float) -> Run:
     return replace(run, twins=twins)
 
 
-OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "canary", "pinning", "control"}
+OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "canary", "pinning", "control", "trials"}
 """What is told of twins, too: what became of each trial, and of the machine beside it."""
 
 

@@ -119,6 +119,12 @@ def test_it_is_frozen() -> None:
         ("blocks = 3", "bloks = 3", "good.toml: unknown key 'bloks' (did you mean 'blocks'?)"),
         ("blocks = 3", "", "good.toml: the key 'blocks' is missing"),
         ("blocks = 3", "blocks = 0", "good.toml: key 'blocks': 0 is not a whole number of at least 1"),
+        ("blocks = 3", "blocks = 9000000000000000000", "good.toml: key 'blocks': 9000000000000000000 is above 10"),
+        (
+            'duration = "1s"',
+            f'duration = "{10**16}s"',
+            "good.toml: key 'duration': 10000000000000000s is above 1e+15 s",
+        ),
         ("blocks = 3", 'blocks = "3"', "good.toml: key 'blocks': '3' is not a whole number of at least 1"),
         ("blocks = 3", "blocks = 3 = 4", "good.toml: not valid TOML"),
         ('"1s"', "1", "good.toml: key 'duration': 1 is not a duration"),
@@ -202,6 +208,8 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "size = 28", "key 'size': 28 bytes; a message of 'echo' has at least 29"),
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
+        (ECHO, 'workload = "chat"\nclient-hosts = 2', "'client-hosts': 2: a chat is one room"),
+        ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' somebody hears"),
         (ECHO, 'workload = "chat"\nslow-readers = 9', "key 'slow-readers': 9 of 10 leave nobody to talk and hear"),
@@ -378,3 +386,12 @@ def test_every_experiment_of_this_repository_parses(name: str) -> None:
     path = ROOT / "experiments" / f"{name}.toml"
     clients = [client.name for client in discover(kind="client")]
     assert experiment.with_clients(experiment.load(path), clients, str(path)).name == name
+
+
+@pytest.mark.parametrize("included", ["1", "[1]", "[[]]", '"quick"'])
+def test_what_is_included_has_names(included: str, tmp_path: Path) -> None:
+    path = tmp_path / "whole.toml"
+    path.write_text(f'question = "All?"\ninclude = {included}\n')
+    experiment.sizes(path)
+    with pytest.raises(UserError, match="key 'include': must be a list"):
+        experiment.load(path)

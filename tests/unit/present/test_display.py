@@ -75,6 +75,18 @@ def test_a_trial_that_the_machine_disturbed_says_by_what_and_from_the_second_on_
     assert describe_result(replace(first, attempt=2)) == "the machine disturbed it (steal and window), try 2"
 
 
+def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_a_bound() -> None:
+    doubt = Audit(name="generator", passed=False, detail="0.98 of 1 cores")
+    measured = next(one for one in messages_run(1).trials if one.load and one.status == "valid")
+    doubted = replace(measured, status="struck_out", reason="generator: 0.98 of 1 cores", audits=(doubt,))
+    assert describe_result(doubted) == f"{describe_result(measured)}, as a bound"
+    progress = Progress(CELLS, 1.0)
+    progress.add(doubted)
+    assert render(CELLS[1], progress, 5.0, 100)[2] == "5 messages/s   (1 as a bound)"
+    wrong = replace(doubted, audits=(doubt, Audit(name="server_totals", passed=False, detail="")))
+    assert describe_result(wrong) == "struck out: generator: 0.98 of 1 cores"
+
+
 def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:
     progress = Progress(CELLS, 1.5)
     assert progress.left_s() == pytest.approx(3.0)

@@ -14,7 +14,7 @@ from netdyno.model.run import Run
 from netdyno.present.findings_json import document
 from netdyno.present.prose.verdict import answer
 from tests.support.builders.made_capacity import experiment_run
-from tests.support.builders.made_run import made_run, messages_run, paired_run
+from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run
 
 DOCUMENT = ROOT / "protocol" / "findings.md"
 RUNS: dict[str, Callable[[], Run]] = {
@@ -22,6 +22,7 @@ RUNS: dict[str, Callable[[], Run]] = {
     "messages": messages_run,
     "pairs": paired_run,
     "capacity": experiment_run,
+    "late": late_run,
 }
 
 

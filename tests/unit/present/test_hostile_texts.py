@@ -148,7 +148,7 @@ def test_a_whole_run_of_it_does_nothing_to_a_page(evil_run: Run, tmp_path: Path)
     assert is_seen(page)
     assert "alert(1)" in page
     assert "<script>alert" not in page
-    assert tags(page)["script"] == 2
+    assert tags(page)["script"] == 3
     assert "not yours" not in page
 
 

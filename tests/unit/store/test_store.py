@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -20,12 +21,13 @@ from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.store import read, schema, write
+from tests.support.builders.made_load import MACHINE
 
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 
 
 def cells() -> list[Cell]:
-    return [Cell(block=1, position=p, scenario="echo", contestant="a", levels={"connections": p}) for p in range(3)]
+    return [Cell(block=1, position=p, scenario="echo", contestant="a", levels={"connections": p + 1}) for p in range(3)]
 
 
 def trial(position: int) -> Trial:
@@ -34,7 +36,7 @@ def trial(position: int) -> Trial:
         position=position,
         scenario="echo",
         contestant="a",
-        levels={"connections": position},
+        levels={"connections": position + 1},
         status="failed",
         reason="no ready line",
         started_at="2026-01-01T00:00:00+00:00",
@@ -260,6 +262,9 @@ def test_a_damaged_trial_says_so(path: Path) -> None:
         read.load(path)
 
 
+NO_WINDOW = msgspec.json.encode(msgspec.structs.replace(MACHINE, window_s=0.0)).decode()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -274,6 +279,13 @@ def test_a_damaged_trial_says_so(path: Path) -> None:
         "DROP TABLE cell",
         "UPDATE cell SET levels = '[1]'",
         "UPDATE cell SET scenario = x'ff'",
+        "UPDATE run SET experiment = json_set(experiment, '$.scenarios', json('[]'))",
+        "UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].timeout_s', 1e308)",
+        "UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].factors.connections[0]', 0)",
+        "UPDATE trial SET trial = json_set(trial, '$.levels.connections', -1)",
+        "UPDATE trial SET trial = json_set(trial, '$.attempt', 4611686018427387904)",
+        "UPDATE trial SET trial = json_set(trial, '$.seconds', 1e308)",
+        f"UPDATE trial SET trial = json_set(trial, '$.machine', json('{NO_WINDOW}'))",
     ],
 )
 def test_a_run_that_says_something_else_says_so_whatever_is_asked_of_it(path: Path, change: str) -> None:

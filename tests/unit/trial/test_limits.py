@@ -22,6 +22,7 @@ def test_cores_are_those_of_the_pinning_or_all() -> None:
     free, bound = limits(wanted, UNPINNED), limits(wanted, PINNED)
     assert (free.server_cores, free.generator_cores, free.all_cores) == (allowed, allowed, allowed)
     assert (bound.server_cores, bound.generator_cores, bound.all_cores) == (2, 1, allowed)
+    assert limits(wanted, PINNED, load_elsewhere=True).all_cores == allowed + 1
 
 
 @pytest.mark.parametrize(

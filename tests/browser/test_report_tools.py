@@ -1,0 +1,251 @@
+"""What a reader does with a report in a real browser: filter, sort, link, copy, save. All tests share one page, which
+each opens anew."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from msgspec.structs import replace
+from playwright.sync_api import Browser, Locator, expect
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.run_comparison import side_by_side
+from netdyno.model.load_result import LoadResult
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.export.collect import collect
+from tests.support.builders.made_run import CALLBACKS, EPOLL, FOLLY, LOCK, MEASURED, SNAPSHOT, made_run
+from tests.support.watched import PATIENCE_MS, WIDE, Watched, opened
+
+SPACE = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def shown(browser: Browser, page_file: Path) -> Iterator[Watched]:
+    for watched in opened(browser, page_file, WIDE, "light"):
+        watched.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        yield watched
+        assert watched.complaints == []
+
+
+@pytest.fixture
+def go(shown: Watched, page_file: Path) -> Watched:
+    """The page as it is opened."""
+    shown.page.goto("about:blank")
+    shown.page.goto(page_file.as_uri())
+    return shown
+
+
+def ranked(watched: Watched) -> list[str]:
+    cells = watched.page.locator("#s1 .ranking tbody tr:visible th").all_inner_texts()
+    return [text.split()[0] for text in cells]
+
+
+def choice(watched: Watched, name: str) -> Locator:
+    return watched.page.get_by_role("checkbox", name=name, exact=True)
+
+
+def copied(watched: Watched) -> str:
+    return str(watched.page.evaluate("navigator.clipboard.readText()"))
+
+
+def fill_of(watched: Watched, contestant: str) -> str:
+    """How a contestant's points are drawn in the first figure of the first question."""
+    number = watched.page.evaluate("name => netdyno.numberOf(name)", contestant)
+    script = """(svg, number) => { const e = document.createElement('i'); e.style.color = `var(--k${number})`;
+                svg.parentNode.append(e); const c = getComputedStyle(e).color; e.remove(); return c; }"""
+    return str(watched.page.locator("#s1 figure svg").first.evaluate(script, number))
+
+
+def test_a_filter_leaves_out_rows_lines_sections_and_a_link_to_it_shows_the_same(go: Watched) -> None:
+    page = go.page
+    before = ranked(go)
+    page.locator("#filter summary").click()
+    choice(go, CALLBACKS).uncheck()
+    choice(go, "chat").uncheck()
+    choice(go, "100 connections").uncheck()
+    page.get_by_role("button", name="Copy a link to this view").click()
+    expect(page.get_by_role("status")).to_have_text("Link copied", timeout=PATIENCE_MS)
+    link = copied(go)
+    for _ in range(2):
+        assert ranked(go) == [name for name in before if name != CALLBACKS]
+        assert page.locator("#s1 .legend li:visible", has_text=CALLBACKS).count() == 0
+        assert fill_of(go, CALLBACKS) == "rgba(0, 0, 0, 0)" != fill_of(go, EPOLL)
+        legend = page.locator("#s1 .uplot .u-legend").inner_text()
+        assert EPOLL in legend
+        assert CALLBACKS not in legend
+        assert not page.locator("#s4").is_visible()
+        assert page.locator(".card:visible h2").all_inner_texts() == ["echo", "http", "rpc-open"]
+        captions = page.locator("#s1 figcaption:visible").all_inner_texts()
+        assert "At 10 connections" in captions
+        assert "At 100 connections" not in captions
+        assert (
+            page.locator("#filter summary").inner_text()
+            == "Filter: 3 of 4 workloads, 5 of 6 contestants, 6 of 7 levels"
+        )
+        rows = page.locator("#s1 details .data tbody tr:not([hidden])").all_text_contents()
+        assert rows
+        assert not [row for row in rows if CALLBACKS in row or "100 connections" in row]
+        page.goto("about:blank")
+        page.goto(link)
+    page.locator("#filter summary").click()
+    for name in (CALLBACKS, "chat", "100 connections"):
+        choice(go, name).check()
+    assert ranked(go) == before
+    assert "contestant" not in page.url
+
+
+def test_any_table_is_sorted_by_figures_both_ways_and_back_by_keyboard_too(go: Watched) -> None:
+    table = go.page.locator("#s1 .ranking")
+    heading = table.get_by_role("columnheader", name="throughput")
+    before = ranked(go)
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "ascending"
+    rates = [
+        float(text.rstrip("k/s")) for text in table.locator("tbody tr:not(.apart) td:nth-child(3)").all_inner_texts()
+    ]
+    apart = len(rates) - 1  # who failed is ranked apart, and stays there
+    assert table.locator("tbody tr").nth(apart).get_attribute("class") == "apart"
+    assert rates[:apart] == sorted(rates[:apart])
+    assert "sort=" in go.page.url
+    go.page.goto("about:blank")
+    go.page.go_back()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert ranked(go) == before
+    heading.get_by_role("button").press("Enter")
+    assert heading.get_attribute("aria-sort") is None
+    assert "sort=" not in go.page.url
+    table.get_by_role("columnheader", name="contestant").get_by_role("button").click()
+    assert ranked(go) == [*sorted(before[:apart]), before[apart]]
+
+
+def test_multiples_are_sorted_among_the_changes_in_per_cent(go: Watched) -> None:
+    table = go.page.locator("#s1 .ranking")
+    cells = table.locator("tbody tr:not(.apart) td:nth-child(3)")
+    changes = ["×2.40", "+89%", "−72%", "0%", "×11"]  # noqa: RUF001
+    for number, change in enumerate(changes[: cells.count()]):
+        cells.nth(number).evaluate("(cell, text) => { cell.textContent = text; }", change)
+    table.get_by_role("columnheader", name="throughput").get_by_role("button").click()
+    found = [text for text in cells.all_inner_texts() if text in changes]
+    assert found == [one for one in ("−72%", "0%", "+89%", "×2.40", "×11") if one in found]  # noqa: RUF001
+    assert {"×2.40", "+89%", "−72%"} <= set(found)  # noqa: RUF001
+
+
+def test_every_figure_stands_in_a_table_that_is_copied_as_it_is_filtered_and_sorted(go: Watched) -> None:
+    page = go.page
+    page.goto(f"{page.url.split('#')[0]}#contestant={EPOLL}&contestant={LOCK}&workload=echo&table=blocks&order=5.down")
+    page.get_by_role("button", name="Copy as CSV").click()
+    expect(page.get_by_role("status")).to_have_text("Table copied", timeout=PATIENCE_MS)
+    found = list(csv.DictReader(io.StringIO(copied(go), newline="")))
+    export = collect(analyse(made_run()))
+    cells = [one for one in export.cells if one.question == "echo" and one.contestant in (EPOLL, LOCK)]
+    cells.sort(key=lambda one: -one.figures["throughput"].value)
+    assert [(row["contestant"], row["level"]) for row in found] == [
+        (one.contestant, one.level.replace("connections=", "") + " connections") for one in cells
+    ]
+    for row, one in zip(found, cells, strict=True):
+        for name, figure in one.figures.items():
+            unit = export.metrics[name].unit
+            assert math.isclose(float(row[f"{name} [{unit}]"]), figure.value, rel_tol=1e-4)
+            if figure.low is not None:
+                assert math.isclose(float(row[f"{name} low [{unit}]"]), figure.low, rel_tol=1e-4)
+    assert page.locator("#all-table tbody tr").count() == len(cells)
+
+
+def test_each_trial_stands_there_and_those_beyond_the_first_on_demand(go: Watched) -> None:
+    page = go.page
+    page.locator("#all > summary").click()
+    page.locator("#sheet").select_option("trials")
+    assert "table=trials" in page.url
+    trials = len(made_run().all_trials)
+    assert page.locator("#all-count").inner_text() == f"200 of {trials} rows"
+    page.get_by_role("button", name="Show all rows").click()
+    assert page.locator("#all-table tbody tr").count() == trials
+    assert not page.get_by_role("button", name="Show all rows").is_visible()
+
+
+def test_a_figure_is_saved_with_title_and_legend_and_colours_of_its_own(go: Watched, tmp_path: Path) -> None:
+    page = go.page
+    page.goto(f"{page.url.split('#')[0]}#contestant={EPOLL}&contestant={SNAPSHOT}")
+    figure = page.locator("#s1 figure").first
+    figure.locator(".save summary").click()
+    with page.expect_download() as drawn:
+        figure.get_by_role("button", name="SVG").click()
+    drawn.value.save_as(tmp_path / "figure.svg")
+    assert drawn.value.suggested_filename == "echo-throughput.svg"
+    text = (tmp_path / "figure.svg").read_text()
+    assert "var(" not in text
+    words = [one.text for one in ElementTree.fromstring(text).iter(f"{SPACE}text")]
+    assert words[0] == "echo: Throughput"
+    assert words[-2:] == [EPOLL, SNAPSHOT]
+    assert re.search(r"#[0-9a-f]{6}", text)
+    with page.expect_download() as painted:
+        figure.get_by_role("button", name="PNG").click()
+    painted.value.save_as(tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
+
+
+def saved(watched: Watched, box: Locator, file: Path) -> ElementTree.Element:
+    box.locator(".save").evaluate("menu => menu.open = true")  # another test may have opened it on this page
+    with watched.page.expect_download() as drawn:
+        box.get_by_role("button", name="SVG").click()
+    drawn.value.save_as(file)
+    return ElementTree.fromstring(file.read_text())
+
+
+def test_throughput_over_time_is_saved_with_the_lines_that_are_shown(go: Watched, tmp_path: Path) -> None:
+    go.page.goto(f"{go.page.url.split('#')[0]}#contestant={EPOLL}&contestant={SNAPSHOT}")
+    drawn = saved(go, go.page.locator("#s1 .timeline"), tmp_path / "figure.svg")
+    found = drawn.findall(f"{SPACE}polyline")
+    assert len(found) == 2
+    assert all(len((one.get("points") or "").split()) == 20 for one in found)
+    assert [one.text for one in drawn.iter(f"{SPACE}text")][-2:] == [EPOLL, SNAPSHOT]
+
+
+# --- runs laid over each other -----------------------------------------------------------------------------------
+
+
+def _faster(load: LoadResult, times: float) -> LoadResult:
+    return replace(load, requests=replace(load.requests, per_second=times * load.requests.per_second))
+
+
+def faster(run: Run, times: float) -> Run:
+    """The same run under another name, in which everybody was so much faster."""
+    trials = tuple(replace(one, load=_faster(one.load, times)) if one.load else one for one in run.trials)
+    return replace(run, run_id="later", trials=trials)
+
+
+def test_two_runs_lie_over_each_other_and_one_is_left_out_at_a_time(browser: Browser, tmp_path: Path) -> None:
+    first, later = made_run(), faster(made_run(), 1.25)
+    file = tmp_path / "report.html"
+    report.write_page(analyse(first), file, [report.Overlaid(analyse(later), side_by_side(first, later))])
+    for watched in opened(browser, file, WIDE, "light"):
+        page = watched.page
+        section = page.locator("#overlay")
+        assert section.get_by_role("list", name="Runs").get_by_role("listitem").count() == 2
+        assert section.locator("h3").all_inner_texts() == ["echo", "http", "rpc-open", "chat"]
+        told = section.locator("figure svg").first.get_attribute("aria-label") or ""
+        assert f"{EPOLL} in {first.run_id} 146k/s" in told
+        assert f"{EPOLL} in later 182k/s" in told
+        section.locator("details > summary", has_text="What changed").click()
+        rows = section.get_by_role("region", name="What changed since the first run").locator("tbody tr")
+        assert rows.first.inner_text().split("\t")[-2].rstrip("*") == "+25%"
+        page.locator("#filter summary").first.click()
+        page.get_by_role("checkbox", name="later", exact=True).uncheck()
+        assert rows.first.is_hidden()
+        colours = "getComputedStyle(document.documentElement).getPropertyValue('--k{}')"
+        assert page.evaluate(colours.format(2 + len({*MEASURED, FOLLY}))) == "transparent"
+        assert page.evaluate(colours.format(2)) != "transparent"
+        page.locator("#all > summary").click()
+        assert set(page.locator("#all-table tbody td:first-child").all_inner_texts()) == {first.run_id}
+        assert watched.complaints == []

@@ -1,0 +1,369 @@
+"""`netdyno advise`: a run that drops who is beaten, an answer from what is stored, and what it says then."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from msgspec.structs import replace
+
+from netdyno.base.paths import ROOT
+from netdyno.commands import advise
+from netdyno.commands.cli import main
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import experiment, workload
+from netdyno.experiment.plan import Cell
+from netdyno.machine import environment
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.present import report
+from netdyno.run import runner
+from netdyno.statistics.block_counts import ADVICE_LOOKS
+from netdyno.store import read, schema
+from netdyno.trial.setup import Bench
+from tests.support.builders import made_advice
+
+pytestmark = pytest.mark.needs_build
+
+FIRST, SECOND, THIRD = "epoll-coroutines", "epoll-reactor", "threads-global-lock"
+COSTS = {FIRST: 10.0, SECOND: 10.1, THIRD: 30.0}
+WORKLOAD = ("--connections", "20", "--rate", "1k", "--objective", "p99<5ms")
+NAMED = ("--contestants", ",".join(COSTS))
+
+
+of_machine = functools.cache(environment.of_machine)
+
+
+class NoCanary:
+    """In place of two processes beside each trial."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def beside(self, run: Callable[[], Trial]) -> Trial:
+        return run()
+
+
+class Machine:
+    """What is true of each contestant; nothing is started. Above `crossing` messages a second the second is better."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, results: Path) -> None:
+        self.costs: Mapping[str, float] = COSTS
+        self.spread = 0.05
+        self.crossing = 1e9
+        self.ran: Counter[str] = Counter()
+        self.results = results
+        monkeypatch.setattr(runner, "run_trial", self._run_trial)
+        monkeypatch.setattr(runner, "Canary", NoCanary)
+        monkeypatch.setattr(environment, "of_machine", of_machine)
+        monkeypatch.setattr(report, "write_page", lambda *_: None)
+
+    def _run_trial(self, cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+        self.ran[contestant.name] += 1
+        rate = float(cell.levels.get("rate", scenario.rate or 0))
+        more = 1.5 if contestant.name == FIRST and rate > self.crossing else 1.0
+        made = made_advice.trial(cell, scenario, more * self.costs[contestant.name], self.spread)
+        return replace(made, position=cell.position, attempt=cell.attempt)
+
+    def asks(self, *words: str, named: tuple[str, ...] = NAMED) -> int:
+        return main(["advise", *WORKLOAD, *named, "--results", str(self.results), *words])
+
+    def runs(self) -> list[Run]:
+        return [read.load(self.results / one / schema.FILE_NAME) for one in read.run_ids(self.results)]
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Machine:
+    return Machine(monkeypatch, tmp_path / "results")
+
+
+def test_who_is_beaten_is_dropped_and_the_rest_has_the_time(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert machine.asks("--no-along", "--time-budget", "10m") == 0
+    assert machine.ran[THIRD] == ADVICE_LOOKS[0]
+    assert machine.ran[FIRST] == machine.ran[SECOND] > ADVICE_LOOKS[0]
+    out = capsys.readouterr().out
+    assert f"Left out on the way, for they cannot be the one to take: {THIRD} after {ADVICE_LOOKS[0]} blocks." in out
+    assert "p99 < 5 ms is met by" in out
+    assert "Near which values of the workload the answer changes: none was looked at." in out
+    (run,) = machine.runs()
+    assert f"{run.run_id}, which was made for this." in out
+
+
+def test_its_run_can_be_made_again_by_its_file(machine: Machine, tmp_path: Path) -> None:
+    machine.asks("--no-along", "--time-budget", "60s")
+    (run,) = machine.runs()
+    again = experiment.load(tmp_path / "results" / run.run_id / advise.FILE_NAME)
+    assert again.scenarios == run.experiment.scenarios
+    assert replace(run.experiment, advise=None, name=again.name) == again
+
+
+def test_it_keeps_to_its_time(machine: Machine) -> None:
+    machine.spread = 0.5
+    machine.asks("--no-along", "--time-budget", "60s")
+    (run,) = machine.runs()
+    assert sum(one.seconds for one in run.trials) <= 60 + 2.6  # each trial is 2.6 s
+
+
+def test_json_has_the_answer_and_so_has_the_folder(
+    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert machine.asks("--no-along", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert FIRST in said["take"]
+    assert said["metric"] == "cpu"
+    assert (said["slo"], said["among"], said["stored"], said["along"]) == ("p99<5ms", "meets", False, None)
+    third = next(one for one in said["beside"] if one["contestant"] == THIRD)
+    assert third["low"] < third["ratio"] < third["high"] < 1
+    assert {one["outcome"] for one in said["kept"]} == {"meets"}
+    assert json.loads((tmp_path / "results" / said["run"] / advise.ANSWER_NAME).read_text()) == said
+
+
+def test_the_page_explains_every_key_of_the_json(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.asks("--no-along", "--time-budget", "60s", "--json")
+    said = json.loads(capsys.readouterr().out)
+    (chapter,) = re.findall(
+        r"^## For programs\n(.*?)^## ", (ROOT / "docs" / "advise.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    keys = [key for line in re.findall(r"^\* ((?:`\w+`(?:, )?)+):", chapter, re.MULTILINE) for key in line.split(", ")]
+    assert sorted(key.strip("`") for key in keys) == sorted(said)
+    options = (ROOT / "docs" / "advise.md").read_text().partition("## ")[0]
+    assert [
+        name for name in workload.OPTIONS if name not in ("service-kind", "seed") and f"--{name}" not in options
+    ] == []
+
+
+# --- half and double -----------------------------------------------------------------------------------------------
+
+
+def test_half_and_double_are_looked_at_and_a_flip_is_named(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.crossing, machine.spread = 1500.0, 0.01
+    machine.costs = {**COSTS, SECOND: 12.0}
+    assert machine.asks("--time-budget", "20m") == 0
+    _, beside = machine.runs()
+    assert [one.factors for one in beside.experiment.scenarios] == [
+        {"rate": (500, 1000, 2000)},
+        {"connections": (10, 20, 40)},
+    ]
+    out = capsys.readouterr().out
+    changes = f"Server CPU per message: the winner changes from {FIRST} to {SECOND} between "
+    assert f"Along rate the answer changes. {changes}" in out
+    assert "Along connections the answer does not change between 10 connections and 40 connections beside" in out
+    assert "at 2000 msg/s offered it meets it" in out
+    assert f"; the values around on {machine.results / beside.run_id}." in out
+
+
+def test_who_ends_that_early_has_the_answer_all_the_same(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    carried_out = advise._carried_out
+
+    def cut_short(text: str, name: str, *rest: Any) -> Any:
+        done, folder = carried_out(text, name, *rest)
+        return (done._replace(exit_code=130), folder) if name == advise.BESIDE_NAME else (done, folder)
+
+    monkeypatch.setattr(advise, "_carried_out", cut_short)
+    assert machine.asks("--time-budget", "20m") == 0
+    assert len(machine.runs()) == 2
+    out = capsys.readouterr().out
+    assert ", which was made for this." in out
+    assert "none was looked at" in out
+
+
+# --- what is stored ------------------------------------------------------------------------------------------------
+
+
+def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.asks("--no-along")
+    before = machine.ran.total()
+    assert machine.asks("--no-along") == 0
+    assert machine.ran.total() == before
+    assert ", stored, of " in capsys.readouterr().out
+    assert machine.asks("--no-along", "--again") == 0
+    assert machine.ran.total() > before
+
+
+def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.asks("--no-along", named=("--contestants", f"{SECOND},{THIRD}"))
+    before = machine.ran.total()
+    machine.asks("--no-along", named=("--contestants", f"{SECOND},{THIRD}"))
+    assert machine.ran.total() == before
+    capsys.readouterr()
+    machine.asks("--no-along")
+    assert machine.ran.total() > before
+    assert f"which has measured it: without {FIRST}." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("git_commit", "0c374d8", "git_commit was 0c374d8 and is "),
+        ("cpu_model", "Abacus", "cpu_model was Abacus and is "),
+        ("programs", [f"{SECOND} 000000000000"], f"the program {SECOND} was 000000000000 and is "),
+    ],
+)
+def test_what_another_machine_or_commit_measured_is_not_taken(
+    machine: Machine, capsys: pytest.CaptureFixture[str], tmp_path: Path, key: str, value: Any, said: str
+) -> None:
+    machine.asks("--no-along")
+    (run,) = machine.runs()
+    with sqlite3.connect(tmp_path / "results" / run.run_id / schema.FILE_NAME) as connection:
+        changed = json.dumps({**run.environment, key: value})
+        connection.execute("UPDATE run SET environment = ?", (changed,))
+    before = machine.ran.total()
+    machine.asks("--no-along")
+    assert machine.ran.total() > before
+    assert said in capsys.readouterr().out
+
+
+def stored_levels(machine: Machine, tmp_path: Path) -> None:
+    """A run of 500 and 2,000 messages a second."""
+    text = f"""
+question = "?"
+contestants = {list(COSTS)}
+blocks = 8
+warmup = "0s"
+duration = "1s"
+aa-share = 0.0
+[[scenario]]
+name = "there"
+workload = "rpc"
+arrivals = "poisson"
+metric = "p99"
+connections = 20
+size = 64
+[scenario.factors]
+rate = [500, 2000, 8000]
+"""
+    (tmp_path / "there.toml").write_text(text)
+    assert main(["run", str(tmp_path / "there.toml"), "--results", str(tmp_path / "results"), "--trace", "never"]) == 0
+    machine.ran.clear()
+
+
+def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
+    stored_levels(machine, tmp_path)
+    assert machine.asks() == 0
+    assert not machine.ran
+    out = capsys.readouterr().out
+    assert f"Take {FIRST}: it has the lowest server CPU per message" in out
+    assert (
+        "it did not measure this workload, but at 500 msg/s offered and at 2,000 msg/s offered, "
+        "and says the same at both" in out
+    )
+
+
+def test_between_two_levels_with_two_answers_it_is_measured(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 13.0}, 0.02, 1500.0
+    stored_levels(machine, tmp_path)
+    assert machine.asks("--no-along") == 0
+    assert machine.ran
+    assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
+
+
+def test_the_stored_neighbours_say_where_it_changes(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 13.0}, 0.02, 4000.0
+    stored_levels(machine, tmp_path)
+    assert machine.asks("--rate", "2k") == 0
+    assert not machine.ran
+    out = capsys.readouterr().out
+    assert f"No change between 500 msg/s offered and 2,000 msg/s offered: there it is {FIRST} as well." in out
+    assert f"The answer changes between 2,000 msg/s offered and 8,000 msg/s offered: there it is {SECOND}." in out
+
+
+# --- who, and how it is asked ----------------------------------------------------------------------------------------
+
+
+def test_languages_narrow_the_contestants() -> None:
+    servers = discover()
+    some = advise.allowed(servers, {"languages": ("go", "RUST")})
+    assert {one.name for one in some} <= {"go-net", "tokio", "tokio-current-thread", "tokio-per-core"}
+    assert len(some) >= 2
+    names = {one.name for one in advise.allowed(servers, {})}
+    assert SECOND in names
+    assert not {one.name for one in servers if one.manifest.apart} & names
+    assert not any(name.startswith(("udp-", "zeromq-")) for name in names)
+    assert {one.name for one in advise.allowed(servers, {"transports": ("udp",)})} >= {"udp-coroutines"}
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--languages", "cobol"), "no server is written in 'cobol'"),
+        (("--transports", "tpc"), "unknown transport 'tpc' (did you mean 'tcp'?)"),
+        (("--transports", "udp"), "over udp here"),
+        (("--waits",), "for how long"),
+        (("--waits", "--computes"), "which of both"),
+        (("--rate", "often"), "--rate: 'often' is no rate"),
+        (("--workload", "nowhere.toml"), "nowhere.toml: cannot be read"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(
+    machine: Machine, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], complaint: str
+) -> None:
+    assert machine.asks(*words) == 2
+    assert complaint in capsys.readouterr().err
+    assert not machine.ran
+
+
+def test_other_cores_than_this_machine_has_are_a_caveat(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    machine.asks("--no-along", "--cores", "77")
+    assert "and yours will have 77: what that changes cannot be seen in this." in capsys.readouterr().out
+
+
+def test_a_file_says_it_as_well_and_flags_go_before(machine: Machine, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('connections = 7\nrate = "3k"\nsize = 128\ntime-budget = "60s"\n')
+    machine.asks("--no-along", "--workload", str(tmp_path / "mine.toml"))
+    (scenario,) = machine.runs()[0].experiment.scenarios
+    assert (scenario.connections, scenario.rate, scenario.size) == (20, 1000, 128)
+
+
+def test_without_a_word_a_terminal_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"connections": "30", "rate": "2k", "service-time": "1ms", "service-kind": "cpu", "objective": "p99<9ms"}
+    texts = {text: name for name, text, _ in advise.ASKED}
+    asked: list[str] = []
+
+    def prompt(text: str, default: str, **_: object) -> str:
+        asked.append(texts[text])
+        return answers.get(texts[text], default)
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(typer, "prompt", prompt)
+    found = advise.questions()
+    assert found == {
+        "connections": 30,
+        "rate": 2000.0,
+        "size": 64,
+        "service-time": "1ms",
+        "service-kind": "cpu",
+        "objective": "p99<9ms",
+        "time-budget": 300.0,
+    }
+    assert "slow-readers" not in asked  # there is no room
+
+
+def test_without_a_word_and_without_a_terminal_it_says_what_to_say(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: False)
+    assert main(["advise"]) == 2
+    assert "say what the workload is" in capsys.readouterr().err

@@ -1,0 +1,158 @@
+"""A gate's run: it goes on until it has decided or its time is used, and its exit code says what it came to."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.commands.cli import main
+from netdyno.experiment import plan
+from netdyno.experiment.plan import Cell
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.trial import Trial
+from netdyno.run import runner
+from netdyno.statistics.block_counts import GATE_LOOKS
+from netdyno.store import read, schema
+from netdyno.trial.setup import Bench
+from tests.support.builders.made_claims import made_trial
+
+pytestmark = pytest.mark.needs_build
+
+COMMAND = "sh {port}"
+ONE = """
+question = "Is it slower?"
+contestants = ["*"]
+blocks = 1
+warmup = "0ms"
+timeout = "5s"
+duration = "100ms"
+[[scenario]]
+name = "most"
+workload = "http"
+"""
+
+
+def gate(
+    monkeypatch: pytest.MonkeyPatch, results: Path, after: float, spread: float, *words: str
+) -> tuple[int, list[Trial]]:
+    """The exit code and the trials of a gate whose second server costs so many times as much; nothing is started."""
+
+    def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, _bench: Bench) -> Trial:
+        draw = random.Random(f"{cell.block} {cell.scenario} {cell.contestant}")
+        cost = (after if contestant.name == "after" else 1.0) * draw.lognormvariate(0, spread)
+        figures = {"throughput": 1000.0 / cost, "cpu": 20_000.0 * cost}
+        trial = made_trial(scenario, cell.block, contestant.name, cell.levels, figures)
+        return replace(trial, position=cell.position, attempt=cell.attempt)
+
+    monkeypatch.setattr(runner, "run_trial", run_trial)
+    commands = ["--before", COMMAND, "--after", COMMAND, "--margin", "throughput=5", "--margin", "cpu=5"]
+    results.parent.mkdir(exist_ok=True)
+    toml = results.parent / "one.toml"
+    toml.write_text(ONE)
+    code = main(["gate", str(toml), *commands, "--results", str(results), *words])
+    (stored,) = results.glob(f"*/{schema.FILE_NAME}")
+    return code, list(read.load(stored).trials)
+
+
+def test_equal_servers_pass_at_the_look_that_shows_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.015)
+    assert code == 0
+    blocks = max(trial.block for trial in trials)
+    assert blocks in GATE_LOOKS
+    assert {trial.contestant for trial in trials} == {"before", "after"}
+    assert not any(trial.twin for trial in trials)
+
+
+def test_a_slower_one_fails_and_both_files_say_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, xml = tmp_path / "table.md", tmp_path / "junit.xml"
+    words = ["--json", "--markdown", str(table), "--junit", str(xml)]
+    assert gate(monkeypatch, tmp_path / "results", 1.2, 0.01, *words)[0] == 1
+    said = json.loads(capsys.readouterr().out)["gate"]
+    assert said["decision"] == "fails"
+    assert {one["outcome"] for one in said["lines"]} == {"worse"}
+    assert "**worse**" in table.read_text()
+    assert "<failure" in xml.read_text()
+
+
+def test_who_has_used_its_time_says_that_nothing_is_decided(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, trials = gate(monkeypatch, tmp_path / "results", 1.05, 0.1, "--time-budget", "40s")
+    assert code == 3
+    assert max(trial.block for trial in trials) in (6, 7)  # of two trials of 2.6 s, and the canary
+    assert sum(map(plan.seconds_of, trials)) <= 40
+
+
+def test_no_time_for_a_trial_decides_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code, trials = gate(monkeypatch, tmp_path / "results", 1.0, 0.01, "--time-budget", "1ms")
+    assert (code, trials) == (3, [])
+
+
+def test_a_file_that_cannot_be_written_does_not_blame_the_server(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(5, "no disk")
+
+    monkeypatch.setattr("netdyno.commands.gate.write_whole", full)
+    words = ["--markdown", str(tmp_path / "table.md"), "--json", "--time-budget", "8s"]
+    assert gate(monkeypatch, tmp_path / "results", 1.0, 0.01, *words)[0] == 2
+    said = capsys.readouterr()
+    assert "table.md cannot be written: no disk" in said.err
+    assert json.loads(said.out)["gate"]["decision"] == "open"
+
+
+def test_what_breaks_does_not_blame_the_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(*_: object) -> NoReturn:
+        raise ValueError("broken")
+
+    monkeypatch.setattr("netdyno.commands.run.carry_out", breaks)
+    assert main(["gate", "--before", COMMAND, "--after", COMMAND]) == 2
+    assert capsys.readouterr().err.endswith("\nValueError: broken\n")
+
+
+def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "netdyno", "gate", "--before", COMMAND, "--after", COMMAND, "--time-budget", "1ms"]
+    with subprocess.Popen(
+        [*command, "--results", str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as ended:
+        assert ended.stdout is not None
+        ended.stdout.close()
+        _, said = ended.communicate()
+    assert ended.returncode == 2
+    assert said.endswith("netdyno: nobody reads any more what the gate says\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--before", COMMAND], "a gate has two servers: give --before"),
+        (["--before", COMMAND, "--after", COMMAND, "--build", "make"], "a gate has two servers: give --before"),
+        (["--base", "HEAD"], "--base: give --before"),
+        (["--base", "HEAD", "--server", COMMAND, "--contestant", "epoll-reactor"], "--base: give --before"),
+        (["--base", "HEAD", "--contestant", "epoll-reactor", "--build", "make"], "leave out --build and --workload"),
+        (["--base", "no-such-commit", "--contestant", "epoll-reactor"], "'no-such-commit' is no commit"),
+        (["--before", "sh", "--after", COMMAND], "--server 'sh' does not say where its port goes"),
+        (["--before", COMMAND, "--after", COMMAND, "--margin", "p9=1"], "'p9' is no metric of a gate"),
+        (["--before", COMMAND, "--after", COMMAND, "--margin", "mean=1"], "measures nothing that has a margin (mean)"),
+        (["--before", COMMAND, "--after", COMMAND, "--markdown", "/no-such/a.md"], "/no-such/a.md cannot be written"),
+        (["--before", COMMAND, "--after", COMMAND, "--junit", "/"], "/ cannot be written"),
+        (["--before", COMMAND, "--after", "no-such-program {port}"], "no-such-program is no program"),
+    ],
+)
+def test_what_cannot_be_meant_is_said_before_anything_is_measured(
+    words: list[str], complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["gate", *words, "--results", str(tmp_path)]) == 2
+    assert complaint in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,67 @@
+"""Profiles of a run's servers: which are made, under which load, and where they are left."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.commands import profile
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment
+from netdyno.model.profile import Profile
+from netdyno.run import needed, runner
+from netdyno.trial import profiled
+from netdyno.trial.setup import Bench
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> list[profiled.Task]:
+    """What would have been profiled."""
+    tasks: list[profiled.Task] = []
+
+    def pretend(task: profiled.Task, _bench: Bench) -> tuple[Profile, Profile]:
+        tasks.append(task)
+        name, why = task.contestant.name, task.contestant.why_not
+        on = Profile(server=name, sort="on-cpu", missing=why, stacks={} if why else {("main", "a"): 5.0})
+        return on, Profile(server=name, sort="off-cpu", missing="no kernel\x1b[2J")
+
+    monkeypatch.setattr(profiled, "profile", pretend)
+    monkeypatch.setattr(runner, "set_up", lambda *_args, **_named: (bench, {}))
+    return tasks
+
+
+def test_each_server_of_each_question_at_the_middle_of_its_levels(
+    experiment: Experiment, contestant: Contestant, looked_at: list[profiled.Task], tmp_path: Path
+) -> None:
+    other = replace(contestant, name="other", available=False, why_not="Folly not found")
+    (first,) = experiment.with_each(contestants=("fake", "other")).scenarios
+    first = replace(first, factors={"connections": (1, 2, 40)})
+    asked = replace(experiment, scenarios=(first, replace(first, name="../second", contestants=("fake",))))
+    said = io.StringIO()
+    profile.beside(asked, needed.Ready((contestant, other), ()), tmp_path, tmp_path / "build", said)
+
+    assert [(one.cell.scenario, one.contestant.name, one.wanted.connections) for one in looked_at] == [
+        ("echo", "fake", 2),
+        ("echo", "other", 2),
+        ("../second", "fake", 2),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
+        "profile-.._second.fake.on-cpu.folded",
+        "profile-.._second.html",
+        "profile-.._second.json",
+        "profile-echo.fake.on-cpu.folded",
+        "profile-echo.html",
+        "profile-echo.json",
+    ]
+    assert (tmp_path / "profile-echo.fake.on-cpu.folded").read_text() == "main;a 5\n"
+    assert "echo: echo, connections 2, 1 s" in (tmp_path / "profile-echo.html").read_text()
+    notes = {
+        (one["server"], one["sort"]): one["notes"] for one in json.loads((tmp_path / "profile-echo.json").read_text())
+    }
+    assert notes["other", "on-cpu"] == ["Folly not found"]
+    assert "other, on-cpu: Folly not found" in said.getvalue()
+    assert "\x1b" not in said.getvalue()

@@ -1,0 +1,97 @@
+"""What comes of a profile where it cannot be made: why, and never a failure of the whole."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.experiment.plan import Cell
+from netdyno.machine import perf
+from netdyno.machine.process import Process, TrialError
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.contestant import Contestant, Own
+from netdyno.model.experiment import Scenario
+from netdyno.model.options import settings
+from netdyno.trial import profiled
+from netdyno.trial.setup import Bench
+
+SCENARIO = Scenario(name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1)
+
+
+def task(contestant: Contestant) -> profiled.Task:
+    cell = Cell(block=0, position=0, scenario="echo", contestant=contestant.name, levels={})
+    return profiled.Task(cell, settings(SCENARIO, {}), contestant)
+
+
+def tool(folder: Path, script: str) -> str:
+    """A perf that does what the test says."""
+    path = folder / "perf"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def why_not(contestant: Contestant, bench: Bench) -> list[str]:
+    return [one.missing for one in profiled.profile(task(contestant), bench) if not one.stacks]
+
+
+def test_without_perf_it_is_said_how_to_get_it(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perf, "program", lambda: None)
+    assert (
+        why_not(contestant, bench)
+        == ["perf is not installed: apt-get install linux-perf (Ubuntu: linux-tools-generic)"] * 2
+    )
+
+
+def test_where_perf_may_nothing_its_own_words_and_the_way_out_are_said(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(perf, "program", lambda: tool(bench.folder, "echo 'Access is limited.' >&2; exit 255"))
+    assert (
+        why_not(contestant, bench)
+        == ["perf may not record here (Access is limited.): as root, sysctl -w kernel.perf_event_paranoid=1"] * 2
+    )
+
+
+def test_without_the_kernel_only_what_it_computes_is_looked_at(tmp_path: Path) -> None:
+    found = perf.rights(tool(tmp_path, 'case "$*" in *:k*) exit 255 ;; esac'), tmp_path)
+    assert found == perf.Rights(user=True, kernel=False)
+    assert perf.on_cpu(found.kernel, 99)[1] == "cpu-clock:u"
+
+
+def test_a_perf_that_does_not_begin_is_no_profile(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'case "$*" in *--control*) echo "unknown option control" >&2; exit 129 ;; esac'
+    monkeypatch.setattr(perf, "program", lambda: tool(bench.folder, script))
+    assert why_not(contestant, bench) == ["perf did not begin: unknown option control"] * 2
+
+
+def test_a_perf_that_has_ended_before_it_is_spoken_to_is_told_alike(bench: Bench) -> None:
+    gone = tool(bench.folder, "exit 129")
+    ready, closed = os.pipe()
+    os.close(ready)
+    log = TrialLog(bench.folder / "log")
+    with log.section("perf", [gone]) as output, Process([gone], (), output, name="perf") as process:
+        recorder = perf.Recorder(process, closed)
+        recorder.tell("ping")
+        with pytest.raises(TrialError, match="exit code 129"):
+            recorder.end()
+    os.close(closed)
+
+
+def test_who_cannot_be_started_or_stands_already_is_not_looked_at(contestant: Contestant, bench: Bench) -> None:
+    absent = replace(contestant, available=False, why_not="Folly not found")
+    assert why_not(absent, bench) == ["Folly not found"] * 2
+    there = replace(contestant, own=Own(command="", workload="echo", address="tcp://127.0.0.1:9"))
+    assert "stands already" in why_not(there, bench)[0]
+
+
+@pytest.mark.parametrize(("switches", "every"), [(0, 1), (1000, 1), (1001, 3), (20_000, 31), (10**9, 4093)])
+def test_so_many_switches_are_looked_at_as_names_are_found_for_in_time(switches: int, every: int) -> None:
+    assert profiled.every(switches) == every

@@ -1,0 +1,160 @@
+"""Stored runs as a site: whole, without a word of the machine, and never written over."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from html import unescape
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.base.errors import UserError
+from netdyno.commands import publish
+from netdyno.model.run import Run
+from tests.support.builders.hostile_run import hostile
+from tests.support.builders.made_claims import claims_run
+from tests.support.builders.made_run import made_run
+from tests.support.builders.stored import stored
+
+LINK = re.compile(r"""\b(?:href|src)="([^"]*)\"""")
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    return tmp_path / "results"
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    return tmp_path / "site"
+
+
+def small(run: Run, blocks: int = 1) -> Run:
+    """Its last scenario, of which little is drawn."""
+    scenario = run.experiment.scenarios[-1]
+    trials = tuple(one for one in run.trials if one.scenario == scenario.name and one.block <= blocks)
+    return replace(run, experiment=replace(run.experiment, scenarios=(scenario,)), trials=trials)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_each_run_has_its_page_its_report_and_every_trial(results: Path, target: Path) -> None:
+    place = f"{results}/build -I/home/{os.getpid()}x/include"
+    run = small(made_run())
+    run = replace(run, environment={**run.environment, "build": place})
+    runs = [run, replace(small(claims_run()), run_id="claims")]
+    folders = [str(stored(one, results)) for one in runs]
+    assert publish.run(folders, target, results) == 0
+
+    listed = json.loads((target / "site.json").read_text())
+    assert (listed["format"], listed["version"]) == ("netdyno-site", 1)
+    assert [(one["run_id"], one["version"]) for one in listed["runs"]] == [(run.run_id, 1), ("claims", 1)]
+    assert [one["verdict"] for one in listed["runs"][1]["claims"]] != []
+    for one, entry in zip(runs, listed["runs"], strict=True):
+        exported = json.loads((target / entry["folder"] / "export.json").read_text())
+        assert len(exported["trials"]) == len(one.all_trials)
+        assert (target / entry["folder"] / "export.csv").read_bytes().startswith(b"table,question,")
+        page = (target / entry["folder"] / "index.html").read_text()
+        assert all(answer["text"] in unescape(page) for answer in entry["answers"] + entry["claims"])
+
+    pages = list(target.rglob("*.html"))
+    assert len(pages) == 1 + 2 * len(runs)
+    for page_file in pages:
+        for link in map(unescape, LINK.findall(page_file.read_text())):
+            name = link.partition("#")[0]
+            assert not re.match(r"[a-z]+:|/", name) or link.startswith("data:"), link
+            assert not name or link.startswith("data:") or (page_file.parent / name).is_file(), link
+    everything = b"".join(content(target).values()).decode()
+    assert str(results) not in everything
+    assert f"/home/{os.getpid()}x" not in everything
+    assert "…/include" in everything
+
+
+def test_what_is_published_stays_and_what_has_changed_is_a_new_version(
+    results: Path, target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = small(made_run())
+    stored(run, results)
+    publish.run([run.run_id], target, results)
+    first = content(target)
+    publish.run([run.run_id], target, results)
+    assert content(target) == first
+    assert "published already, as version 1" in capsys.readouterr().out
+
+    longer = small(made_run(), blocks=2)
+    other = results / "longer"
+    stored(longer, other)
+    (target / "runs" / run.run_id / "2").mkdir()  # of somebody who was cut short
+    publish.run([run.run_id], target, other)
+    now = content(target)
+    for name, before in first.items():
+        assert name in ("index.html", "site.json") or now[name] == before
+    listed = json.loads(now["site.json"])["runs"]
+    assert [one["version"] for one in listed] == [1, 3]
+    index = now["index.html"].decode()
+    assert index.index(f'runs/{run.run_id}/3/index.html"') < index.index(f'runs/{run.run_id}/1/index.html">version 1')
+
+
+def test_a_run_that_calls_itself_otherwise_stays_in_the_site(results: Path, target: Path) -> None:
+    evil = "</script><script>alert(1)</script>"
+    run = replace(hostile(small(made_run()), evil), run_id=f"../../../out{evil}")
+    folder = results / "evil"
+    stored(replace(run, run_id="evil"), results)
+    with sqlite3.connect(folder / "run.sqlite") as connection:
+        connection.execute("UPDATE run SET run_id = ?", (run.run_id,))
+    connection.close()
+    publish.run([str(folder)], target, results)
+    assert sorted(path.name for path in target.parent.iterdir()) == ["results", "site"]
+    assert "<script" not in (target / "index.html").read_text()
+    (page,) = target.glob("runs/*/1/index.html")
+    assert "<script" not in page.read_text()
+
+
+def test_a_folder_of_something_else_is_left_alone(results: Path, target: Path) -> None:
+    run = small(made_run())
+    stored(run, results)
+    target.mkdir()
+    (target / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match="no site of netdyno, and not empty"):
+        publish.run([run.run_id], target, results)
+    (target / "thesis.txt").rename(target / "site.json")
+    with pytest.raises(UserError, match="cannot be understood"):
+        publish.run([run.run_id], target, results)
+    (target / "site.json").write_text('{"format": "netdyno-site", "version": 99, "more": 1}')
+    with pytest.raises(UserError, match="newer netdyno"):
+        publish.run([run.run_id], target, results)
+    assert list(content(target)) == ["site.json"]
+
+
+def test_where_one_run_cannot_be_read_nothing_is_written(results: Path, target: Path) -> None:
+    run = small(made_run())
+    stored(run, results)
+    with pytest.raises(UserError, match="no such run"):
+        publish.run([run.run_id, "gone"], target, results)
+    stored(replace(run, run_id="empty", trials=()), results)
+    with pytest.raises(UserError, match="no trial yet"):
+        publish.run([run.run_id, "empty"], target, results)
+    assert not target.exists()
+
+
+def test_a_folder_in_which_the_first_was_cut_short_is_a_site(
+    results: Path, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    folder = str(stored(small(made_run()), results))
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", full)
+        with pytest.raises(UserError, match="cannot be written: No space left on device"):
+            publish.run([folder], target, results)
+    assert publish.run([folder], target, results) == 0
+    (listed,) = json.loads((target / "site.json").read_text())["runs"]
+    assert (listed["version"], (target / listed["folder"] / "index.html").is_file()) == (1, True)

@@ -1,0 +1,145 @@
+"""Commits in worktrees: each is what it was, is built by itself, and nothing of it is left."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import ROOT
+from netdyno.commands.cli import main
+from netdyno.commands.run import OwnServers, Wishes
+from netdyno.contestants import trees
+from netdyno.contestants.contestants import by_name, discover
+from tests.support.patience import PATIENCE_S, eventually
+
+
+def git(repository: Path, *words: str) -> str:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    done = subprocess.run(["git", "-C", str(repository), *who, *words], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits of one file, and a third state that is not committed."""
+    home = tmp_path / "repository"
+    home.mkdir()
+    git(home, "init", "--quiet", "--initial-branch", "main")
+    for text in ("old", "new"):
+        (home / "server.sh").write_text(text)
+        git(home, "add", ".")
+        git(home, "commit", "--quiet", "-m", text)
+    (home / "server.sh").write_text("not committed")
+    return home
+
+
+def test_each_commit_is_built_in_a_folder_of_its_own_and_put_away(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with trees.checked_out(repository, ["main~1", "HEAD"]) as folders:
+        for folder in folders:
+            trees.build(folder, "cp server.sh built")
+        assert [(folder / "built").read_text() for folder in folders] == ["old", "new"]
+    assert "not committed" in capsys.readouterr().err
+    assert not any(folder.exists() for folder in folders)
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    assert (repository / "server.sh").read_text() == "not committed"
+
+
+def test_the_same_commit_may_be_held_against_itself(repository: Path) -> None:
+    with trees.checked_out(repository, ["HEAD", "HEAD"]) as (one, other):
+        assert one != other
+        assert (one / "server.sh").read_text() == (other / "server.sh").read_text()
+
+
+def test_sigterm_while_it_builds_ends_the_build_and_leaves_no_worktree(repository: Path, tmp_path: Path) -> None:
+    begun = tmp_path / "begun"
+    command = f"echo $$ >{begun}.new && mv {begun}.new {begun}; sleep 600 & wait"
+    words = ["gate", "--base", "main~1", "--repository", str(repository), "--build", command, "--server", "x {port}"]
+    words += ["--results", str(tmp_path / "results")]
+    gate = subprocess.Popen(
+        [sys.executable, "-m", "netdyno", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    with gate:
+        eventually(lambda: begun.exists() or gate.poll() is not None, "the build never began")
+        gate.terminate()
+        _, err = gate.communicate(timeout=PATIENCE_S)
+    assert gate.returncode == 128 + signal.SIGTERM, err
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+    group = int(begun.read_text())
+    eventually(lambda: not in_group(group), lambda: f"it goes on: {in_group(group)}")
+
+
+def test_sigterm_while_a_build_is_being_started_ends_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *words: Any, **settings: Any) -> None:
+            super().__init__(*words, **settings)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGTERM)
+
+    started: list[int] = []
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        with pytest.raises(SystemExit):
+            trees.build(tmp_path, "sleep 600")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        monkeypatch.undo()
+    eventually(lambda: not in_group(started[0]), lambda: f"it goes on: {in_group(started[0])}")
+
+
+def in_group(group: int) -> list[str]:
+    """What lives of a process group; what has ended and is not yet waited for does not."""
+    states = subprocess.run(["ps", "-e", "-o", "pgid=,stat="], check=True, capture_output=True, text=True).stdout
+    return [line for line in states.splitlines() if line.split()[0] == str(group) and "Z" not in line.split()[1]]
+
+
+def test_a_build_that_fails_says_so_and_leaves_nothing(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with (
+        pytest.raises(UserError, match=r"the build failed in 0-\w+ \(exit code 3\)"),
+        trees.checked_out(repository, ["HEAD"]) as (folder,),
+    ):
+        trees.build(folder, "echo the compiler is gone; exit 3")
+    assert "the compiler is gone" in capsys.readouterr().err
+    assert len(git(repository, "worktree", "list").splitlines()) == 1
+
+
+def test_who_is_no_repository_or_no_commit_is_told_so(repository: Path, tmp_path: Path) -> None:
+    for place, ref in ((repository, "gone"), (tmp_path, "HEAD")):
+        with pytest.raises(UserError, match="git in "), trees.checked_out(place, [ref]):
+            pass
+
+
+def test_a_contestant_under_another_name_is_not_built_again() -> None:
+    found = by_name(discover(ROOT), "epoll-reactor")
+    other = trees.renamed(found, "before")
+    assert (other.name, other.command) == ("before", found.command)
+    assert not other.manifest.is_built
+    assert other.manifest.workloads == found.manifest.workloads
+
+
+def test_a_gate_starts_the_server_of_each_commit(
+    repository: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[OwnServers] = []
+
+    def decide(run: Wishes, *_: object) -> int:
+        asked.append(run.own)
+        return 0
+
+    monkeypatch.setattr("netdyno.commands.gate.decide", decide)
+    words = ["--base", "main~1", "--repository", str(repository), "--server", "sh {tree}/built {port}"]
+    assert main(["gate", *words, "--build", "cp server.sh built", "--results", str(tmp_path)]) == 0, capsys.readouterr()
+    ((before, after),) = [own.commands for own in asked]
+    commits = git(repository, "log", "--format=%H").split()
+    assert before != after
+    assert f"/0-{commits[1][:12]}/built " in before
+    assert f"/1-{commits[0][:12]}/built " in after
+    assert asked[0].names == ("before", "after")

@@ -1,0 +1,229 @@
+"""A server with a JIT is warmed up for as long as it was seen to need; nobody else is looked at."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.contestants import contestants
+from netdyno.experiment.plan import Cell, Kind
+from netdyno.machine import cpu_share, jit
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.options import settings
+from netdyno.model.trial import Trial, Warmup
+from netdyno.run import resume, runner
+from netdyno.store import read, schema
+from netdyno.trial import warm_up
+from netdyno.trial.setup import Bench, key
+from netdyno.trial.trial import run_trial
+from tests.harness.test_runner import Recorder, execute
+
+ECHO = Scenario(
+    name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1, timeout_s=1.0, blocks=5
+)
+KIND = Kind("echo", "fake", {})
+
+
+@pytest.fixture(autouse=True)
+def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load that says ten times a second how far it is."""
+    monkeypatch.setenv("FAKE_LOAD", "steady")
+    monkeypatch.setattr(warm_up, "SLICE_S", 0.1)
+    monkeypatch.setattr(warm_up, "LIMIT_S", 4.0)
+    monkeypatch.setattr(cpu_share, "observation", lambda *_: None)
+
+
+def measured(contestant: Contestant, bench: Bench, kinds: Iterable[Kind] = (KIND,)) -> list[Warmup]:
+    return [found for _, found in warm_up.measure(kinds, {"echo": ECHO}, {"fake": contestant}, bench)]
+
+
+def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "jit")
+    (found,) = measured(contestant, bench)
+    assert found.steady
+    assert 0.25 <= found.measured_s < 3.0
+    assert found.seconds == pytest.approx(warm_up.MARGIN * found.measured_s + warm_up.SLICE_S)
+    (log,) = (bench.folder / "logs").iterdir()
+    assert log.name == "warm-up-echo-fake.log"
+
+
+def test_a_server_whose_cost_never_settles_has_all_that_there_is_and_it_is_said(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "compiles_on")
+    monkeypatch.setattr(warm_up, "LIMIT_S", 1.5)
+    (found,) = measured(contestant, bench)
+    assert found == Warmup(seconds=1.5, measured_s=1.5, steady=False)
+    assert "what a message cost had not settled after 1.5 s, so its JIT is part of its figures" in warm_up.words(
+        "fake", "echo", [found]
+    )
+
+
+def test_a_server_without_one_is_started_once_and_loaded_never(contestant: Contestant, bench: Bench) -> None:
+    assert measured(contestant, bench, [KIND, KIND._replace(levels={"connections": 2})]) == []
+    (log,) = (bench.folder / "logs").iterdir()
+    assert "generator" not in log.read_text()
+
+
+def test_one_that_fails_has_no_warm_up_of_its_own(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "dies_at_start")
+    assert measured(contestant, bench) == []
+
+
+def test_what_is_compiled_before_it_starts_and_what_is_skipped_is_not_even_started(contestant: Contestant) -> None:
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    for kind, looked_at in (("command", 1), ("java", 1), ("cmake", 0), ("cargo", 0), ("go", 0)):
+        manifest = msgspec.structs.replace(contestant.manifest, kind=kind)
+        servers = {"fake": msgspec.structs.replace(contestant, manifest=manifest)}
+        assert len(warm_up.kinds([cell, cell], {"echo": ECHO}, servers, {}, ())) == looked_at, kind
+        assert warm_up.kinds([cell], {"echo": ECHO}, servers, {}, {key(cell)}) == ()
+    for count, looked_at in ((4, 0), (5, 1)):  # fewer blocks are in no ranking
+        echo = msgspec.structs.replace(ECHO, blocks=count)
+        assert len(warm_up.kinds([cell], {"echo": echo}, {"fake": contestant}, {}, ())) == looked_at, count
+    absent = msgspec.structs.replace(contestant, available=False, why_not="gone")
+    assert warm_up.kinds([cell], {"echo": ECHO}, {"fake": absent}, {}, ()) == ()
+
+
+def test_the_trial_has_the_longer_one_of_the_two(contestant: Contestant, bench: Bench) -> None:
+    cell = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
+    warmup = Warmup(seconds=0.3, measured_s=0.2, steady=True)
+    bench = bench._replace(warmups={key(cell): warmup})
+    trial = run_trial(cell, ECHO, contestant, bench)
+    assert trial.warmup == warmup
+    assert "--warmup 300ms" in (bench.folder / trial.log).read_text()
+    assert settings(msgspec.structs.replace(ECHO, warmup_s=0.5), {}, warmup.seconds).warmup_s == 0.5
+    assert warm_up.longer_s([cell, cell], {"echo": ECHO}, bench.warmups) == pytest.approx(0.6)
+
+
+def run_with_jit(
+    experiment: Experiment, contestant: Contestant, tmp_path: Path, fake_build: Path, recorder: Recorder
+) -> Path:
+    outcome = execute(
+        msgspec.structs.replace(experiment, scenarios=(ECHO,)).with_each(blocks=5),
+        [contestant],
+        tmp_path,
+        fake_build,
+        recorder,
+    )
+    return outcome.folder / schema.FILE_NAME
+
+
+def used(trials: Iterable[Trial]) -> set[Warmup | None]:
+    return {trial.warmup for trial in trials}
+
+
+def test_a_run_measures_it_before_the_first_block_stores_it_and_says_so(
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "jit")
+    recorder = Recorder()
+    run = read.load(run_with_jit(experiment, contestant, tmp_path, fake_build, recorder))
+    (warmup,) = used(run.trials)
+    assert warmup is not None
+    assert [trial.status for trial in run.trials] == ["valid"] * 5
+    assert recorder.notes[0] == f"warm-up of fake: {warmup.seconds:.1f} s in echo, measured"
+    assert recorder.notes[1].startswith("With these warm-ups the trials take about 0:0")
+
+
+def test_a_run_that_is_gone_on_with_keeps_it(
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = run_with_jit(experiment, contestant, tmp_path, fake_build, Recorder())
+    first = read.load(path).trials[0]
+    known = Warmup(seconds=0.2, measured_s=0.1, steady=True)
+    with sqlite3.connect(path) as connection:
+        text = msgspec.json.encode(msgspec.structs.replace(first, warmup=known)).decode()
+        connection.execute("DELETE FROM trial WHERE block > 1")
+        connection.execute("UPDATE trial SET trial = ?", (text,))
+        connection.execute("UPDATE run SET finished_at = NULL")
+    monkeypatch.setenv("FAKE_SERVER", "jit")
+    monkeypatch.setattr(contestants, "discover", lambda **_: (contestant,))
+    recorder = Recorder()
+    resume.resume(path, build=fake_build, display=recorder, anyway=True)
+    run = read.load(path)
+    assert len(run.trials) == 5
+    assert used(run.trials) == {known}
+    assert not any("warm-up" in note for note in recorder.notes)
+
+
+def test_an_interruption_ends_the_probe_and_the_run(
+    experiment: Experiment,
+    contestant: Contestant,
+    tmp_path: Path,
+    fake_build: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise runner.Interrupted(2)
+
+    monkeypatch.setattr(warm_up, "measure", interrupted)
+    recorder = Recorder()
+    path = run_with_jit(experiment, contestant, tmp_path, fake_build, recorder)
+    run = read.load(path)
+    assert (run.trials, run.finished_at, recorder.closed) == ((), None, 1)
+
+
+def slices_until_settled(taken: float) -> int:
+    """Of a server whose cost is the same all the while, where others take this share of the cores."""
+    now = iter(range(100))
+    others = iter(taken * number * 0.5 for number in range(100))
+    costs = warm_up.Costs(lambda: float(next(now)), lambda: next(others))
+    costs.window_start()
+    for number in range(1, 20):
+        try:
+            costs.progress(100 * number, 0.5 * number)
+        except warm_up.SettledError:
+            return number
+    return 20
+
+
+def test_what_others_took_of_the_cores_is_no_time_at_rest() -> None:
+    assert slices_until_settled(0.0) == 6
+    assert slices_until_settled(0.6) == 10
+    assert slices_until_settled(0.9) == 20
+
+
+# --- who has one -------------------------------------------------------------------------------------------------
+
+OF_C = """\
+55d0c0a00000-55d0c0a20000 r-xp 00002000 fe:00 1234                       /usr/bin/server
+7f10c0000000-7f10c0021000 rw-p 00000000 00:00 0
+7f10c4000000-7f10c4010000 r-xp 00001000 fe:00 1235                       /usr/lib/a library.so (deleted)
+7ffd1a9e0000-7ffd1aa01000 rw-p 00000000 00:00 0                          [stack]
+7ffd1aa20000-7ffd1aa22000 r-xp 00000000 00:00 0                          [vdso]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0                  [vsyscall]
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "7fd931fc3000-7fd931fff000 rwxp 00000000 00:00 0",
+        "7f0d2c000000-7f0d2c270000 r-xp 00000000 00:00 0                          [anon:v8]",
+        "7f0d2c000000-7f0d2c270000 r-xs 00010000 00:01 77                         /memfd:doublemapper (deleted)",
+    ],
+)
+def test_executable_memory_that_no_file_holds_tells_a_jit(line: str) -> None:
+    assert not jit.has_made_code(OF_C)
+    assert jit.has_made_code(f"{OF_C}{line}\n")
+
+
+def test_of_who_has_ended_or_may_not_be_looked_into_nothing_is_known() -> None:
+    assert not jit.compiles(2**22 + 1)

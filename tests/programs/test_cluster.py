@@ -1,0 +1,253 @@
+"""Runs on the hosts of a cluster: network namespaces on a bridge, whose clocks are a day apart."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from netdyno.cluster import authority
+from netdyno.machine import server_proc
+from netdyno.model.run import Run
+from netdyno.store import read, schema
+from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
+from tests.support.patience import PATIENCE_S, eventually
+
+pytestmark = pytest.mark.needs_build
+SERVER = "epoll-reactor"
+GENERATOR = "netdyno-load"
+MEASURED = {"valid", "struck_out"}
+"""What others do beside a test is no fault of it."""
+
+
+class Cluster(NamedTuple):
+    """`server`, `client` and `second`, another client, are the workers of these hosts."""
+
+    folder: Path
+    control: Host
+    scheduler: subprocess.Popen[str]
+    server: subprocess.Popen[str]
+    client: subprocess.Popen[str]
+    second: subprocess.Popen[str]
+    hosts: dict[str, Host]
+
+    def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
+        """A command that knows the cluster, on the controller's host."""
+        return self.control.start(*words, "--cluster", str(self.folder), "--results", str(results), "--json")
+
+    def joined(self, role: str) -> AbstractContextManager[subprocess.Popen[str]]:
+        """Another worker of that host."""
+        return joined(self.hosts, role, self.folder)
+
+    def run(self, results: Path, duration: str, blocks: int = 1) -> subprocess.Popen[str]:
+        """A run of two trials a block."""
+        words = ["run", "smoke", "--blocks", str(blocks), "--duration", duration, "--contestant", SERVER]
+        return self.start(results, *words, "--foreign-load", "count")
+
+
+def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    """Servers get the first core and the loads the last; `second` is another client."""
+    core = sorted(os.sched_getaffinity(0))[0 if role == "server" else -1]
+    at = authority.scheduler_of(folder)
+    side = "server" if role == "server" else "client"
+    return daemon(hosts[role], "join", at, "--as", side, "--cores", str(core), "--cluster", str(folder))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("hosts") / "cluster"
+    with on_a_bridge("control", "server", "client", "second") as hosts:
+        authority.init(folder, f"tls://{hosts['control'].address}:8786")
+        with (
+            daemon(hosts["control"], "scheduler", "--cluster", str(folder)) as scheduler,
+            joined(hosts, "server", folder) as server,
+            joined(hosts, "client", folder) as client,
+            joined(hosts, "second", folder) as second,
+        ):
+            yield Cluster(folder, hosts["control"], scheduler, server, client, second, hosts)
+
+
+def stored(results: Path) -> Run:
+    (folder,) = results.iterdir()
+    return read.load(folder / schema.FILE_NAME)
+
+
+def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
+    said, _ = run.communicate(timeout=4 * PATIENCE_S)
+    return run.returncode, said
+
+
+def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Path) -> None:
+    code, said = ended(cluster.run(tmp_path / "results", "300ms"))
+    assert code in (0, 1), said
+    run = stored(tmp_path / "results")
+    server, client = cluster.hosts["server"].address, cluster.hosts["client"].address
+    assert {trial.position for trial in run.trials} == {0, 1}
+    for trial in run.trials:
+        assert trial.status in MEASURED
+        assert trial.load is not None
+        assert trial.load.plan.url.startswith(f"tcp://{server}:")
+        assert trial.server is not None
+        assert trial.server.cpu_s > 0  # read where the server was
+        assert trial.server.totals["connections"] > 0
+        assert trial.canary is not None
+        assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
+            "steal",
+            "foreign_load",
+        ]
+        assert "== server: " in (tmp_path / "results" / run.run_id / trial.log).read_text()
+    assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")
+    assert run.links == ("the network between its hosts",)
+    status = ended(cluster.control.start("cluster", "status", "--json", "--cluster", str(cluster.folder)))[1]
+    doctor = {host["address"]: host["description"]["findings"] for host in json.loads(status)}[f"tls://{client}:8787"]
+    assert run.environment["cluster.client.doctor"] == doctor
+    apart = [host["clock"]["offset_ns"] / 1e9 / APART_S for host in json.loads(status)]
+    assert apart == pytest.approx([1, 2, 3], abs=1e-3)
+
+
+SHARED = """
+question = "Is a load of two hosts the same load?"
+contestants = ["epoll-reactor"]
+blocks = 1
+warmup = "50ms"
+duration = "500ms"
+timeout = "5s"
+
+[[scenario]]
+name = "echo"
+workload = "echo"
+arrivals = "constant"
+connections = 5
+rate = 1000
+
+[scenario.factors]
+client-hosts = [1, 2]
+"""
+
+
+def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "shared.toml").write_text(SHARED)
+    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "shared.toml"), "--foreign-load", "count")
+    code, said = ended(run)
+    assert code in (0, 1), said
+    stored_run = stored(tmp_path / "results")
+    loads = {trial.levels["client-hosts"]: trial.load for trial in stored_run.trials}
+    assert None not in loads.values(), [trial.reason for trial in stored_run.trials]
+    one, two = loads[1], loads[2]
+    assert one is not None
+    assert two is not None
+    assert one.parts is msgspec.UNSET
+    assert isinstance(two.parts, tuple)
+    hosts = [f"tls://{cluster.hosts[name].address}:8787" for name in ("client", "second")]
+    assert [(part.host, part.connections, part.completed > 0) for part in two.parts] == [
+        (hosts[0], 3, True),
+        (hosts[1], 2, True),
+    ]
+    for load in (one, two):
+        assert load.plan.connections == load.connections.established == 5
+        assert load.plan.rate_hz == pytest.approx(1000)
+        assert load.requests.sent == 500
+        assert load.latency.response_ns.count == 500
+        assert sum(load.timeseries.completed) == load.requests.completed
+    (trial,) = (trial for trial in stored_run.trials if trial.levels["client-hosts"] == 2)
+    audits = {audit.name: audit for audit in trial.audits}
+    assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
+    assert audits["server_totals"].passed, audits["server_totals"].detail
+    for name in ("verification", "steal"):
+        assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
+
+
+STANDING = 300
+"""Segments: what makes connections and tells of it are a few, and a part of SHARED sends hundreds a second."""
+STALL_S = 0.5
+
+
+def sent(pid: int) -> int:
+    """Segments of TCP that its host has sent."""
+    return server_proc.parse_counters(server_proc.take_kernel(Path(f"/proc/{pid}/net")))["OutSegs"]
+
+
+def test_a_part_that_is_lost_fails_its_trial_and_one_that_stalls_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "2500ms").replace("blocks = 1", "blocks = 2")
+    (tmp_path / "shared.toml").write_text(words)
+    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "shared.toml"), "--foreign-load", "count")
+    first = await_child(cluster.second.pid, GENERATOR)
+    os.kill(first, signal.SIGKILL)
+    stalls = await_child(cluster.second.pid, GENERATOR, but=first)
+    before = sent(stalls)
+    eventually(lambda: sent(stalls) > before + STANDING, "its load never began")
+    os.kill(stalls, signal.SIGSTOP)
+    time.sleep(STALL_S)
+    os.kill(stalls, signal.SIGCONT)
+    code, said = ended(run)
+    assert code in (0, 1), said
+    second = f"tls://{cluster.hosts['second'].address}:8787"
+    lost, stalled, *_ = stored(tmp_path / "results").all_trials
+    assert lost.status == "failed"
+    assert f"the generator on {second} ended with signal SIGKILL" in lost.reason
+    (found,) = [audit for audit in stalled.audits if audit.name == "client_stalled"]
+    assert not found.passed
+    assert found.detail.startswith(f"{second} stood still while others were answered: ")
+
+
+LINK_HZ = 20_000_000
+MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
+"""Of a full segment over Ethernet, with the time stamps of TCP: what a message is, and what carries it."""
+
+
+def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> None:
+    """What comes back to both is what the one link of the server lets through, however fast this machine is."""
+    words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
+    words = words.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
+    (tmp_path / "full.toml").write_text(words)
+    link = [*cluster.hosts["server"].enter, "tc", "qdisc"]
+    limit = ["root", "tbf", "rate", str(LINK_HZ), "burst", "32kb", "limit", "1mb"]
+    if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
+        pytest.skip("this kernel has no token bucket (CONFIG_NET_SCH_TBF)")
+    try:
+        run = cluster.start(tmp_path / "results", "run", str(tmp_path / "full.toml"), "--foreign-load", "count")
+        code, said = ended(run)
+    finally:
+        subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
+    assert code in (0, 1), said
+    (trial,) = stored(tmp_path / "results").trials
+    assert trial.load is not None, trial.reason
+    share = 8 * FRAME_BYTES * trial.load.requests.per_second / LINK_HZ
+    assert share <= 1.01
+    machine = trial.machine
+    if share < 0.99 and machine and machine.foreign_s + machine.steal_s > machine.cores * machine.window_s / 2:
+        pytest.skip(f"others had the cores, and the link was full to {share:.0%}")
+    assert share >= 0.99
+
+
+def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluster, tmp_path: Path) -> None:
+    """A child of a host is lost, and the run goes on; then the host's worker, and it goes on with another."""
+    results = tmp_path / "results"
+    run = cluster.run(results, "1s", blocks=2)
+    first = await_child(cluster.client.pid, GENERATOR)
+    os.kill(first, signal.SIGKILL)
+    await_child(cluster.client.pid, GENERATOR, but=first)
+    cluster.client.kill()
+    code, said = ended(run)
+    assert code == 4, said
+    assert "The run ends here: the host tls://10.88.0.3:8787 has left the cluster." in said
+    reasons = [trial.reason for trial in stored(results).trials]
+    assert "the generator was ended by signal 9" in reasons[0]
+    assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
+    assert server_proc.family(cluster.server.pid) == (cluster.server.pid,), "something of its trials is left"
+    with cluster.joined("client"):
+        code, said = ended(cluster.start(results, "resume", stored(results).run_id))
+    assert code in (0, 1), said
+    trials = stored(results).trials
+    assert [trial.status for trial in trials[:2]] == ["failed", "failed"]
+    assert {trial.status for trial in trials[2:]} <= MEASURED
+    assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}

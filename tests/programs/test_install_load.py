@@ -1,0 +1,181 @@
+"""The generator for other machines: what `install-load` leaves, the wheel, and what its build looks for.
+
+The program is that of the build under test; a person's is of the preset `load` (tests/project/test_entry.py)."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.trial.load import NOT_BELIEVED
+
+pytestmark = pytest.mark.needs_build
+
+WHEEL = ROOT / "packages" / "wheel"
+MOST_BYTES = 5 << 20
+PATIENCE_S = 60
+
+
+def run(command: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, **more}
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=ROOT
+    )
+
+
+def install_load(*words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-P", "-m", "netdyno", "install-load", *words], **more)
+
+
+def loads(program: Path) -> None:
+    """It measures an echo server, where there is nothing but it."""
+    command = [str(build_dir() / "servers/threads-global-lock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            url = json.loads(server.stdout.readline())["endpoint"]
+            load = [str(program), url, "-c", "2", "--warmup", "20ms", "--duration", "100ms"]
+            done = subprocess.run(load, env={}, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        finally:
+            server.terminate()
+    assert done.returncode in {0, NOT_BELIEVED}, done.stderr
+    assert "messages/s" in done.stdout
+
+
+def test_the_program_is_installed_and_loads_a_server(tmp_path: Path) -> None:
+    done = install_load(str(tmp_path / "prefix"))
+    program = tmp_path / "prefix/bin/netdyno-load"
+    assert (done.returncode, done.stdout.split(" (")[0]) == (0, str(program)), done.stderr
+    assert done.stderr == f"netdyno: {program.parent} is not on PATH\n"
+    assert program.stat().st_size < MOST_BYTES
+    assert (tmp_path / "prefix/share/doc/netdyno-load/load.md").is_file()
+    loads(program)
+
+
+def test_a_shell_completes_the_installed_program_by_what_is_beside_it(tmp_path: Path) -> None:
+    assert install_load(str(tmp_path)).returncode == 0
+    script = tmp_path / "share/bash-completion/completions/netdyno-load"
+    ask = f"""source '{script}'
+        complete -p netdyno-load
+        COMP_WORDS=(netdyno-load --look) COMP_CWORD=1; _netdyno_load; printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    registered, *offered = run(["bash", "-euc", ask]).stdout.splitlines()
+    assert registered.startswith("complete ")
+    assert offered == ["--look-every"]
+    assert (tmp_path / "share/zsh/site-functions/_netdyno-load").read_text().startswith("#compdef netdyno-load\n")
+
+
+def test_where_it_cannot_be_installed_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = install_load(str(tmp_path / "file"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"netdyno: cannot install into {tmp_path / 'file'}: ")
+
+
+def test_without_a_program_nothing_is_installed(tmp_path: Path) -> None:
+    done = install_load(str(tmp_path / "prefix"), NETDYNO_BUILD=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the load generator is not built" in done.stderr
+
+
+def test_the_wheel_is_installed_without_an_index_and_loads_a_server(tmp_path: Path) -> None:
+    places = {f"UV_{name}_DIR": str(tmp_path / name) for name in ("TOOL", "TOOL_BIN", "CACHE")}
+    tool = [sys.executable, "-m", "uv", "tool", "install", "--offline", "--python", sys.executable, str(WHEEL)]
+    done = run(tool, **places)
+    assert done.returncode == 0, done.stderr
+    program = tmp_path / "TOOL_BIN/netdyno-load"
+    assert program.resolve().stat().st_size < MOST_BYTES
+    loads(program)
+
+
+# --- what the wheel is called -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def wheel() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("netdyno_load_wheel", WHEEL / "netdyno_load_wheel.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+GLIBC = """  NEEDED               libm.so.6
+  NEEDED               libc.so.6
+  NEEDED               ld-linux-x86-64.so.2
+    0x06969194 0x00 10 GLIBC_2.34
+    0x0d696919 0x00 03 GLIBC_2.9
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "here", "platform"),
+    [
+        (GLIBC, "linux_x86_64", "manylinux_2_34_x86_64"),
+        (f"{GLIBC}  NEEDED  libssl.so.3\n", "linux_x86_64", "linux_x86_64"),
+        ("  NEEDED  libc.musl-x86_64.so.1\n", "linux_x86_64", "linux_x86_64"),
+    ],
+)
+def test_the_wheel_says_where_its_program_runs(wheel: ModuleType, said: str, here: str, platform: str) -> None:
+    assert wheel.platform_of(said, here) == platform
+
+
+def test_its_program_is_a_file_that_can_be_executed_and_its_record_has_all(wheel: ModuleType, tmp_path: Path) -> None:
+    wheel.write(tmp_path / "a.whl", {"a.data/scripts/a": b"program", "a/METADATA": b"about"}, "a/RECORD")
+    with zipfile.ZipFile(tmp_path / "a.whl") as archive:
+        modes = {entry.filename: stat.filemode(entry.external_attr >> 16) for entry in archive.infolist()}
+        record = [line.split(",") for line in archive.read("a/RECORD").decode().splitlines()]
+    assert modes == {"a.data/scripts/a": "-rwxr-xr-x", "a/METADATA": "-rw-r--r--", "a/RECORD": "-rw-r--r--"}
+    assert [(name, size) for name, _, size in record] == [
+        ("a.data/scripts/a", "7"),
+        ("a/METADATA", "5"),
+        ("a/RECORD", ""),
+    ]
+
+
+def test_it_has_the_version_of_the_project(wheel: ModuleType) -> None:
+    assert f"VERSION {wheel.project_version()} " in (ROOT / "CMakeLists.txt").read_text()
+
+
+# --- with little to build with ------------------------------------------------------------------------------------
+
+
+def test_the_installed_program_asks_for_openssl_and_that_of_the_wheel_holds_it(tmp_path: Path) -> None:
+    """Held in the file, it alone is 5 MB."""
+    done = run(["cmake", "--preset", "load", "-B", str(tmp_path)])
+    assert done.returncode == 0, done.stderr
+    linked = {}
+    for program in ("netdyno-load", "whole/netdyno-load"):
+        *_, link = run(["ninja", "-C", str(tmp_path), "-t", "commands", f"loadgen/{program}"]).stdout.splitlines()
+        linked[program] = {Path(word).name for word in link.split() if "libssl" in word or "libcrypto" in word}
+    assert linked == {
+        "netdyno-load": {"libssl.so", "libcrypto.so"},
+        "whole/netdyno-load": {"libssl.a", "libcrypto.a"},
+    }
+
+
+def test_the_preset_load_asks_for_nothing_that_only_servers_need(tmp_path: Path) -> None:
+    """Without Protobuf, and without what finds ZeroMQ and libuv: what is left to compile needs none of them."""
+    absent = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("Protobuf", "PkgConfig", "Qt6", "GTest")]
+    done = run(["cmake", "--preset", "load", "-B", str(tmp_path), *absent])
+    assert done.returncode == 0, done.stderr
+    assert "netdyno-load without the workload rpc: Protobuf not found" in done.stdout
+    assert "netdyno-load without the transport zmq+tcp: " in done.stdout
+    assert "netdyno-load without TLS: " in done.stdout
+    compiled = [Path(one["file"]) for one in json.loads((tmp_path / "compile_commands.json").read_text())]
+    assert ROOT / "loadgen/main.cpp" in compiled
+    assert {path.relative_to(ROOT).parts[0] for path in compiled} == {"lib", "loadgen"}
+    headers = ("work.pb.h", "<zmq", "<openssl/")
+    assert [path for path in compiled if any(header in path.read_text() for header in headers)] == []

@@ -1,0 +1,768 @@
+"""netdyno-load against servers that are not ours, well and badly behaved: what it makes of them, and how it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import msgspec
+import pytest
+
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.load_result import LoadResult
+from tests.support.foreign import (
+    LAST,
+    MEASURED,
+    OK,
+    PATIENCE_S,
+    QUICK,
+    Serve,
+    always,
+    end,
+    expect_all_right,
+    failed,
+    http,
+    lines_of,
+    listening,
+    load,
+    replies_of,
+    requests,
+    result_of,
+    tcp,
+)
+from tests.support.patience import eventually
+
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+
+SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+
+
+@pytest.mark.parametrize("rate", [(), ("--rate", "500")], ids=["closed", "open"])
+@pytest.mark.parametrize("announced", [True, False], ids=["announced", "unannounced"])
+def test_a_connection_that_the_server_closes_after_its_reply_is_made_anew(
+    announced: bool, rate: tuple[str, ...]
+) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection), 1):
+            connection.sendall(LAST if announced and count == 5 else OK)
+            if count == 5:
+                end(connection)
+                return
+
+    with http(serve) as url:
+        result = result_of(url, "-c", "2", *rate, *QUICK)
+    expect_all_right(result)
+    assert result.connections.established == result.connections.attempted == result.connect_ns.count
+    assert result.connections.established >= result.messages.sent // 5 > 2
+    assert sum(result.errors.values()) == 0
+    if announced:
+        assert replies_of(result).resent == 0
+
+
+def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection), 1):
+            connection.sendall(OK)
+            if count == 5:
+                end(connection)
+                return
+
+    with http(serve) as url:
+        result = result_of(url, "-c", "1", "--depth", "4", *QUICK)
+    expect_all_right(result)
+    assert replies_of(result).resent > 0
+    assert result.requests.sent == result.messages.sent, "each once"
+
+
+def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
+    """For 0.3 s of 0.6 s nobody is answered; connections are closed meanwhile, and none is accepted."""
+    away = threading.Event()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        for count, _ in enumerate(requests(connection), 1):
+            if number == 0 and count == 10:
+                away.set()
+                return
+            connection.sendall(OK)
+
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+
+        def accept() -> None:
+            for number in range(2):
+                if number == 1:
+                    away.wait(PATIENCE_S)
+                    time.sleep(0.3)
+                connection, _ = listens.accept()
+                with connection:
+                    serve(connection, number)
+
+        threading.Thread(target=accept, daemon=True).start()
+        url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
+        result = result_of(url, "--rate", "100", "--warmup", "0", "--duration", "600ms")
+    assert result.latency.response_ns.count == result.messages.received == 60
+    assert 300e6 <= result.latency.response_ns.max < 600e6
+    assert result.latency.response_ns.mean > 70e6, "those that waited meanwhile count from when they were due"
+    assert result.connections.established == 2
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n3\r\nabc\r\n0\r\nSeen: yes\r\n\r\n"
+KEPT = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [OK, CHUNKED, INTERIM + OK, b"HTTP/1.1 204 No Content\r\n\r\n", KEPT],
+    ids=["length", "chunked", "interim", "no content", "1.0 kept alive"],
+)
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
+def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            for at in range(0, len(answer), 9) if pieces else (0,):
+                connection.sendall(answer[at : at + 9] if pieces else answer)
+                if pieces:
+                    time.sleep(0.0005)
+
+    with http(serve) as url:
+        result = result_of(url, "-c", "2", *QUICK)
+    expect_all_right(result)
+    assert result.connections.established == 2
+    assert result.bytes.received == len(answer) * result.messages.received
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_reply_may_end_with_its_connection(version: bytes) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(b"HTTP/" + version + b" 200 OK\r\n\r\nas long as it goes")
+            end(connection)
+            return
+
+    with http(serve) as url:
+        result = result_of(url, "-c", "2", "--verify", "length", *QUICK)
+    expect_all_right(result)
+    assert result.connections.established >= result.messages.sent > 2
+
+
+def test_a_reply_to_head_has_no_body() -> None:
+    with http(always(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n")) as url:
+        expect_all_right(result_of(url, "-X", "HEAD", *QUICK))
+
+
+def test_the_request_is_what_was_asked_for(tmp_path: Path) -> None:
+    seen: set[bytes] = set()
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen.add(request)
+            connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n")
+
+    (tmp_path / "body").write_bytes(b'{"a":\r\n1}')
+    with http(serve) as url:
+        result = result_of(f"{url}a/b?c=d", "-H", "X-One: 1", "-H", "Accept: */*", "-d", f"@{tmp_path}/body", *QUICK)
+    expect_all_right(result)
+    assert replies_of(result).statuses == {"201": result.messages.received}
+    host = url.split("/")[2].encode()
+    head = b"POST /a/b?c=d HTTP/1.1\r\nHost: " + host + b"\r\nX-One: 1\r\nAccept: */*\r\nContent-Length: 9\r\n\r\n"
+    assert seen == {head + b'{"a":\r\n1}'}
+
+
+def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
+    seen: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen.append(request.split()[1])
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        (tmp_path / "urls").write_text(f"# three\n{url}a\n\n{url}b\n{url}c\n")
+        expect_all_right(result_of(f"@{tmp_path}/urls", *QUICK))
+    assert seen[:6] == [b"/a", b"/b", b"/c"] * 2
+
+
+def test_over_ipv6() -> None:
+    with listening(always(OK), socket.AF_INET6) as address:
+        expect_all_right(result_of(f"http://[::1]:{address[1]}/", *QUICK))
+
+
+def test_over_a_socket_in_the_file_system(tmp_path: Path) -> None:
+    file = str(tmp_path / "socket")
+    with listening(always(OK), socket.AF_UNIX, file):
+        expect_all_right(result_of("http://localhost/", "--unix-socket", file, "-c", "2", *QUICK))
+
+
+# --- what is wrong, in words ---------------------------------------------------------------------------------------
+
+
+def cut(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        connection.sendall(OK[:-1])
+        end(connection)
+        return
+
+
+def close(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        end(connection)
+        return
+
+
+def reset(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        return
+
+
+def endless_head(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n")
+        while True:
+            connection.sendall(b"X: " + b"y" * 8000 + b"\r\n")
+
+
+def endless_chunk_line(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1;")
+        while True:
+            connection.sendall(b"y" * 8000)
+
+
+BAD: dict[str, tuple[Serve, str]] = {
+    "status": (always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"), "404 Not Found"),
+    "own words": (always(b"HTTP/1.1 503 Gone fishing\r\nContent-Length: 0\r\n\r\n"), "503 Gone fishing"),
+    "redis": (always(b"+PONG\r\n"), "the reply is no HTTP: +PONG"),
+    "control characters": (always(b"\x1b[2J\r\n"), "the reply is no HTTP: ?[2J"),
+    "length": (always(b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n"), "the reply cannot be read: bad Content-Length"),
+    "two lengths": (
+        always(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!"),
+        "the reply cannot be read: multiple Content-Length",
+    ),
+    "length and chunks": (
+        always(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"),
+        "the reply cannot be read: bad Transfer-Encoding",
+    ),
+    "switching": (always(b"HTTP/1.1 101 Switching Protocols\r\n\r\n"), "101 Switching Protocols"),
+    "cut": (cut, "the connection ended in the middle of a reply"),
+    "closed": (close, "the connection was closed instead of a reply"),
+    "reset": (reset, "the connection was reset instead of a reply"),
+    "endless head": (endless_head, "the reply cannot be read: header limit exceeded"),
+    "endless line": (endless_chunk_line, "the reply cannot be read: a line of it does not end"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_it_says_what_was_wrong(name: str) -> None:
+    serve, words = BAD[name]
+    with http(serve) as url:
+        done = load(url, "-c", "2", *QUICK)
+    assert done.returncode == 1, done
+    (line,) = done.stderr.splitlines()
+    told = re.fullmatch(rf"netdyno-load: no reply was right: {re.escape(words)} to (\d+) of (\d+)", line)
+    assert told, line
+    assert int(told[1]) == int(told[2]) > 2, "it goes on: the next message gets its chance"
+    assert re.search(rf"^wrong +{re.escape(words)} to ", done.stdout, re.MULTILINE)
+
+
+def test_an_endless_body_ends_in_time_and_takes_no_memory() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                connection.sendall(b"y" * 65536)
+
+    with http(serve) as url:
+        result = result_of(url, "--warmup", "0", "--duration", "100ms", "--timeout", "200ms", ends={1})
+    assert replies_of(result).faults[0].what == "no answer in time"
+    assert result.generator.max_rss_bytes < 64 << 20
+
+
+def test_a_message_without_an_answer_costs_its_connection_and_no_other_message() -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if (number, count) != (0, 3):
+                connection.sendall(OK)
+
+    with http(serve) as url:
+        options = ("--rate", "100", "--warmup", "0", "--duration", "200ms", "--timeout", "100ms")
+        result = result_of(url, *options, ends={3})
+    assert (result.messages.sent, result.messages.received, result.messages.lost) == (20, 19, 1)
+    assert "verification" in failed(result), "times without those that never came are not those of the server"
+    assert result.connections.established == 2
+    assert result.errors["timeout"] >= 1
+    assert replies_of(result).faults[0].what == "no answer in time"
+
+
+def test_what_a_server_says_instead_of_a_reply_is_told() -> None:
+    """As memcached does where it has too many connections: no reply to a `get` ends like this."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        connection.sendall(b"ERROR Too many open connections\r\n")
+        end(connection)
+
+    with tcp(serve) as url:
+        done = load(url, "--send", r"get key\r\n", "--reply-until", r"END\r\n", *QUICK)
+    assert done.returncode == 1
+    words = "the connection ended in the middle of a reply: ERROR Too many open connections"
+    assert done.stderr.startswith(f"netdyno-load: no reply was right: {words}"), done.stderr
+    assert re.search(r"^response\* +none$", done.stdout, re.MULTILINE)
+
+
+def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -> None:
+    with http(always(OK)) as url:
+        spun_s = {spin: result_of(url, "--spin", spin, *QUICK).generator.spun_s for spin in ("on", "off")}
+    assert spun_s["off"] == 0
+    assert spun_s["on"] > 0 or os.cpu_count() == 1
+
+
+def test_a_request_that_the_system_of_the_server_does_not_take_is_told_from_one_that_is_not_answered() -> None:
+    """As when the accept queue was full, and the server's system has forgotten the connection."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        most = 60  # bytes of a TCP header without any data
+        filtered = struct.pack("=HBBI", 0x80, 0, 0, 0)  # A = length of the packet; linux/filter.h
+        filtered += struct.pack("=HBBI", 0x25, 1, 0, most)  # if A > most, skip one
+        filtered += struct.pack("=HBBI", 0x06, 0, 0, 0xFFFFFFFF) + struct.pack("=HBBI", 0x06, 0, 0, 0)
+        program = ctypes.create_string_buffer(filtered)
+        server.setsockopt(
+            socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("HxxxxxxP", len(filtered) // 8, ctypes.addressof(program))
+        )
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/a-long-target-of-more-than-those"
+        done = load(url, "-c", "2", "--warmup", "0", "--duration", "100ms", "--timeout", "600ms")
+    words = "no answer in time, as the server's system never took the request (full accept queue?)"
+    assert done.stderr == f"netdyno-load: no reply was right: {words} to 2 of 2\n"
+    assert done.returncode == 1
+
+
+def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            moved = b"HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n"
+            connection.sendall(moved if count % 4 == 3 else OK)
+
+    with http(serve) as url:
+        result = result_of(url, *QUICK, ends={3})
+        text = load(url, *QUICK).stdout
+    statuses = replies_of(result).statuses
+    assert statuses["200"] == result.messages.received
+    assert statuses["302"] == replies_of(result).unexpected == replies_of(result).faults[0].count
+    assert statuses["302"] in {statuses["200"] // 3, statuses["200"] // 3 - 1}
+    assert result.messages.lost == 0
+    assert failed(result) == {"verification"}
+    (moved,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
+    assert re.search(rf"^redirects +{moved}, none of which is followed$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("status", "expected"), [("404", True), ("4xx", True), ("403", False)])
+def test_what_is_expected_can_be_said(status: str, expected: bool) -> None:
+    with http(always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as url:
+        result = result_of(url, "--expect-status", status, *QUICK, ends=MEASURED if expected else {1})
+    assert (result.messages.received > 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("check", "other", "fault"),
+    [
+        ("status", OK.replace(b"ok", b"ko"), ""),
+        ("length", OK.replace(b"ok", b"ko"), ""),
+        ("length", OK.replace(b"2\r\n\r\nok", b"3\r\n\r\nok!"), "a body of 3 bytes, where the first one had 2"),
+        ("hash", OK.replace(b"ok", b"ko"), "a body unlike the first one"),
+    ],
+)
+def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            connection.sendall(other if count % 2 else OK)
+
+    with http(serve) as url:
+        result = result_of(url, "--verify", check, *QUICK)
+    assert {kind.what for kind in replies_of(result).faults} == ({fault} if fault else set())
+
+
+def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, request in enumerate(requests(connection)):
+            body = b"/x/" if count % 2 else request.split()[1]
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    with http(serve) as url:
+        result = result_of(f"{url}x/", "--verify", "stamp", *QUICK, ends={3})
+    assert [kind.what for kind in replies_of(result).faults] == ["the body is not the request's target"]
+    assert result.messages.received - replies_of(result).unexpected in {0, 1}
+
+
+def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(OK + OK)
+
+    with http(serve) as url:
+        result = result_of(url, "--rate", "50", *QUICK, ends={3})
+    assert replies_of(result).faults[0].what == "a reply that nobody had asked for"
+
+
+def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+
+        def serve() -> None:
+            connection, _ = listens.accept()
+            with connection:
+                for count, _ in enumerate(requests(connection), 1):
+                    connection.sendall(OK)
+                    if count == 5:
+                        listens.close()
+                        return
+
+        url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
+        threading.Thread(target=serve, daemon=True).start()
+        began = time.monotonic()
+        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "300ms")
+        result = result_of(url, *options, ends={3})
+    assert time.monotonic() - began < 5
+    assert result.messages.received == 5
+    assert result.connections.refused > 1, "it tries again"
+    assert "a connection was refused" in {kind.what for kind in replies_of(result).faults}
+    assert result.errors["timeout"] == 35
+    assert failed(result) >= {"connections"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_a_server_answers_it_ends_in_time_and_says_so(seed: int) -> None:
+    """Replies with bytes that are changed, missing, twice there or another's, and ends in the midst."""
+    good = (OK, LAST, CHUNKED, INTERIM + OK, KEPT)
+
+    def damaged(random: Random) -> bytes:
+        reply = bytearray(random.choice(good))
+        for _ in range(random.choice((0, 0, 1, 3))):
+            at = random.randrange(len(reply) + 1)
+            damage = random.randrange(4)
+            if damage == 0 and at < len(reply):
+                reply[at] = random.randrange(256)
+            elif damage == 1:
+                del reply[at : at + random.randrange(20)]
+            elif damage == 2:
+                reply[at:at] = reply[: random.randrange(len(reply) + 1)]
+            else:
+                reply[at:at] = random.choice(
+                    (b"9" * 30, b"\r\n", b"\r\n\r\n", b"\0", b"HTTP/1.1 200 OK\r\n", b"x" * 70_000)
+                )
+        return bytes(reply)
+
+    def serve(connection: socket.socket, number: int) -> None:
+        random = Random(1000 * seed + number)
+        for _ in requests(connection):
+            reply = damaged(random)
+            cut = random.randrange(len(reply) + 1)
+            connection.sendall(reply[:cut])
+            if random.random() < 0.1:
+                return
+            connection.sendall(reply[cut:])
+
+    with http(serve) as url:
+        began = time.monotonic()
+        options = ("-c", "4", "--depth", "3", "--warmup", "0", "--duration", "200ms", "--timeout", "200ms")
+        done = load(url, *options, "--json", "-")
+    assert time.monotonic() - began < 10
+    assert done.returncode in {1, 3}, done
+    assert all(line.startswith("netdyno-load: ") for line in done.stderr.splitlines()), done.stderr
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert result.messages.sent > 10
+    assert 1 <= len(replies_of(result).faults) <= 8
+    assert result.messages.received + replies_of(result).unexpected + result.messages.lost == result.messages.sent
+    assert result.generator.max_rss_bytes < 64 << 20
+
+
+# --- real servers, where they are installed --------------------------------------------------------------------------
+
+NGINX = """
+daemon off; master_process off; pid {here}/pid; error_log {here}/log;
+events {{ }}
+http {{
+  access_log off; default_type text/plain; gzip on; gzip_min_length 1; gzip_http_version 1.0; keepalive_requests 100;
+  client_body_temp_path {here}; proxy_temp_path {here}; fastcgi_temp_path {here}; uwsgi_temp_path {here};
+  scgi_temp_path {here};
+  server {{
+    listen unix:{here}/socket; root {here};
+    location /echo/ {{ return 200 $request_uri; }}
+    location /moved {{ return 301 /echo/; }}
+  }}
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]:
+    """What says where it listens."""
+    program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    here = tmp_path_factory.mktemp("nginx")
+    (here / "page.txt").write_text("hello " * 5000)
+    (here / "conf").write_text(NGINX.format(here=here))
+    command = [program, "-c", str(here / "conf"), "-p", str(here), "-e", str(here / "log")]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        eventually((here / "socket").exists, "nginx listens")
+        try:
+            yield ("--unix-socket", str(here / "socket"))
+        finally:
+            process.terminate()
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("echo/", ("--verify", "stamp")),
+        ("page.txt", ("--verify", "hash")),
+        ("page.txt", ("--verify", "hash", "-H", "Accept-Encoding: gzip")),  # comes in chunks
+        ("page.txt", ("--verify", "length", "-X", "HEAD")),
+        ("echo/", ("--depth", "4")),
+        ("echo/", ("-H", "Connection: close")),
+        ("moved", ("--expect-status", "301")),
+        ("echo/", ("--rate", "2000")),
+    ],
+)
+def test_nginx_with_connections_for_a_hundred_requests(
+    nginx: tuple[str, ...], target: str, options: tuple[str, ...]
+) -> None:
+    result = result_of(f"http://localhost/{target}", *nginx, "-c", "2", *options, *QUICK)
+    expect_all_right(result)
+    assert result.connections.established >= result.messages.sent / 100
+
+
+# --- bytes of any protocol -----------------------------------------------------------------------------------------
+
+
+def test_bytes_with_places_and_replies_up_to_a_mark() -> None:
+    seen: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for line in lines_of(connection):
+            seen.append(line)
+            for piece in (b"+OK one\r\ntw", b"o\r", b"\n", b".\r", b"\n"):
+                connection.sendall(piece)
+                time.sleep(0.0003)
+
+    send = r'{"n":{sequence},"c":{connection},"r":{random:10},"{other}"}\t\x41\r\n'
+    with tcp(serve) as url:
+        result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *QUICK)
+    expect_all_right(result)
+    told = [re.fullmatch(rb'\{"n":(\d+),"c":([01]),"r":\d,"\{other\}"\}\tA\r\n', line) for line in seen]
+    assert all(told)
+    assert {int(one[1]) for one in told if one} == set(range(max(int(one[1]) for one in told if one) + 1))
+
+
+def test_replies_of_a_size(tmp_path: Path) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        while len(data := connection.recv(5, socket.MSG_WAITALL)) == 5:
+            connection.sendall(data[::-1] + b"\n\n")
+
+    (tmp_path / "bytes").write_bytes(b"\0\1\2\3\4")
+    with tcp(serve) as url:
+        result = result_of(url, "--send", f"@{tmp_path}/bytes", "--reply-size", "7", "--depth", "3", *QUICK)
+    expect_all_right(result)
+
+
+@pytest.mark.parametrize(
+    ("field", "reply"),
+    [
+        ("u8", b"\x03abc"),
+        ("u32be", b"\0\0\0\x03abc"),
+        ("u16le@2", b"xx\x03\0abc"),
+        ("u24be@1", b"x\0\x01\x00" + b"a" * 256),
+        ("u64le", b"\x00\x20\0\0\0\0\0\0" + b"a" * 8192),
+        ("u32be@1-4", b"R\0\0\0\x08abcd"),  # PostgreSQL: the length counts itself
+        ("u24le+1", b"\x02\0\0\x07ab"),  # MySQL: a number follows that it does not count
+        ("u32be", b"\0\0\0\0"),
+    ],
+)
+def test_replies_that_begin_with_their_length(field: str, reply: bytes) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        while data := connection.recv(1 << 16):
+            replies = reply * data.count(b"\n")
+            cut = len(data) % (len(replies) + 1)
+            connection.sendall(replies[:1])
+            connection.sendall(replies[1:cut])
+            connection.sendall(replies[max(cut, 1) :])
+
+    with tcp(serve) as url:
+        options = ("--reply-length", field, "--depth", "3", "-c", "2", *QUICK)
+        result = result_of(url, "--send", r"{sequence}\n", *options)
+        expect_all_right(result)
+        first = "".join(f"\\x{byte:02x}" for byte in reply)
+        expect_all_right(result_of(url, "--send", r"{sequence}\n", "--expect", first, *options))
+    assert result.bytes.received == len(reply) * result.messages.received
+
+
+@pytest.mark.parametrize(
+    ("field", "reply", "words"),
+    [
+        ("u32be", b"\xff\xff\xff\xff", "the reply says that its length is 4294967295"),
+        ("u64be", b"\xff" * 8, "the reply says that its length is 18446744073709551615"),
+        ("u32be-4", b"\0\0\0\x03", "the reply says that its length is 3"),
+        ("u32be", b"\0\0\0\x09abc", "no answer in time: ????abc"),
+    ],
+)
+def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in lines_of(connection):
+            connection.sendall(reply)
+
+    with tcp(serve) as url:
+        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK[:-2], "--timeout", "200ms")
+    assert done.returncode == 1
+    assert f"no reply was right: {words} to" in done.stderr
+
+
+def test_a_reply_with_another_beginning_is_told() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in lines_of(connection):
+            connection.sendall(b"-ERR unknown\r\n")
+
+    with tcp(serve) as url:
+        done = load(url, "--send", r"PING\r\n", "--expect", "+PONG", *QUICK)
+    assert done.returncode == 1
+    assert "the reply begins with '-ERR unknown', not with '+PONG' to" in done.stderr
+
+
+# --- how it ends ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("assertions", "code"),
+    [
+        (("max<10s", "errors=0", "rate>=1"), 0),
+        (("errors<=0", "errors>=0"), 0),
+        (("errors<0",), 4),
+        (("p99<1ns",), 4),
+        (("max<10s", "rate>1e9"), 4),
+        (("p99.9<=1us",), 4),
+    ],
+)
+def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ...], code: int) -> None:
+    with http(always(OK)) as url:
+        done = load(url, *QUICK, *(word for text in assertions for word in ("--assert", text)))
+    assert done.returncode in {code, 3}, done  # 3: a busy machine comes before a threshold
+    told = re.findall(r"^assert +.*, (holds|MISSED)$", done.stdout, re.MULTILINE)
+    assert len(told) == len(assertions)
+    assert ("MISSED" in told) == (code == 4)
+
+
+def interrupted(*options: str) -> str:
+    """What a load says that is interrupted when it has told how far its window is, half a second after it began."""
+    told, telling = os.pipe()
+    with http(always(OK)) as url, os.fdopen(told) as events:
+        command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(telling)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[telling]) as generator:
+            os.close(telling)
+            next(line for line in events if json.loads(line)["event"] == "progress")
+            generator.send_signal(signal.SIGINT)
+            began = time.monotonic()
+            text, _ = generator.communicate(timeout=PATIENCE_S)
+    assert time.monotonic() - began < 10
+    assert generator.returncode in MEASURED
+    return text
+
+
+@pytest.mark.parametrize("load_options", [("-c", "4"), ("--rate", "20")], ids=["busy", "idle"])
+def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str, ...], tmp_path: Path) -> None:
+    file = tmp_path / "result.json"
+    options = (*load_options, "--warmup", "0", "--duration", "30s", "--timeout", "1s", "--json", str(file))
+    text = interrupted(*options)
+    result = msgspec.json.decode(file.read_bytes(), type=LoadResult)
+    assert 0.1 < result.plan.duration_s < 3
+    assert result.requests.per_second == pytest.approx(result.requests.completed / result.plan.duration_s)
+    assert "messages/s" in text
+    assert len(result.timeseries.completed) == int(result.plan.duration_s * 1e9) // result.timeseries.interval_ns
+    expect_all_right(result)
+
+
+def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Path) -> None:
+    file, table = tmp_path / "result.json", tmp_path / "table.csv"
+    options = ("--rate", "10..600/30s", "--warmup", "0", "--json", str(file), "--csv", str(table))
+    text = interrupted(*options)
+    plan = msgspec.json.decode(file.read_bytes(), type=LoadResult).plan
+    assert plan.rate_hz == pytest.approx(10 + plan.duration_s * 590 / 30 / 2), "and not 305"
+    assert f"{plan.rate_hz:.0f}/s asked" in text
+    window = table.read_text().splitlines()[1].split(",")
+    assert [float(one) for one in window[3:5]] == pytest.approx([plan.rate_hz] * 2)
+    step = table.read_text().splitlines()[2].split(",")
+    assert step[0] == "step"
+    assert float(step[2]) == pytest.approx(plan.duration_s)
+
+
+def test_a_rate_below_one_is_said_as_it_is() -> None:
+    with http(always(OK)) as url:
+        assert ", 0.4/s asked" in load(url, "--rate", "0.4", "-n", "1").stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("http://127.0.0.1:x/",), "is no URL"),
+        (("http://127.0.0.1/a b",), "is no URL"),
+        (("http://127.0.0.1/", "-H", "nonsense"), "is no header"),
+        (("http://127.0.0.1/", "-H", "a: b\r\nc: d"), "is no header"),
+        (("http://127.0.0.1/", "-X", "get"), "is no method"),
+        (("http://127.0.0.1/", "-d", "@/nowhere"), "cannot read"),
+        (("http://127.0.0.1/", "--expect-status", "20x"), "is no status"),
+        (("http://127.0.0.1/", "--workload", "echo"), "leave it out"),
+        (("http://127.0.0.1/", "--send", "x"), "is for tcp://"),
+        (("tcp://127.0.0.1:1", "-X", "GET"), "is for http://"),
+        (("tcp://127.0.0.1:1", "--expect", "x"), "goes with --send"),
+        (("tcp://127.0.0.1:1", "--send", r"\q"), "has a meaning"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--workload", "echo"), "leave"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u32"), "is no length"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u12be"), "is no length"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u72be"), "is no length"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u32be@-1"), "is no length"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u32be+-1"), "is no length"),
+        (("tcp://127.0.0.1:1", "--send", "x", "--reply-length", "u8", "--reply-size", "3"), "want one of them"),
+        (("tcp://127.0.0.1:1", "--reply-length", "u8"), "goes with --send"),
+        (("@/nowhere",), "cannot read"),
+        (("http://127.0.0.1/", "--assert", "p98<1ms"), "is no assertion"),
+        (("http://127.0.0.1/", "--assert", "p99<1"), "is no assertion"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line_and_exit_2(arguments: tuple[str, ...], words: str) -> None:
+    done = load(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert words in line
+
+
+def test_the_urls_of_a_file_are_of_one_server(tmp_path: Path) -> None:
+    (tmp_path / "urls").write_text("http://127.0.0.1:1/\nhttp://127.0.0.1:2/\n")
+    done = load(f"@{tmp_path}/urls")
+    assert done.returncode == 2
+    assert "is another server than" in done.stderr
+
+
+def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
+    with http(always(OK)) as url:
+        done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *QUICK)
+    assert done.returncode == 1
+    assert "any other is loaded by http://... or --send" in done.stderr
+
+
+def test_the_keys_of_a_trial_are_as_they_were() -> None:
+    """What a server of ours answers has no `replies`."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for line in lines_of(connection):
+            connection.sendall(line)
+
+    with tcp(serve) as url:
+        done = load(url, "--json", "-", *QUICK)
+    assert "replies" not in json.loads(done.stdout)

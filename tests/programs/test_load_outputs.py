@@ -1,0 +1,232 @@
+"""What netdyno-load writes for other programs, read back by them or by what is as strict; its version, completion and
+live view."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import os
+import pty
+import re
+import socket
+import struct
+import subprocess
+from collections.abc import Iterator
+from fcntl import ioctl
+from pathlib import Path
+from termios import TIOCSWINSZ
+
+import msgspec
+import pytest
+
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.load_result import LoadResult
+from tests.support.foreign import MEASURED, OK, http, load, replies_of, requests
+from tests.support.server import serving
+
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+
+Rows = list[dict[str, str]]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    """The URL of an echo server."""
+    with serving((str(build_dir() / "servers" / "threads-global-lock"),)) as serves:
+        yield serves.endpoint
+
+
+@pytest.fixture(scope="module")
+def written(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[LoadResult, Path]:
+    """Two steps with all outputs: the result, and where the others are."""
+    folder = tmp_path_factory.mktemp("outputs")
+    files = [f"--{name}={folder / name}" for name in ("json", "csv", "prometheus", "percentiles")]
+    done = load(server, "-c", "3", "--warmup", "20ms", "--rate", "200,200..600/200ms", *files)
+    assert done.returncode in MEASURED, done.stderr
+    return msgspec.json.decode((folder / "json").read_bytes(), type=LoadResult), folder
+
+
+def test_each_step_has_its_figures(written: tuple[LoadResult, Path]) -> None:
+    result, _ = written
+    assert isinstance(result.steps, tuple)
+    assert [(step.from_hz, step.to_hz, step.begins_s, step.seconds) for step in result.steps] == [
+        (200, 200, 0, 0.2),
+        (200, 600, 0.2, 0.2),
+    ]
+    assert [step.sent for step in result.steps] == [40, 80]
+    assert [step.response_ns.count for step in result.steps] == [40, 80]
+    assert sum(step.completed for step in result.steps) == result.requests.completed
+    assert (result.plan.rate_hz, result.plan.duration_s) == (300, 0.4)
+
+
+def test_the_table_has_window_steps_and_intervals(written: tuple[LoadResult, Path]) -> None:
+    result, folder = written
+    with (folder / "csv").open(newline="") as file:
+        rows: Rows = list(csv.DictReader(file, strict=True))
+    assert all(None not in row and None not in row.values() for row in rows), "as many fields as names"
+    parts = {part: [row for row in rows if row["part"] == part] for part in ("window", "step", "interval")}
+    assert len(rows) == sum(map(len, parts.values()))
+    (window,) = parts["window"]
+    response = result.latency.response_ns
+    assert (int(window["sent"]), int(window["completed"])) == (result.requests.sent, result.requests.completed)
+    assert [int(window[f"{name}_ns"]) for name in ("p50", "p90", "p99", "p999", "max")] == [
+        *(response.p50, response.p90, response.p99, response.p999, response.max)
+    ]
+    assert [(row["from_hz"], row["to_hz"], row["sent"]) for row in parts["step"]] == [
+        ("200", "200", "40"),
+        ("200", "600", "80"),
+    ]
+    assert [int(row["completed"]) for row in parts["interval"]] == list(result.timeseries.completed)
+    assert [int(row["p99_ns"]) for row in parts["interval"]] == list(result.timeseries.p99_ns)
+
+
+NAME, LABELS = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"\{((?:[a-zA-Z_]\w*=\"(?:[^\"\\\n]|\\[\\n\"])*\",?)*)\}"
+
+
+def samples(text: str) -> dict[str, float]:
+    """Of Prometheus' text format 0.0.4: each sample under a type that stands before it, each once."""
+    assert text.endswith("\n")
+    types: dict[str, str] = {}
+    found: dict[str, float] = {}
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            continue
+        if kind := re.fullmatch(rf"# TYPE ({NAME}) (gauge|summary)", line):
+            assert kind[1] not in types
+            types[kind[1]] = kind[2]
+            continue
+        sample = re.fullmatch(rf"({NAME})(?:{LABELS})? (\S+)", line)
+        assert sample is not None, line
+        base = sample[1] if sample[1] in types else re.sub("_(sum|count)$", "", sample[1])
+        assert base == list(types)[-1], line
+        assert base == sample[1] or types[base] == "summary"
+        key = line.rpartition(" ")[0]
+        assert key not in found
+        found[key] = float(sample[3])
+    return found
+
+
+def test_prometheus_reads_the_figures(written: tuple[LoadResult, Path]) -> None:
+    result, folder = written
+    found = samples((folder / "prometheus").read_text())
+    response = result.latency.response_ns
+    assert found['netdyno_load_response_seconds{quantile="0.99"}'] == pytest.approx(response.p99 / 1e9)
+    assert found["netdyno_load_response_seconds_count"] == response.count == 120
+    assert found["netdyno_load_response_seconds_sum"] == pytest.approx(response.mean * response.count / 1e9)
+    assert found["netdyno_load_completed_per_second"] == pytest.approx(result.requests.per_second)
+    assert found['netdyno_load_messages{what="sent"}'] == result.messages.sent
+    assert found['netdyno_load_connections{what="established"}'] == 3
+    for audit in result.audits:
+        assert found[f'netdyno_load_audit_passed{{audit="{audit.name}"}}'] == audit.passed
+
+
+def test_the_percentiles_are_those_of_the_histogram(written: tuple[LoadResult, Path]) -> None:
+    result, folder = written
+    histogram = importlib.import_module("hdrh.histogram").HdrHistogram.decode(result.latency.response_ns.histogram)
+    head, empty, *lines = (folder / "percentiles").read_text().splitlines()
+    assert (head.split(), empty) == (["Value", "Percentile", "TotalCount", "1/(1-Percentile)"], "")
+    rows = [[float(word) for word in line.split()] for line in lines if not line.startswith("#")]
+    assert len(rows) > 20
+    assert rows == sorted(rows)
+    counts = [(one.value_iterated_to, one.total_count_to_this_value) for one in histogram.get_recorded_iterator()]
+    for value, share, count, *_ in rows:
+        assert count == max(upto for highest, upto in counts if highest <= round(value * 1e3)), "as HdrHistogram counts"
+        assert value == pytest.approx(histogram.get_value_at_percentile(100 * share) / 1e3, abs=0.001, rel=0.002)
+    assert rows[-1][1:] == [1.0, 120]
+    assert re.fullmatch(r"#\[Max     = +[\d.]+, Total count    = +120\]", lines[-1])
+
+
+def test_errors_stand_in_every_output(tmp_path: Path) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            connection.sendall(b"HTTP/1.1 500 x\r\nContent-Length: 0\r\n\r\n" if count % 2 else OK)
+            if count == 10:
+                return
+
+    files = [f"--{name}={tmp_path / name}" for name in ("json", "csv", "prometheus")]
+    with http(serve) as url:
+        load(url, "--warmup", "0", "--rate", "200,200..600/103ms", "--timeout", "1s", "--assert", "errors=0", *files)
+    result: LoadResult = msgspec.json.decode((tmp_path / "json").read_bytes(), type=LoadResult)
+    assert isinstance(result.steps, tuple)
+    failed = replies_of(result).unexpected
+    assert failed > 0
+    rows: Rows = list(csv.DictReader((tmp_path / "csv").read_text().splitlines()))
+    assert int(rows[0]["errors"]) == failed + sum(result.errors.values())
+    assert sum(step.errors for step in result.steps) == sum(result.timeseries.errors) > 0
+    assert sum(float(row["seconds"]) for row in rows if row["part"] == "interval") == pytest.approx(0.206)
+    found = samples((tmp_path / "prometheus").read_text())
+    assert found['netdyno_load_messages{what="unexpected"}'] == failed
+    assert found["netdyno_load_cpu_seconds"] == pytest.approx(
+        result.generator.cpu_user_s + result.generator.cpu_system_s, rel=1e-4
+    )
+
+
+def test_it_says_its_version() -> None:
+    done = load("--version")
+    assert done.returncode == 0
+    assert re.fullmatch(r"netdyno-load \d+\.\d+\.\d+\n", done.stdout)
+
+
+def completed(*words: str) -> list[str]:
+    """What bash offers for the last of these words, once it has read the script."""
+    script = load("--completion", "bash")
+    assert script.returncode == 0
+    line = " ".join(f"'{word}'" for word in words)
+    ask = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _netdyno_load; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    shown = subprocess.run(["bash", "-euc", script.stdout + ask], check=True, capture_output=True, text=True)
+    return shown.stdout.split()
+
+
+def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
+    (tmp_path / "result.json").touch()
+    assert completed("netdyno-load", "--look") == ["--look-every"]
+    assert sorted(completed("netdyno-load", "--spin", "")) == ["auto", "off", "on"]
+    assert completed("netdyno-load", "--json", f"{tmp_path}/res") == [f"{tmp_path}/result.json"]
+
+
+def test_zsh_gets_a_specification_of_each_option() -> None:
+    script = load("--completion", "zsh").stdout
+    assert script.startswith("#compdef netdyno-load\n")
+    specifications = re.findall(r"^    '(--[a-z-]+)\[((?:[^\]\\]|\\.)*)\](.*)' \\$", script, re.MULTILINE)
+    options = {name for name, _, _ in specifications}
+    assert options == set(re.findall(r"^  (?:-\w,)?(--[a-z-]+)", load("--help").stdout, re.MULTILINE))
+    assert {"--help", "--rate", "--spin", "--json", "--count"} <= options
+    assert ("--spin", ":value:(auto off on)") in {(name, value) for name, _, value in specifications}
+
+
+def test_another_shell_is_refused() -> None:
+    done = load("--completion", "fish")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "neither bash nor zsh" in done.stderr
+
+
+def test_the_live_view_is_drawn_over_itself_and_gone_at_the_end(server: str) -> None:
+    ours, theirs = pty.openpty()
+    ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    command = [str(generator_path(build_dir())), server, "--warmup", "0", "--duration", "1200ms"]
+    environment = {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while data := os.read(ours, 4096):
+                shown += data
+        except OSError:  # EIO: the other side has closed the terminal
+            pass
+        os.close(ours)
+    assert process.returncode in MEASURED
+    text = shown.decode()
+    assert "\033[2J" not in text, "nothing is wiped before it is drawn"
+    frames = re.split(r"\033\[4A\r", text)
+    assert len(frames) >= 3, "the second figures stand where the first stood"
+    lines = [re.sub(r"\033\[\d*[A-Z]", "", line) for line in frames[1].split("\r\n")]
+    assert [line.split()[0] for line in lines] == ["1.0", "rate", "p50", "p99", "errors"]
+    assert any(block in frames[1] for block in "▁▂▃▄▅▆▇█")
+    assert all(len(line) < 30 for line in lines), "a line that wraps would not be drawn over"
+    assert frames[-1].startswith("\033[K\033[J") or frames[-1].endswith("\r\033[K\033[J")
+
+
+def test_nothing_is_drawn_on_a_pipe(server: str) -> None:
+    done = load(server, "--warmup", "0", "--duration", "600ms")
+    assert done.stderr == ""
+    assert "\033" not in done.stdout

@@ -1,0 +1,77 @@
+"""A profile of servers whose time is known: what one was planted is found where it is, with the share that it has."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from netdyno.commands import profile
+from netdyno.machine import perf
+from netdyno.machine.perf import PREEMPTED
+from netdyno.model.profile import Stack
+from tests.support.fixtures import FAKES
+
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _perf(tmp_path_factory: pytest.TempPathFactory) -> None:
+    tool = perf.program()
+    if tool is None:
+        pytest.skip("perf is not installed (package linux-perf)")
+    may = perf.rights(tool, tmp_path_factory.mktemp("rights"))
+    if not may.kernel:
+        pytest.skip(f"perf may not see the kernel here: {may.why or 'kernel.perf_event_paranoid'}")
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("planted") / "server"
+    source = FAKES / "planted_server.cpp"
+    subprocess.run(["c++", "-std=c++20", "-O1", "-g1", "-pthread", "-o", target, source], check=True)
+    return target
+
+
+def read(path: str) -> dict[Stack, int]:
+    """Without those who were only preempted: what they are in is not what they wait for."""
+    lines = (line.rpartition(" ") for line in Path(path).read_text().splitlines())
+    found = {tuple(stack.split(";")): int(amount) for stack, _, amount in lines}
+    return {stack: amount for stack, amount in found.items() if stack[-1] != PREEMPTED}
+
+
+def in_function(stacks: dict[Stack, int], name: str) -> int:
+    """Microseconds with a function on the stack."""
+    return sum(amount for stack, amount in stacks.items() if name in stack)
+
+
+def test_a_copy_is_in_what_is_computed_and_a_sleep_in_what_is_waited_for(
+    program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = {"connections": 4, "size": 64, "warmup": 0.1, "duration": 1.0}
+    commands = (f"{program} {{port}}", f"{program} {{port}} planted")
+    wishes = profile.Wishes((), commands, ("plain", "planted"), asked, tmp_path, as_json=True)
+    assert profile.run(wishes) == 0
+    told = json.loads(capsys.readouterr().out)
+    found = {(one["server"], one["sort"]): read(one["folded"]) for one in told["profiles"]}
+
+    computes = found["planted", "on-cpu"]
+    copies, works = (in_function(computes, name) for name in ("planted_copy", "planted_work"))
+    assert works > 0
+    assert copies / (copies + works) == pytest.approx(0.5, abs=0.25)
+    assert in_function(computes, "planted_sleep") < 0.2 * copies
+    waits = found["planted", "off-cpu"]
+    assert in_function(waits, "planted_sleep") > 0.4 * sum(waits.values())
+    assert in_function(waits, "planted_copy") < 0.05 * sum(waits.values())
+    for sort in ("on-cpu", "off-cpu"):
+        assert in_function(found["plain", sort], "planted_copy") == 0
+        assert in_function(found["plain", sort], "planted_sleep") == 0
+
+    page = Path(told["report"]).read_text()
+    assert 'class="function">planted_copy</th><td>0%</td>' in page
+    assert 'class="function">planted_sleep</th><td>0%</td>' in page
+    assert str(program.parent) not in page
+    left = {path.name for path in Path(told["report"]).parent.rglob("*") if path.suffix in {".data", ".script"}}
+    assert left == set()

@@ -1,0 +1,28 @@
+"""The simulation behind docs/flips.md: intervals of crossings hold the truth, and equals have no flip."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.analysis.flips.judge import pursued
+from tests.support import bench_script
+
+BENCH = bench_script.load("flip_errors")
+RUNS = 20
+
+
+def test_it_chooses_levels_by_the_rule_of_runs() -> None:
+    assert BENCH.bisected.__module__ == pursued.__module__
+
+
+@pytest.mark.parametrize("truth", ["steady", "step"])
+def test_intervals_hold_the_crossing_on_a_disturbed_machine(truth: str) -> None:
+    found = BENCH.rates(RUNS, BENCH.SHAPES["a disturbed machine's"], 0.03, BENCH.TRUTHS[truth])
+    assert found.verdicts["flip"] == RUNS
+    assert found.held >= RUNS - 1
+    assert found.ratio < 3
+
+
+def test_equals_have_no_flip() -> None:
+    found = BENCH.rates(RUNS, BENCH.SHAPES["normal"], 0.03, BENCH.TRUTHS["equal"])
+    assert found.verdicts["open"] >= RUNS - 1

@@ -1,0 +1,125 @@
+"""Every vector of protocol/golden.json against the sessions that servers in Java share, with the input sliced in many
+ways. They are compiled here, all connections go through one JVM, and what it makes of them is compared in Python."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from netdyno.base.paths import ROOT
+from netdyno.contestants.contestants import discover
+from tests.support.golden import VECTORS, cuts, joined, undated
+
+Words: TypeAlias = dict[str, Any]
+SHARED = sorted(map(str, ROOT.glob("servers/_shared/java/*.java")))
+
+
+def java_home() -> Path:
+    """Of the JDK that the build has found; a stated skip where it has found none."""
+    servers = [one for one in discover() if one.manifest.kind == "java"]
+    assert servers
+    program = next((Path(one.command[0]) for one in servers if one.available), None)
+    if program is None:
+        pytest.skip(servers[0].why_not)
+    java = next(word for word in program.read_text().split() if word.endswith("/bin/java"))
+    return Path(java).parents[1]
+
+
+def connections() -> Iterator[tuple[Words, list[bytes]]]:
+    """Each vector, as given and cut in many ways."""
+    for vector in VECTORS:
+        chunks = [bytes.fromhex(chunk) for chunk in vector["chunks"]]
+        yield vector, chunks
+        yield from ((vector, pieces) for pieces in cuts(b"".join(chunks), places=64))
+
+
+def line(vector: Words, slices: list[bytes]) -> str:
+    given = {"workload": vector["workload"], **vector["options"]}
+    options = " ".join(f"--{name}={value}" for name, value in given.items())
+    return "\t".join([options, "ends" if vector["ends"] else "stays", *(piece.hex() for piece in slices)])
+
+
+def in_words(said: str) -> Words:
+    kind, _, value = said.partition(" ")
+    match kind:
+        case "write":
+            return {"write": undated(bytes.fromhex(value)).hex()}
+        case "broadcast":
+            return {"broadcast": value.split(" ")}
+        case "close":
+            return {"close": True}
+    return {kind: int(value)}
+
+
+@pytest.mark.needs_build
+def test_java_sessions(tmp_path: Path) -> None:
+    home = java_home()
+    build = [
+        str(home / "bin/javac"),
+        "-nowarn",
+        "-d",
+        str(tmp_path),
+        *SHARED,
+        str(ROOT / "tests/project/GoldenSessions.java"),
+    ]
+    subprocess.run(build, check=True, capture_output=True)
+    asked = list(connections())
+    text = "".join(line(*one) + "\n" for one in asked)
+    run = [
+        str(home / "bin/java"),
+        "-XX:TieredStopAtLevel=1",
+        "-XX:+UseSerialGC",
+        "-cp",
+        str(tmp_path),
+        "GoldenSessions",
+    ]
+    done = subprocess.run(run, input=text, capture_output=True, text=True, timeout=240, check=True)
+    said = iter(done.stdout.splitlines())
+    for vector, slices in asked:
+        effects = []
+        while not (answer := next(said)).startswith("totals"):
+            effects.append(in_words(answer))
+        _, requests, errors = answer.split()
+        may_join = vector["options"].get("write-mode") != "split" or vector["workload"] == "echo"
+        wanted = joined(vector["effects"]) if may_join else vector["effects"]
+        assert (joined(effects) if may_join else effects) == wanted, (vector["name"], slices)
+        assert int(errors) == vector["protocol_errors"], (vector["name"], slices)
+        assert vector["requests"] in (None, int(requests)), (vector["name"], slices)
+    assert next(said, None) is None
+
+
+def without_a_jdk(asked: str, folder: Path) -> str:
+    """What a server in Java is skipped for, in the words of `asked`, where /usr/lib/jvm is empty."""
+    script = folder / "asked.cmake"
+    script.write_text(f'include({ROOT}/cmake/kinds/java.cmake)\n{asked}\nmessage("${{why}}")\n')
+    users = () if os.geteuid() == 0 else ("--user", "--map-root-user")
+    (folder / "none").mkdir()
+    hidden = f"mkdir -p /usr/lib/jvm && mount --bind {folder}/none /usr/lib/jvm || exit 77; exec cmake -P {script}"
+    environment = {"PATH": os.environ["PATH"]}  # no JAVA_HOME
+    done = subprocess.run(
+        ["unshare", *users, "--mount", "sh", "-c", hidden], check=False, capture_output=True, text=True, env=environment
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(done.stderr)
+    assert done.returncode == 0, done.stderr
+    return " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "how"),
+    [
+        ("netdyno_need_jdk22(needed why)", 22, "unpack one, such as Temurin 25, under /usr/lib/jvm"),
+        ("netdyno_add_java(any ${CMAKE_CURRENT_LIST_DIR} any why)", 17, "install openjdk-17-jdk-headless"),
+    ],
+)
+def test_without_a_jdk_a_server_is_skipped_with_the_way_to_get_one(
+    asked: str, version: int, how: str, tmp_path: Path
+) -> None:
+    said = without_a_jdk(asked, tmp_path)
+    assert said.startswith(f"a JDK of version {version} or newer not found")
+    assert how in said

@@ -1,0 +1,35 @@
+"""A made-up run in a results folder, as the runner would have left it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from netdyno.experiment.plan import Cell
+from netdyno.model.run import Run
+from netdyno.store import write
+
+
+def stored(run: Run, results: Path) -> Path:
+    """The folder of the run."""
+    folder = results / run.run_id.replace("/", "_")
+    folder.mkdir(parents=True)
+    trials = [replace(one, position=number) for number, one in enumerate(run.all_trials)]  # made-up ones have none
+    cells = [
+        Cell(
+            block=one.block,
+            position=one.position,
+            scenario=one.scenario,
+            contestant=one.contestant,
+            levels=one.levels,
+            twin=one.twin,
+        )
+        for one in trials
+    ]
+    with write.Store.create(folder, run, ["netdyno", "run", "--results", str(results)], cells) as made:
+        for trial in trials:
+            made.add(trial)
+        if run.finished_at:
+            made.finish(run.finished_at)
+    return folder

@@ -1,0 +1,140 @@
+"""Servers that are not ours, made by a function for each of their connections, and the generator against them."""
+
+from __future__ import annotations
+
+import re
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import msgspec
+
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.load_result import LoadResult, Replies
+from netdyno.trial.load import NOT_BELIEVED
+
+PATIENCE_S = 30
+MEASURED = {0, NOT_BELIEVED}
+"""How it ends when it has measured: a busy machine may be why that is not believed."""
+QUICK = ("--warmup", "0", "--duration", "150ms", "--timeout", "2s")
+Serve = Callable[[socket.socket, int], None]
+"""Serves one connection, the how manieth of all; it is closed then."""
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+LAST = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok"
+
+
+@contextmanager
+def listening(serve: Serve, family: socket.AddressFamily = socket.AF_INET, address: Any = None) -> Iterator[Any]:
+    """A server, and the address where it listens. Once nobody loads it, what it was told is read before it ends."""
+    attended: list[threading.Thread] = []
+    with socket.socket(family, socket.SOCK_STREAM) as listens:
+        listens.bind(address or ("::1" if family is socket.AF_INET6 else "127.0.0.1", 0))
+        listens.listen(64)
+
+        def accept() -> None:
+            number = 0
+            while True:
+                try:
+                    connection, _ = listens.accept()
+                except OSError:
+                    return
+                attended.append(threading.Thread(target=attend, args=(connection, number), daemon=True))
+                attended[-1].start()
+                number += 1
+
+        def attend(connection: socket.socket, number: int) -> None:
+            with connection, suppress(OSError):
+                serve(connection, number)
+
+        accepting = threading.Thread(target=accept, daemon=True)
+        accepting.start()
+        try:
+            yield listens.getsockname()
+        finally:
+            listens.shutdown(socket.SHUT_RDWR)
+            until = time.monotonic() + PATIENCE_S
+            accepting.join(PATIENCE_S)
+            for one in attended:
+                one.join(max(0.0, until - time.monotonic()))
+
+
+@contextmanager
+def http(serve: Serve) -> Iterator[str]:
+    with listening(serve) as (host, port):
+        yield f"http://{host}:{port}/"
+
+
+def requests(connection: socket.socket) -> Iterator[bytes]:
+    """The requests of a connection: heads, each with what its length says."""
+    pending = b""
+    while True:
+        head, end, rest = pending.partition(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        size = int(length[1]) if length else 0
+        if end and len(rest) >= size:
+            pending = rest[size:]
+            yield head + end + rest[:size]
+        elif more := connection.recv(1 << 16):
+            pending += more
+        else:
+            return
+
+
+def always(answer: bytes) -> Serve:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            connection.sendall(answer)
+
+    return serve
+
+
+def end(connection: socket.socket) -> None:
+    """End the stream, and take what still comes, so that the end is no reset (RFC 1122, 4.2.2.13)."""
+    connection.shutdown(socket.SHUT_WR)
+    while connection.recv(1 << 16):
+        pass
+
+
+def load(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [str(generator_path(build_dir())), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+
+
+def result_of(*arguments: str, ends: set[int] = MEASURED) -> LoadResult:
+    done = load(*arguments, "--json", "-")
+    assert done.returncode in ends, done
+    return msgspec.json.decode(done.stdout, type=LoadResult)
+
+
+def replies_of(result: LoadResult) -> Replies:
+    assert isinstance(result.replies, Replies)
+    return result.replies
+
+
+def failed(result: LoadResult) -> set[str]:
+    """The audits that failed, but those that a busy machine can make fail."""
+    return {audit.name for audit in result.audits if not audit.passed} - {"generator", "achieved_rate", "little"}
+
+
+def expect_all_right(result: LoadResult) -> None:
+    assert result.messages.received == result.messages.sent > 0
+    assert result.messages.lost == replies_of(result).unexpected == 0
+    assert replies_of(result).faults == ()
+    assert result.bytes.received == result.bytes.expected
+    assert failed(result) == set()
+
+
+def lines_of(connection: socket.socket) -> Iterator[bytes]:
+    with connection.makefile("rb") as lines:
+        yield from lines
+
+
+@contextmanager
+def tcp(serve: Serve) -> Iterator[str]:
+    with listening(serve) as (host, port):
+        yield f"tcp://{host}:{port}"

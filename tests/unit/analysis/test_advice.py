@@ -1,0 +1,233 @@
+"""Whom to take: who is left out on the way, how far that may be from the best, and what an objective does to it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.advice import judge
+from netdyno.analysis.advice.found import LeftOut
+from netdyno.analysis.advice.judge import behind, going_on, level_of
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.split import split
+from netdyno.model import outcomes
+from netdyno.model.experiment import Advise
+from netdyno.model.run import Run
+from netdyno.present.prose.advice import sentences
+from netdyno.statistics.block_counts import ADVICE_LOOKS
+from netdyno.statistics.stats import Comparison, Interval
+from tests.support.builders.made_advice import advice, made
+
+FIRST = ADVICE_LOOKS[0]
+
+
+def goes_on(run: Run) -> tuple[str, ...]:
+    (part,) = split(outcomes.judged(run))
+    assert run.experiment.advise is not None
+    return going_on(run.experiment.advise, part)
+
+
+def test_a_winner_is_taken_and_nobody_is_better() -> None:
+    found = advice(made({"a": 10.0, "b": 13.0, "c": 20.0}))
+    assert found.take == ("a",)
+    assert found.behind == 1
+    assert found.settled
+    first, certainty, *_ = sentences(found)
+    assert first.startswith("Take a: it has the lowest server CPU per message (open loop at 5.00k/s offered")
+    assert certainty.startswith("Nobody else is better in server CPU per message")
+
+
+def test_a_close_tie_is_settled_and_the_bound_is_small() -> None:
+    found = advice(made({"a": 10.0, "b": 10.0}, blocks=18, spread=0.02))
+    assert set(found.take) == {"a", "b"}
+    assert found.settled
+    assert found.behind is not None
+    assert 1 < found.behind <= judge.ENOUGH
+
+
+def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_other_axes_say() -> None:
+    """The second has the smaller memory, and may yet cost far more of what was asked about."""
+    run = made({"a": 10.0, "b": 11.0}, blocks=8, spread=0.3)
+    lighter = tuple(
+        replace(one, server=replace(one.server, rss_peak_bytes=one.server.rss_peak_bytes // 3))
+        for one in run.trials
+        if one.server is not None and one.contestant == "b"
+    )
+    run = replace(run, trials=(*(one for one in run.trials if one.contestant == "a"), *lighter))
+    found = advice(run)
+    assert found.findings.verdict == "tie"
+    assert found.take == found.findings.decision.front[:1] == ("a",)
+    assert not found.settled
+    text = sentences(found)[0]
+    assert text.startswith("Take a, the best that was seen in server CPU per message")
+    assert "; b cannot be told apart from it" in text
+    assert "In their favour: b memory" in text
+
+
+def test_of_a_tie_only_those_are_taken_that_are_shown_to_be_close() -> None:
+    """The third scatters so much that nobody can say; that it is the lightest does not count."""
+    run = made({"a": 10.0, "b": 10.0}, blocks=18, spread=0.02)
+    other = made({"c": 10.0}, blocks=18, spread=0.2)
+    lighter = tuple(
+        replace(one, server=replace(one.server, rss_peak_bytes=one.server.rss_peak_bytes // 3))
+        for one in other.trials
+        if one.server is not None
+    )
+    found = advice(replace(run, trials=(*run.trials, *lighter)))
+    assert set(found.findings.decision.front) == {"a", "b", "c"}
+    assert found.by_metric
+    assert set(found.take) <= {"a", "b"}
+    assert "nobody of these beats it on another axis" not in sentences(found)[0]
+
+
+@pytest.mark.parametrize("blocks", ADVICE_LOOKS[:2])
+def test_who_is_beaten_gets_no_further_block_after_a_look(blocks: int) -> None:
+    costs = {"a": 10.0, "b": 10.1, "c": 30.0}
+    assert goes_on(made(costs, blocks, spread=0.05)) == ("a", "b")
+
+
+def test_between_two_looks_everybody_goes_on() -> None:
+    costs = {"a": 10.0, "b": 10.1, "c": 30.0}
+    assert FIRST + 1 not in ADVICE_LOOKS
+    assert goes_on(made(costs, FIRST + 1, spread=0.05)) == ("a", "b", "c")
+
+
+def test_who_was_left_out_stays_out_and_is_named() -> None:
+    second, costs = ADVICE_LOOKS[1], {"a": 10.0, "b": 10.1, "c": 30.0}
+    assert goes_on(made(costs, {"a": FIRST + 1, "b": FIRST + 1, "c": FIRST}, spread=0.05)) == ("a", "b")
+    run = made(costs, {"a": second, "b": second, "c": FIRST}, spread=0.05)
+    assert goes_on(run) == ("a", "b")
+    found = advice(run)
+    assert found.left_out == (LeftOut("c", FIRST),)
+    assert f"Left out on the way, for they cannot be the one to take: c after {FIRST} blocks." in sentences(found)
+
+
+def test_who_missed_the_end_of_the_time_was_not_left_out() -> None:
+    """Not beaten; or beaten, but not at a look."""
+    last = ADVICE_LOOKS[1] + 1
+    costs = {"a": 10.0, "b": 10.1, "c": 30.0}
+    assert advice(made(costs, {"a": last, "b": last - 1, "c": last}, spread=0.05)).left_out == ()
+    assert advice(made(costs, {"a": last, "b": last, "c": FIRST + 1}, spread=0.05)).left_out == ()
+
+
+def test_it_ends_when_nobody_can_be_much_better() -> None:
+    assert goes_on(made({"a": 10.0, "b": 20.0}, FIRST, spread=0.01)) == ()
+    assert goes_on(made({"a": 10.0, "b": 10.0}, ADVICE_LOOKS[3], spread=0.01)) == ()
+    assert goes_on(made({"a": 10.0, "b": 10.0}, FIRST, spread=0.2)) == ("a", "b")
+
+
+def test_who_cannot_be_run_gets_no_further_block() -> None:
+    run = made({"a": 10.0, "b": 10.1, "c": 10.0}, FIRST + 1, spread=0.2)
+    skipped = tuple(
+        replace(one, status="skipped", load=None, server=None) if one.contestant == "c" else one for one in run.trials
+    )
+    assert goes_on(replace(run, trials=skipped)) == ("a", "b")
+
+
+def test_each_look_has_its_share_of_the_level() -> None:
+    assert level_of(Advise()) * (len(ADVICE_LOOKS) + 1) == pytest.approx(0.05)
+    assert level_of(Advise(slo="p99<5ms")) == level_of(Advise()) / 2
+    run = made({"a": 10.0, "b": 10.1, "c": 10.2}, spread=0.1)
+    wide, narrow = (analyse(one).scenarios[0].comparisons[0].interval for one in (run, _without_looks(run)))
+    assert wide is not None
+    assert narrow is not None
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def _without_looks(run: Run) -> Run:
+    return replace(run, experiment=replace(run.experiment, advise=None))
+
+
+# --- how far from the best ------------------------------------------------------------------------------------------
+
+
+def compared(a: str, b: str, low: float, high: float) -> Comparison:
+    return Comparison(
+        a, b, pairs=5, blocks=5, ratio=math.sqrt(low * high), interval=Interval(low, high), p=0.5, decidable=True
+    )
+
+
+def test_how_much_better_another_may_be_depends_on_the_direction() -> None:
+    family = [compared("a", "b", 0.8, 1.25 * 1.2)]
+    assert behind("a", ["a", "b"], family, "higher") == pytest.approx(1 / 0.8)
+    assert behind("a", ["a", "b"], family, "lower") == pytest.approx(1.25 * 1.2)
+    assert behind("b", ["a", "b"], family, "lower") == pytest.approx(1 / 0.8)
+
+
+def test_a_third_that_both_were_compared_with_may_say_more() -> None:
+    direct = compared("a", "c", 0.5, 2.0)
+    by_way = [compared("a", "b", 0.95, 1.05), compared("b", "c", 0.6, 0.9)]
+    assert behind("a", ["a", "b", "c"], [direct, *by_way], "lower") == pytest.approx(1.05)
+    assert behind("a", ["a", "c"], [direct], "lower") == pytest.approx(2.0)
+
+
+def test_who_was_not_compared_leaves_it_unknown() -> None:
+    assert behind("a", ["a", "b"], [], "lower") is None
+    assert behind("a", ["a"], [], "lower") == 1
+
+
+# --- objectives ----------------------------------------------------------------------------------------------------
+
+
+def with_objective(p99_ms: Mapping[str, float], blocks: int = 8) -> Run:
+    costs = dict(zip(p99_ms, (10.0, 12.0, 14.0), strict=False))
+    return made(costs, blocks, spread=0.05, slo="p99<5ms", p99_ms=p99_ms)
+
+
+def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() -> None:
+    found = advice(with_objective({"a": 50.0, "b": 2.0, "c": 1.0}))
+    assert found.take == ("b",)
+    assert {name: found.outcome(name) for name in "abc"} == {"a": "breaks", "b": "meets", "c": "meets"}
+    assert found.behind == 1  # the cheaper one is no rival
+    text = " ".join(sentences(found))
+    assert text.startswith(
+        "Of those that are shown to meet p99 < 5 ms: Take b: it has the lowest server CPU per message"
+    )
+    assert "p99 < 5 ms is met by b and c. Not met by a." in text
+    assert re.search(r"b: p99 (1\.9|2\.0)\d ms \(95% interval 1\.\d+ ms to 2\.\d+ ms\), over 8 blocks\.", text)
+
+
+def test_who_may_yet_meet_it_is_a_rival() -> None:
+    found = advice(with_objective({"a": 5.0, "b": 1.0, "c": 1.0}))
+    assert found.outcome("a") == "open"
+    assert found.take == ("b",)
+    assert found.behind is not None
+    assert found.behind > 1.1
+    assert not found.settled
+    assert "Not shown either way: a." in " ".join(sentences(found))
+
+
+def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
+    text = sentences(advice(with_objective({"a": 50.0, "b": 1.0})))[0]
+    assert text == "Take b: it alone is shown to meet p99 < 5 ms."
+
+
+def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
+    found = advice(with_objective({"a": 5.0, "b": 5.0}))
+    assert found.among == "open"
+    assert "Nobody is shown to meet p99 < 5 ms." in " ".join(sentences(found))
+
+
+def test_where_nobody_meets_it_the_nearest_is_named() -> None:
+    found = advice(with_objective({"a": 60.0, "b": 20.0}))
+    assert found.among == "breaks"
+    text = " ".join(sentences(found))
+    assert "Nobody meets p99 < 5 ms" in text
+    assert "b: p99 20" in text
+
+
+def test_the_objective_decides_who_gets_further_blocks() -> None:
+    assert goes_on(with_objective({"a": 500.0, "b": 4.8, "c": 4.9})) == ("b", "c")
+    assert goes_on(with_objective({"a": 500.0, "b": 500.0})) == ()
+    assert goes_on(with_objective({"a": 5.0, "b": 0.1, "c": 0.1})) == ("a", "b")
+
+
+def test_below_five_blocks_there_is_no_interval() -> None:
+    found = advice(with_objective({"a": 1.0, "b": 1.0}, blocks=4))
+    assert found.among == "open"
+    assert found.behind is None
+    assert "cannot be told after 4 blocks" in " ".join(sentences(found))

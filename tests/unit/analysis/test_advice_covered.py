@@ -1,0 +1,103 @@
+"""Which cells of a stored experiment are a workload, however they were written, and which lie around it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.advice import covered
+from netdyno.analysis.advice.covered import Place
+from netdyno.model.experiment import Advise, Experiment, Scenario
+from netdyno.model.values import CORES
+from tests.support.builders.made_advice import SCENARIO, made
+
+SERVED: dict[str, Any] = {"threads": CORES, "service-time": "500us", "service-kind": "wait"}
+WANTED = replace(SCENARIO, connections=50, server=SERVED)
+
+
+def stored(**fields: Any) -> Experiment:
+    scenario = replace(WANTED, name="there", **fields)
+    return Experiment(name="stored", question="?", scenarios=(scenario,))
+
+
+def places(cores: int = 1, **fields: Any) -> list[Place]:
+    return list(covered.exactly(stored(**fields), WANTED, cores))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"metric": "p99", "duration_s": 9.0, "warmup_s": 3.0, "timeout_s": 1.0},
+        {"server": {"service-time": "0.5ms"}},
+        {"server": {"threads": CORES}, "service_time_s": 0.0005},
+        {"server": {**SERVED, "nodelay": "on", "audience": "all"}},
+        {"server": {"service-time": "500us"}, "where_possible": {"threads": CORES}},
+        {"rate": None, "rate_per_connection": 100},
+    ],
+)
+def test_the_same_work_is_found_however_it_was_written(fields: dict[str, Any]) -> None:
+    assert places(**fields) == [Place("there", {})]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"connections": 51},
+        {"rate": 4999},
+        {"size": 65},
+        {"arrivals": "constant"},
+        {"link": "lan"},
+        {"server": {**SERVED, "service-kind": "cpu"}},
+        {"server": {**SERVED, "service-time": "501us"}},
+        {"server": {**SERVED, "nodelay": "off"}},
+        {"server": {**SERVED, "read-buffer": 100}},
+        {"nodelay": "off"},
+    ],
+)
+def test_other_work_is_not(fields: dict[str, Any]) -> None:
+    assert places(**fields) == []
+
+
+def test_one_thread_is_one_for_each_core_only_where_there_is_one_core() -> None:
+    one = {"service-time": "500us"}
+    assert places(cores=1, server=one)
+    assert not places(cores=2, server=one)
+
+
+def test_levels_count_as_the_cell_has_them() -> None:
+    levels = {"connections": (10, 50, 100), "server.service-time": ("100us", "500us")}
+    assert places(factors=levels) == [Place("there", {"connections": 50, "server.service-time": "500us"})]
+
+
+def test_what_lies_on_both_sides_in_one_number_is_around_it() -> None:
+    (found,) = covered.around(stored(factors={"rate": (100, 1000, 20_000, 40_000)}), WANTED, 1)
+    assert (found.option, found.values) == ("rate", (1000, 20_000))
+    assert (found.below, found.above) == (Place("there", {"rate": 1000}), Place("there", {"rate": 20_000}))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"factors": {"rate": (6000, 7000)}},
+        {"factors": {"rate": (1000, 20_000)}, "size": 65},
+        {"factors": {"nodelay": ("off",)}},
+    ],
+)
+def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
+    assert list(covered.around(stored(**fields), WANTED, 1)) == []
+
+
+def test_a_cell_alone_is_ranked_as_is_asked() -> None:
+    scenario: Scenario = replace(WANTED, name="there", metric="p99", factors={"rate": (1000, 5000)}, rate=None)
+    run = made({"a": 10.0, "b": 12.0, "c": 9.0}, scenario=scenario, levels={"rate": 5000})
+    more = made({"a": 99.0, "b": 12.0}, scenario=scenario, levels={"rate": 1000})
+    run = replace(run, trials=(*run.trials, *more.trials))
+    place = Place("there", {"rate": 5000})
+    assert covered.trials_of(run, place) == {"a", "b", "c"}
+    alone = covered.alone(run, place, WANTED, Advise(), ["a", "b"])
+    assert {one.contestant for one in alone.trials} == {"a", "b"}
+    assert len(alone.trials) == 16
+    (single,) = alone.experiment.scenarios
+    assert (single.rate, single.metric, single.factors) == (5000, "cpu", {})

@@ -1,0 +1,44 @@
+"""Stacks as a tree, and what differs between two profiles."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.analysis import flames
+from netdyno.analysis.flames import Change
+from netdyno.model.profile import Profile, Stack
+
+
+def profile(stacks: dict[Stack, float]) -> Profile:
+    return Profile(server="s", sort="on-cpu", stacks=stacks)
+
+
+def test_a_frame_has_all_that_it_called_and_what_it_did_itself() -> None:
+    root = flames.tree({("main", "b"): 30.0, ("main", "a", "c"): 50.0, ("main",): 20.0})
+    main = root.called["main"]
+    assert root.share == main.share == pytest.approx(1)
+    assert main.own == pytest.approx(0.2)
+    assert [(name, round(one.share, 9), round(one.own, 9)) for name, one in main.called.items()] == [
+        ("a", 0.5, 0.0),
+        ("b", 0.3, 0.3),
+    ]
+
+
+def test_of_nothing_there_is_a_root() -> None:
+    assert flames.tree({}).called == {}
+
+
+def test_a_function_that_calls_itself_counts_once() -> None:
+    assert flames.functions(profile({("f", "g", "f"): 1.0, ("g",): 3.0})) == {"f": 0.25, "g": 1.0}
+
+
+def test_the_most_changed_stands_first_and_what_is_only_in_one_is_there() -> None:
+    before = profile({("main", "read"): 9.0, ("main", "old"): 1.0})
+    after = profile({("serve", "read"): 4.0, ("serve", "copy"): 4.0})
+    assert flames.changes(after, before) == [
+        Change("main", 1.0, 0.0),
+        Change("serve", 0.0, 1.0),
+        Change("copy", 0.0, 0.5),
+        Change("read", 0.9, 0.5),
+        Change("old", 0.1, 0.0),
+    ]

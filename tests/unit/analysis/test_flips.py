@@ -1,0 +1,124 @@
+"""Flips of a stored run: which levels and blocks are compared, what is said of them, and the command."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.flips import judge
+from netdyno.analysis.flips.found import FlipFound
+from netdyno.analysis.split import split
+from netdyno.base.errors import UserError
+from netdyno.commands import flips as command
+from netdyno.model import outcomes
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Scenario
+from netdyno.model.run import Run
+from netdyno.present.prose.flips import rows, sentence
+from netdyno.store import read
+from tests.support.builders.made_run import EPOLL, LOCK, load_result, made_run
+
+CONNECTIONS = (10, 100, 1000)
+
+
+def crossing_run(root: float, factor: str = "connections", levels: tuple[type_level, ...] = CONNECTIONS) -> Run:
+    """Of `echo`: the lock is faster below `root`, the coroutines above; each block has its own speed."""
+    scenario = Scenario(name="echo", workload="echo", factors={factor: levels})
+    run = made_run()
+    random = np.random.default_rng(3)
+    trials = []
+    for one in run.trials:
+        if one.scenario != "echo" or one.contestant not in (EPOLL, LOCK) or one.block > 6 or one.load is None:
+            continue
+        number = CONNECTIONS.index(int(one.levels["connections"]))
+        drift = (0.02 * (one.block % 3 - 1) if one.contestant == EPOLL else 0.0) + 0.001 * random.normal()
+        better = math.log(CONNECTIONS[number] / root) * 0.2 if one.contestant == EPOLL else 0.0
+        at = {factor: levels[number]}
+        load = load_result(scenario, at, 50_000 * math.exp(better + drift), 1e6, 0.5, random)
+        trials.append(replace(one, status="valid", audits=(), levels=at, load=load))
+    return replace(run, trials=tuple(trials), experiment=replace(run.experiment, scenarios=(scenario,), claims=()))
+
+
+def answer(run: Run, factor: str = "connections", metric: str | None = None) -> FlipFound:
+    (one,) = judge.found(split(outcomes.judged(run))[0], factor, EPOLL, LOCK, metric)
+    return one
+
+
+def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
+    one = answer(crossing_run(40.0))
+    (crossing,) = one.flips.crossings
+    assert one.log
+    assert (crossing.before, crossing.after, crossing.rising) == (10, 100, True)
+    assert crossing.interval.low < 40 < crossing.interval.high
+    text = sentence(one)
+    low, high = (f"{end:.3g}" for end in (crossing.interval.low, crossing.interval.high))
+    assert text == (
+        f"Throughput: the winner changes from {LOCK} to {EPOLL} between {low} and {high} connections (95% interval), "
+        f"at about {crossing.at:.3g}"
+    )
+    assert [row[3] for row in rows(one)] == [LOCK, EPOLL, EPOLL]
+
+
+def test_of_a_time_less_is_better() -> None:
+    one = answer(crossing_run(40.0), metric="p50")
+    assert {point.side for point in one.flips.points} == {0}  # all have the same latency
+    assert "is told to be better at 10, 100 and 1,000" in sentence(one)
+
+
+def test_without_a_flip_the_better_one_is_named() -> None:
+    text = sentence(answer(crossing_run(2.0)))
+    assert text == (
+        f"Throughput: no flip between 10 and 1,000 connections: {EPOLL} is better than {LOCK} throughout, at 3 levels"
+    )
+
+
+def test_levels_may_be_durations() -> None:
+    one = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
+    assert not one.log
+    assert [point.at for point in one.flips.points] == pytest.approx([0.0, 1e-5, 1e-4])
+    assert "µs" in sentence(one)
+
+
+def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
+    run = crossing_run(40.0)
+    without = tuple(
+        one for one in run.trials if (one.block, one.contestant, one.levels["connections"]) != (1, LOCK, 10)
+    )
+    assert [point.blocks for point in answer(replace(run, trials=without)).flips.points] == [
+        answer(run).flips.points[0].blocks - 1,
+        *(point.blocks for point in answer(run).flips.points[1:]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "factor", "metric", "message"),
+    [
+        (EPOLL, LOCK, "rate", None, "no levels of 'rate' to go along; it has connections"),
+        (EPOLL, "nobody", "connections", None, "'nobody' took no part along connections"),
+        (EPOLL, EPOLL, "connections", None, "twice: a flip is between two"),
+        (EPOLL, LOCK, "connections", "thruput", "unknown metric 'thruput'"),
+    ],
+)
+def test_what_cannot_be_asked_is_said(first: str, second: str, factor: str, metric: str | None, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        command.answers(split(outcomes.judged(crossing_run(40.0))), first, second, factor, metric)
+
+
+def test_the_command_prints_table_or_json(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(read, "find", lambda results, run: results / run)
+    monkeypatch.setattr(read, "load", lambda path: crossing_run(40.0))
+    assert command.run("x", EPOLL, LOCK, "connections", None, tmp_path, as_json=True) == 0
+    (said,) = json.loads(capsys.readouterr().out)
+    assert said["verdict"] == "flip"
+    assert said["sentence"].startswith("Throughput: ")
+    assert command.run("x", EPOLL, LOCK, "connections", None, tmp_path, as_json=False) == 0
+    out = capsys.readouterr().out
+    assert "echo: Throughput" in out
+    assert "1,000" in out

@@ -1,0 +1,224 @@
+"""What a gate says of runs in which the truth is known."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.gate.found import Found, Line, Outcome
+from netdyno.analysis.gate.judge import decision, metrics_of, outcome
+from netdyno.base.errors import UserError
+from netdyno.commands.gate import AFTER, BEFORE, as_gate, margins_of
+from netdyno.model.experiment import Experiment, Gate, Scenario
+from netdyno.model.load_result import Audit
+from netdyno.model.run import Run
+from netdyno.model.trial import Status, Trial
+from netdyno.statistics.stats import Better, Interval
+from tests.support.builders.made_claims import made_trial
+
+CLOSED = Scenario(name="most", workload="http", contestants=(BEFORE, AFTER))
+OPEN = Scenario(name="rate", workload="http", contestants=(BEFORE, AFTER), arrivals="poisson", rate=2000, metric="p99")
+FIGURES = {"throughput": 1000.0, "cpu": 20_000.0}
+
+
+def asked(*scenarios: Scenario, **margins: float) -> Experiment:
+    experiment = Experiment(name="web", question="Which?", scenarios=scenarios or (CLOSED,), aa_share=0.1)
+    return as_gate(experiment, margins or {"throughput": 0.05, "cpu": 0.05}, 600.0)
+
+
+def made(
+    blocks: int,
+    after: Mapping[str, float],
+    spread: float = 0.02,
+    experiment: Experiment | None = None,
+) -> Run:
+    """`after` multiplies what was measured before; a drift of the machine meets both."""
+    draw, trials = random.Random(1), []
+    experiment = experiment or asked()
+    for block in range(1, blocks + 1):
+        drift = math.exp(draw.gauss(0, 0.5))
+        for name in (BEFORE, AFTER):
+            figures = {
+                metric: value
+                * drift
+                * math.exp(draw.gauss(0, spread))
+                * (after.get(metric, 1.0) if name == AFTER else 1)
+                for metric, value in FIGURES.items()
+            }
+            trials.append(made_trial(experiment.scenarios[0], block, name, {}, figures))
+    trials = [replace(trial, position=number) for number, trial in enumerate(trials)]
+    return Run(
+        run_id="made",
+        experiment=experiment,
+        started_at="2025-01-01T12:00:00Z",
+        finished_at=None,
+        environment={},
+        trials=tuple(trials),
+    )
+
+
+def found(run: Run) -> Found:
+    gate = analyse(run).gate
+    assert gate is not None
+    return gate
+
+
+def line(gate: Found, metric: str) -> Line:
+    (one,) = [one for one in gate.lines if one.metric == metric]
+    return one
+
+
+def test_equal_servers_pass_and_the_gate_does_not_go_on() -> None:
+    gate = found(made(20, {}))
+    assert [one.outcome for one in gate.lines] == ["within", "within"]
+    assert (gate.decision, gate.may_go_on) == ("passes", False)
+
+
+def test_before_the_first_look_nothing_is_decided() -> None:
+    gate = found(made(5, {}))
+    assert {one.interval for one in gate.lines} == {None}
+    assert (gate.decision, gate.may_go_on) == ("open", True)
+
+
+@pytest.mark.parametrize(("metric", "factor"), [("throughput", 0.8), ("cpu", 1.25)])
+def test_one_metric_that_is_worse_fails_whatever_the_others_say(metric: str, factor: float) -> None:
+    gate = found(made(20, {metric: factor}))
+    one = line(gate, metric)
+    assert one.outcome == "worse"
+    assert one.ratio == pytest.approx(factor, rel=0.03)
+    assert one.after / one.before == pytest.approx(one.ratio)
+    assert one.interval is not None
+    assert one.interval.low < factor < one.interval.high
+    assert (gate.decision, gate.may_go_on) == ("fails", False)
+
+
+@pytest.mark.parametrize(("metric", "factor"), [("throughput", 1.25), ("cpu", 0.8)])
+def test_what_is_better_passes(metric: str, factor: float) -> None:
+    gate = found(made(20, {metric: factor}))
+    assert line(gate, metric).outcome == "better"
+    assert gate.decision == "passes"
+
+
+def test_who_cannot_be_told_goes_on_to_the_last_look() -> None:
+    gate = found(made(13, {"cpu": 1.05}, spread=0.1))
+    assert (gate.decision, gate.may_go_on) == ("open", True)
+    gate = found(made(225, {"cpu": 1.05}, spread=0.1))
+    assert line(gate, "cpu").outcome == "open"
+    assert not gate.may_go_on
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "better", "said"),
+    [
+        (0.96, 1.1, "higher", "within"),
+        (0.94, 1.1, "higher", "open"),
+        (0.8, 0.949, "higher", "worse"),
+        (0.8, 0.951, "higher", "open"),
+        (1.01, 1.2, "higher", "better"),
+        (0.9, 1.04, "lower", "within"),
+        (0.9, 1.06, "lower", "open"),
+        (1.051, 1.2, "lower", "worse"),
+        (1.01, 1.04, "lower", "within"),
+        (0.8, 0.99, "lower", "better"),
+    ],
+)
+def test_an_outcome_is_where_the_interval_lies(low: float, high: float, better: Better, said: Outcome) -> None:
+    assert outcome(Interval(math.log(low), math.log(high)), 0.05, better) == said
+
+
+def test_all_have_to_pass_and_one_is_enough_to_fail() -> None:
+    assert decision(["within", "better"]) == "passes"
+    assert decision(["within", "open"]) == "open"
+    assert decision(["within", "bound"]) == "open"
+    assert decision(["open", "worse"]) == "fails"
+    assert decision([]) == "open"
+
+
+def with_faults(run: Run, name: str, blocks: range, *, audit: str, corrupt: int = 0) -> Run:
+    """The run with a fault of one server in some blocks."""
+
+    def of(trial: Trial) -> Trial:
+        if trial.contestant != name or trial.block not in blocks or trial.load is None:
+            return trial
+        load = replace(trial.load, messages=replace(trial.load.messages, corrupt=corrupt))
+        return replace(trial, audits=(Audit(name=audit, passed=False, detail="as it was made"),), load=load)
+
+    return replace(run, trials=tuple(map(of, run.trials)))
+
+
+def test_a_wrong_reply_fails_at_once_and_only_where_it_is_new() -> None:
+    run = with_faults(made(6, {}), AFTER, range(2, 3), audit="verification", corrupt=1)
+    assert {one.outcome for one in found(run).lines} == {"faulty"}
+    assert found(run).decision == "fails"
+    both = found(with_faults(run, BEFORE, range(4, 5), audit="verification", corrupt=1))
+    assert {one.outcome for one in both.lines} == {"unsound"}
+    assert (both.decision, both.may_go_on) == ("open", False)
+
+
+def test_a_server_that_was_not_ready_once_fails_no_gate() -> None:
+    assert found(with_faults(made(30, {}), AFTER, range(2, 3), audit="died")).decision == "passes"
+    assert found(with_faults(made(30, {}), AFTER, range(1, 15), audit="died")).decision == "fails"
+
+
+def test_a_stall_that_a_busy_machine_can_cause_fails_once_it_has_met_one_far_more_often() -> None:
+    run = made(30, {})
+    once = found(with_faults(run, AFTER, range(1, 3), audit="stalled"))
+    assert once.decision == "passes"
+    assert [(one.before, one.after, one.of) for one in once.faults] == [(0, 2, 30)]
+    assert line(once, "cpu").blocks == 28
+    assert found(with_faults(run, AFTER, range(1, 15), audit="stalled")).decision == "fails"
+    shared = with_faults(with_faults(run, AFTER, range(1, 15), audit="stalled"), BEFORE, range(1, 12), audit="stalled")
+    assert found(shared).decision == "passes"
+    assert found(with_faults(run, BEFORE, range(1, 15), audit="stalled")).decision == "passes"
+
+
+def test_where_the_generator_is_at_its_limit_no_rate_passes() -> None:
+    run = made(20, {})
+
+    def saturated(trial: Trial) -> Trial:
+        assert trial.load is not None
+        busy = replace(trial.load.generator.threads[0], cpu_user_s=0.95 * trial.load.plan.duration_s, spun_s=0.0)
+        load = replace(trial.load, generator=replace(trial.load.generator, threads=(busy,)))
+        return replace(trial, load=load, audits=(Audit(name="generator", passed=False, detail="busy"),))
+
+    gate = found(replace(run, trials=tuple(map(saturated, run.trials))))
+    assert (line(gate, "throughput").outcome, line(gate, "cpu").outcome) == ("bound", "within")
+    assert (gate.decision, gate.may_go_on) == ("open", False)
+
+
+@pytest.mark.parametrize("status", ["skipped", "failed"])
+def test_who_could_not_be_measured_is_not_waited_for(status: Status) -> None:
+    run = made(6, {})
+    gone = [replace(one, status=status) if one.contestant == AFTER else one for one in run.trials]
+    gate = found(replace(run, trials=tuple(gone)))
+    assert (gate.decision, gate.may_go_on) == ("open", False)
+
+
+def test_a_closed_loop_is_asked_for_no_latency_and_an_open_one_for_no_throughput() -> None:
+    gate = Gate(before=BEFORE, after=AFTER, margins={"throughput": 0.05, "cpu": 0.05, "p99": 0.25})
+    assert metrics_of(gate, CLOSED) == ("throughput", "cpu")
+    assert metrics_of(gate, OPEN) == ("p99", "cpu")
+    assert metrics_of(gate, replace(CLOSED, metric="p99")) == ("throughput", "p99", "cpu")
+
+
+def test_an_experiment_keeps_what_has_a_margin() -> None:
+    gate = asked(CLOSED, OPEN, throughput=0.1)
+    assert [one.name for one in gate.scenarios] == ["most"]
+    assert (gate.aa_share, gate.time_budget_s, gate.claims) == (0.0, 600.0, ())
+    with pytest.raises(UserError, match=r"experiment 'web' measures nothing that has a margin \(p50\) in a gate"):
+        asked(CLOSED, p50=0.1)
+
+
+def test_margins_are_read_in_per_cent() -> None:
+    assert margins_of(["p99=25", "cpu=2.5%"]) == {"p99": 0.25, "cpu": 0.025}
+    assert margins_of([]) == {"throughput": 0.05, "cpu": 0.05, "p99": 0.25}
+    with pytest.raises(UserError, match=r"'p9' is no metric of a gate \(did you mean 'p99'\?\)"):
+        margins_of(["p9=5"])
+    for wrong in ("cpu", "cpu=", "cpu=0", "cpu=100", "cpu=-5", "cpu=nan", "cpu=five"):
+        with pytest.raises(UserError, match="in per cent: cpu=5"):
+            margins_of([wrong])

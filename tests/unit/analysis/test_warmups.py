@@ -1,0 +1,69 @@
+"""Who was warmed up for longer than the scenario says is told, in the table and in the report, and nobody else."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import re
+
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.model.run import Run
+from netdyno.model.trial import Warmup
+from netdyno.present import report
+from netdyno.present.prose import repeat, warmups
+from netdyno.present.prose.verdict import caveats
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_run import EPOLL, made_run
+
+SHORT = Warmup(seconds=3.0, measured_s=2.0, steady=True)
+LONG = Warmup(seconds=4.25, measured_s=3.0, steady=True)
+UNSETTLED = "what a message cost had not settled after 10 s, so its JIT is part of its figures"
+NEVER = Warmup(seconds=10.0, measured_s=10.0, steady=False)
+
+
+def run_with(*by_level: Warmup | None) -> Run:
+    """A run whose `echo` at 10, 100 and 1000 connections one contestant was warmed up for so."""
+    run = made_run()
+    of = dict(zip((10, 100, 1000), by_level, strict=False))
+
+    def warmed(level: object) -> Warmup | None:
+        return of.get(level) if isinstance(level, int) else None
+
+    trials = tuple(
+        replace(one, warmup=warmed(one.levels.get("connections")))
+        if (one.scenario, one.contestant) == ("echo", EPOLL)
+        else one
+        for one in run.trials
+    )
+    return replace(run, trials=trials)
+
+
+@pytest.mark.parametrize(
+    ("by_level", "text"),
+    [
+        ((SHORT,), f"Warm-up of {EPOLL}: 3.0 s in echo, measured."),
+        ((SHORT, LONG, SHORT), f"Warm-up of {EPOLL}: 3.0 to 4.2 s in echo, measured."),
+        (
+            (SHORT, NEVER),
+            f"Warm-up of {EPOLL}: 3.0 to 10.0 s in echo; {UNSETTLED}.",
+        ),
+    ],
+)
+def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
+    analysis = analyse(run_with(*by_level))
+    assert [warmups.sentences(one) for one in analysis.scenarios] == [(text,), (), (), ()]
+    assert text in caveats(analysis.scenarios[0])
+    out = io.StringIO()
+    Console(file=out, width=80).print(render(analysis))
+    assert text in re.sub(r"\s+", " ", out.getvalue())
+    assert f"<li>{text}</li>" in report.html(analysis)
+
+
+def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
+    trial = next(one for one in run_with(SHORT).trials if one.warmup is not None)
+    found = dataclasses.replace(analyse(made_run()), example=trial)
+    assert any("--warmup 3s" in one.line for one in repeat.commands(found))

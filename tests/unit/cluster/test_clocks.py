@@ -1,0 +1,32 @@
+"""The clocks of two hosts, by questions that were held up on their way."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from netdyno.cluster.clocks import Exchange, measure, offset
+
+
+def test_the_shortest_exchange_says_how_far_the_clocks_are_apart() -> None:
+    held_up_there = Exchange(asked_ns=0, there_ns=1_000_900, answered_ns=1000)
+    shortest = Exchange(asked_ns=2000, there_ns=1_002_050, answered_ns=2100)
+    held_up_back = Exchange(asked_ns=3000, there_ns=1_003_050, answered_ns=4000)
+    found = offset([held_up_there, shortest, held_up_back])
+    assert (found.offset_ns, found.round_trip_ns) == (1_000_000, 100)
+
+
+def test_a_clock_that_is_behind_has_a_negative_offset() -> None:
+    assert offset([Exchange(asked_ns=500, there_ns=100, answered_ns=700)]).offset_ns == -500
+
+
+def test_a_clock_is_asked_as_often_as_it_was_wanted() -> None:
+    asked = []
+
+    async def ask() -> int:
+        asked.append(True)
+        return time.monotonic_ns() + 10**12
+
+    found = asyncio.run(measure(ask, 7))
+    assert len(asked) == 7
+    assert abs(found.offset_ns - 10**12) <= found.round_trip_ns

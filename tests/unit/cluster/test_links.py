@@ -1,0 +1,50 @@
+"""What lies within one machine cannot lie between two."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from netdyno.machine.links.network import MACHINE, Network, NoNetworkError, Place, network_for
+from netdyno.machine.trial_log import TrialLog
+from netdyno.model.experiment import Scenario
+from netdyno.model.observation import Pinning
+from netdyno.model.options import settings
+from netdyno.model.transports import TRANSPORTS
+
+BETWEEN = Network((), ("elsewhere",), Path("/proc/net"), "10.0.0.2")
+PLAIN = Scenario(name="echo", workload="echo")
+
+
+def place(given: Network, tmp_path: Path) -> Place:
+    return Place(Pinning(server=(), generator=(), note=""), TrialLog(tmp_path / "log"), 1, given)
+
+
+@pytest.mark.parametrize("given", [MACHINE, BETWEEN])
+def test_a_trial_is_placed_where_the_run_is(given: Network, tmp_path: Path) -> None:
+    with network_for(TRANSPORTS["tcp"], settings(PLAIN, {}), place(given, tmp_path)) as network:
+        assert network is given
+
+
+@pytest.mark.parametrize(("given", "has"), [(MACHINE, "one"), (BETWEEN._replace(load_hosts=2), "2")])
+def test_a_load_of_more_hosts_than_there_are_is_skipped(given: Network, has: str, tmp_path: Path) -> None:
+    wanted = settings(PLAIN, {"client-hosts": 3})
+    with (
+        pytest.raises(NoNetworkError, match=f"3 client hosts make this load, and this run has {has}$"),
+        network_for(TRANSPORTS["tcp"], wanted, place(given, tmp_path)),
+    ):
+        pytest.fail("placed")
+
+
+@pytest.mark.parametrize(
+    ("transport", "levels", "what"),
+    [("tcp", {"link": "lan"}, "the link lan"), ("multicast", {}, "the private network that multicast needs")],
+)
+def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str], what: str, tmp_path: Path) -> None:
+    wanted = settings(PLAIN, dict(levels))
+    with (
+        pytest.raises(NoNetworkError, match=f"{what} lies within one machine"),
+        network_for(TRANSPORTS[transport], wanted, place(BETWEEN, tmp_path)),
+    ):
+        pytest.fail("placed")

@@ -1,0 +1,68 @@
+"""How a load is parted among hosts, and how their events become those of one."""
+
+from __future__ import annotations
+
+import json
+
+from netdyno.cluster.clocks import Offset, start_within_ns
+from netdyno.cluster.loads import Parts, wanted
+from netdyno.cluster.requests import LoadAsked, LoadHost
+
+HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))
+
+
+def asked(*words: str) -> LoadAsked:
+    return LoadAsked(hosts=HOSTS, foreign_load="count", words=words, events=True)
+
+
+def said(parts: Parts, part: int, event: str, **more: float) -> dict[str, float]:
+    line = parts.hear(part, json.dumps({"event": event, **more}).encode() + b"\n")
+    found: dict[str, float] = json.loads(line) if line else {}
+    return {name: value for name, value in found.items() if name in more}
+
+
+def test_what_is_not_shared_is_made_by_the_first_host_as_it_was_asked_for() -> None:
+    (only,) = wanted(asked("tcp://10.0.0.2:7000", "-c", "5"))
+    assert only.words == ("tcp://10.0.0.2:7000", "-c", "5")
+    assert only.cores == (3,)
+
+
+def test_each_host_makes_its_part_and_awaits_the_common_moment() -> None:
+    each = wanted(asked("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5"))
+    assert [one.words for one in each] == [
+        ("tcp://10.0.0.2:7000", "--share", "1/2", "-c", "5", "--await-go"),
+        ("tcp://10.0.0.2:7000", "--share", "2/2", "-c", "5", "--await-go"),
+    ]
+    assert [one.cores for one in each] == [(3,), (4,)]
+
+
+def test_one_host_is_passed_on_word_by_word() -> None:
+    assert Parts(1).hear(0, b'{"event":"anything"}\n') == b'{"event":"anything"}\n'
+
+
+def test_all_connections_stand_before_it_is_said() -> None:
+    parts = Parts(2)
+    assert said(parts, 1, "connected", established=3) == {}
+    assert not parts.all_stand
+    assert said(parts, 0, "connected", established=2) == {"established": 5}
+    assert parts.all_stand
+
+
+def test_the_window_is_that_in_which_all_measure() -> None:
+    parts = Parts(2)
+    assert parts.hear(0, b'{"event":"window_start"}') == b""
+    assert b"window_start" in parts.hear(1, b'{"event":"window_start"}')
+    assert b"window_end" in parts.hear(1, b'{"event":"window_end"}')
+    assert parts.hear(0, b'{"event":"window_end"}') == b""
+
+
+def test_progress_is_the_sum() -> None:
+    parts = Parts(2)
+    assert said(parts, 1, "progress", completed=100, seconds=0.5) == {}
+    assert said(parts, 0, "progress", completed=300, seconds=0.5) == {"completed": 400, "seconds": 0.5}
+    assert said(parts, 0, "progress", completed=600, seconds=1.0) == {"completed": 700, "seconds": 1.0}
+
+
+def test_a_clock_that_went_on_differently_adds_to_what_a_start_may_be_off() -> None:
+    before = Offset(offset_ns=1_000_000, round_trip_ns=400_000)
+    assert start_within_ns(before, Offset(offset_ns=1_000_100, round_trip_ns=900_000)) == 200_100

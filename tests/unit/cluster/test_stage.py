@@ -1,0 +1,74 @@
+"""What is refused before the first trial, and how the cores of two hosts become one pinning."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from netdyno.base.errors import UserError
+from netdyno.cluster.clocks import Offset
+from netdyno.cluster.described import Description, Host, default_cores
+from netdyno.cluster.requests import Prepared
+from netdyno.cluster.stage import _check, _clients, _cores, _first, _only, _pinning
+
+HERE = ["epoll-reactor 1111", "netdyno-load 2222"]
+PREPARED = Prepared(environment={"git_commit": "abc"}, programs=tuple(HERE), why_not={})
+
+
+def host(role: str, *, is_busy: bool = False, realtime: bool = True) -> Host:
+    said = Description(host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime)
+    clock = Offset(offset_ns=0, round_trip_ns=1)
+    return Host(address=f"tls://{role}:8787", is_busy=is_busy, clock=clock, description=said, links={})
+
+
+def test_the_same_commit_and_programs_are_taken() -> None:
+    _check(host("server"), PREPARED, HERE, "abc")
+
+
+@pytest.mark.parametrize(
+    ("prepared", "complaint"),
+    [
+        (msgspec.structs.replace(PREPARED, environment={"git_commit": "def"}), "is at commit def, and this machine"),
+        (msgspec.structs.replace(PREPARED, programs=("epoll-reactor 3333", HERE[1])), "programs.*: epoll-reactor$"),
+        (msgspec.structs.replace(PREPARED, programs=(HERE[0],)), "programs than this machine: netdyno-load$"),
+        (msgspec.structs.replace(PREPARED, why_not={"netty": "no Java"}), "netty cannot be started on .*: no Java"),
+    ],
+)
+def test_what_differs_is_said(prepared: Prepared, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        _check(host("server"), prepared, HERE, "abc")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "complaint"),
+    [
+        ([host("client")], "one host that has joined as server, and none has"),
+        ([host("server"), host("server")], "and 2 have"),
+        ([host("server", is_busy=True)], "is at work for another run"),
+    ],
+)
+def test_a_run_has_one_idle_host_of_each_kind(hosts: list[Host], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        _only(hosts, "server")
+
+
+def test_the_load_runs_before_all_else_only_where_both_hosts_allow_it() -> None:
+    pinned = {allowed: _pinning(host("server"), [host("client", realtime=allowed)]) for allowed in (True, False)}
+    assert pinned[True].realtime
+    assert not pinned[False].realtime
+
+
+def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> None:
+    hosts = [msgspec.structs.replace(host("client"), address=f"tls://10.0.0.{number}:8787") for number in (4, 3, 5)]
+    found = _first(_clients([host("server"), *hosts]), 2)
+    assert [one.address for one in found] == ["tls://10.0.0.3:8787", "tls://10.0.0.4:8787"]
+    fewer = msgspec.structs.replace(found[1].description, cores=(5,))
+    assert _cores([found[0], msgspec.structs.replace(found[1], description=fewer)]) == [(1,), (5,)]
+    with pytest.raises(UserError, match="takes 4 hosts that joined as client, and there are 3"):
+        _first(_clients(hosts), 4)
+
+
+def test_a_load_leaves_a_core_to_its_worker() -> None:
+    assert default_cores("client", (0, 1, 2)) == (1, 2)
+    assert default_cores("client", (3,)) == (3,)
+    assert default_cores("server", (0, 1, 2)) == (0, 1, 2)

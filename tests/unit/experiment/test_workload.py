@@ -1,0 +1,152 @@
+"""A workload as its owner says it, and the experiment that it becomes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from netdyno.base.errors import UserError
+from netdyno.experiment import experiment, workload
+from netdyno.model.experiment import Advise, Experiment, Scenario
+from netdyno.statistics.block_counts import ADVICE_LOOKS
+
+
+def of(**said: Any) -> dict[str, Any]:
+    given = {name.replace("_", "-"): value for name, value in said.items()}
+    found = {name: workload.value_of(name, value, name) for name, value in given.items()}
+    workload.check(found)
+    return found
+
+
+def asked(**said: Any) -> Experiment:
+    return experiment.parse(workload.toml(of(**said), ("a", "b"), 90), "advise", "advise")
+
+
+def scenario(**said: Any) -> Scenario:
+    return asked(**said).scenarios[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "value"),
+    [
+        ("rate", "5k", 5000.0),
+        ("rate", "1.5M", 1_500_000.0),
+        ("rate", 250, 250.0),
+        ("slow-readers", "5%", 0.05),
+        ("slow-readers", ".5", 0.5),
+        ("slow-readers", 0.25, 0.25),
+        ("service-time", "500us", "500us"),
+        ("languages", "c++, go", ("c++", "go")),
+        ("languages", ["rust"], ("rust",)),
+        ("objective", "p99<5ms", "p99<5ms"),
+        ("objective", "memory", "memory"),
+        ("time-budget", "5m", 300.0),
+    ],
+)
+def test_what_is_written_is_understood(name: str, said: object, value: object) -> None:
+    assert workload.value_of(name, said, name) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "complaint"),
+    [
+        ("rate", "fast", "'fast' is no rate"),
+        ("rate", "20M", "is not between"),
+        ("slow-readers", "100%", "'100%' is no share"),
+        ("objective", "latency", "'latency' is none: write throughput, cpu, memory"),
+        ("objective", "p99<5", "is not a duration"),
+        ("service-time", "5", "is not a duration"),
+        ("connections", 0, "at least 1"),
+    ],
+)
+def test_what_is_not_is_refused(name: str, said: object, complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        workload.value_of(name, said, name)
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ({"fan_out": "room"}, "at which rate"),
+        ({"fan_out": "room", "rate": "1k", "service_time": "1ms"}, "handed on"),
+        ({"fan_out": "room", "rate": "1k", "speaks": "http"}, "nothing else"),
+        ({"service_time": "1ms"}, "--waits"),
+        ({"service_kind": "wait"}, "for how long"),
+        ({"service_time": "1ms", "service_kind": "cpu", "speaks": "echo"}, "'rpc' or 'http'"),
+        ({"slow_readers": "5%"}, "--fan-out room"),
+        ({"objective": "p99<5ms"}, "at a rate"),
+        ({"objective": "throughput", "rate": "1k"}, "without --rate"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(said: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(UserError, match=complaint):
+        of(**said)
+
+
+def test_a_rate_and_a_wait_become_an_open_loop_of_requests() -> None:
+    found = scenario(connections=200, rate="5k", size=256, service_time="500us", service_kind="wait")
+    assert (found.workload, found.arrivals, found.rate, found.connections, found.size) == (
+        "rpc",
+        "poisson",
+        5000,
+        200,
+        256,
+    )
+    assert found.server == {"threads": "cores", "service-time": "500us", "service-kind": "wait"}
+    assert found.metric == "cpu"
+
+
+def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
+    found = scenario(connections=50, rate="1k", fan_out="room", slow_readers="5%")
+    assert (found.workload, found.slow_readers, found.server["audience"]) == ("chat", 3, "all")
+    assert found.warmup_s == workload.SLOW_WARMUP_S
+    assert scenario(connections=10, rate="1k", fan_out="room").warmup_s == workload.WARMUP_S
+
+
+@pytest.mark.parametrize(
+    ("said", "metric", "slo"),
+    [
+        ({}, "throughput", ""),
+        ({"rate": "1k"}, "cpu", ""),
+        ({"objective": "memory"}, "memory", ""),
+        ({"rate": "1k", "objective": "p99<5ms,mean<1ms"}, "cpu", "p99<5ms,mean<1ms"),
+    ],
+)
+def test_the_objective_says_what_is_ranked(said: dict[str, Any], metric: str, slo: str) -> None:
+    assert scenario(**said).metric == metric
+    assert workload.advise_of(of(**said)) == Advise(slo=slo)
+
+
+def test_the_experiment_is_within_its_time_and_has_no_control() -> None:
+    found = asked(rate="1k", seed=7)
+    assert (found.time_budget_s, found.time_limit_s, found.aa_share, found.seed) == (90, 90, 0, 7)
+    assert found.scenarios[0].blocks == ADVICE_LOOKS[0]
+    assert found.scenarios[0].most_blocks == ADVICE_LOOKS[-1]
+    assert found.scenarios[0].contestants == ("a", "b")
+
+
+def test_along_a_factor_are_half_and_double() -> None:
+    given = of(connections=5, rate="1.5k", service_time="1ms", service_kind="cpu")
+    factors = workload.factors(given)
+    found = experiment.parse(workload.toml_along(given, factors, ["a", "b"], 60), "beside", "beside")
+    assert [one.factors for one in found.scenarios] == [
+        {"rate": (750, 1500, 3000)},
+        {"connections": (2, 5, 10)},
+        {"server.service-time": ("500us", "1ms", "2ms")},
+    ]
+    assert [one.name for one in found.scenarios] == ["rate", "connections", "service-time"]
+    assert found.scenarios[2].server == {"threads": "cores", "service-kind": "cpu"}  # the rest is the factor's
+
+
+def test_a_file_has_the_options_as_keys(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('connections = 20\nrate = "2k"\nlanguages = ["go"]\nslow-readers = 0.1\n')
+    assert workload.read(path) == {"connections": 20, "rate": 2000.0, "languages": ("go",), "slow-readers": 0.1}
+    path.write_text("conections = 20\n")
+    with pytest.raises(UserError, match="unknown key 'conections'"):
+        workload.read(path)
+    path.write_text("rate = true\n")
+    with pytest.raises(UserError, match="key 'rate': True is no rate"):
+        workload.read(path)

@@ -1,0 +1,125 @@
+"""A flip that an experiment asks for: the same answer in terminal, report, findings and tables, and no ranking over
+levels that were chosen."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.model.experiment import Flip
+from netdyno.present import report
+from netdyno.present.export import tables
+from netdyno.present.export.collect import collect
+from netdyno.present.findings_json import document
+from netdyno.present.prose import flips as prose
+from netdyno.present.report import flips
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_run import EPOLL, LOCK
+from tests.unit.analysis.test_flips import crossing_run
+
+FLIP = Flip(
+    scenario="echo",
+    first=LOCK,
+    second=EPOLL,
+    members={LOCK: (LOCK,), EPOLL: (EPOLL,)},
+    along="connections",
+    low=10,
+    high=1000,
+    metric="throughput",
+    within=1.5,
+)
+
+
+def analysis(root: float = 40.0) -> Analysis:
+    run = crossing_run(root)
+    trials = (*run.trials, *(replace(one, block=one.block + 6) for one in run.trials))
+    return analyse(
+        replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=(), figures=()))
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> Analysis:
+    return analysis()
+
+
+def test_the_interval_is_the_bracket_of_the_levels_that_tell(found: Analysis) -> None:
+    (one,) = found.flips
+    at = prose.number(one, one.flips.crossings[0].at)
+    assert prose.sentence(one) == (
+        f"Throughput: the winner changes from {LOCK} to {EPOLL} between 10 and 100 connections (95% interval), "
+        f"at about {at}; a ratio of 1.5 was asked for, and the run ended before"
+    )
+
+
+def test_the_terminal_says_it_and_ranks_nobody(found: Analysis) -> None:
+    out = io.StringIO()
+    Console(file=out, width=200).print(render(found))
+    text = out.getvalue()
+    assert "echo  The winner changes" in text
+    assert f"{prose.sentence(found.flips[0])}." in text
+    assert "ranks over all loads" not in text
+    assert {one.rank for one in found.scenarios[0].standings} == {None}
+
+
+def test_the_report_draws_it_with_its_interval_as_a_band(found: Analysis) -> None:
+    page = report.html(found)
+    (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
+    assert f"{prose.sentence(found.flips[0])}." in section
+    assert f"↑ {LOCK} is better" in section
+    assert "opacity: 0.2" in section  # the band
+    assert section.count("<tr>") == 1 + len(found.flips[0].flips.points)
+    assert 'aria-label="Ranking of echo"' not in page
+    assert '<article class="card' not in page
+
+
+def test_without_a_crossing_there_is_no_band() -> None:
+    page = report.html(analysis(root=2.0))
+    (section,) = re.findall(r'<section id="flip1".*?</section>', page, re.DOTALL)
+    assert "opacity: 0.2" not in section
+    assert "Not decided" in section
+
+
+def test_a_level_without_a_valid_trial_is_told() -> None:
+    run = crossing_run(40.0)
+    trials = tuple(one for one in run.trials if one.levels["connections"] != 1000 or one.contestant != LOCK)
+    found = analyse(replace(run, trials=trials, experiment=replace(run.experiment, flips=(FLIP,), claims=())))
+    assert prose.sentence(found.flips[0]).endswith("; at 1,000 no block has a valid trial of both")
+    assert 'id="flip1"' in report.html(found)
+
+
+@pytest.mark.parametrize(("reach", "ticks"), [(0.07, 4), (0.6, 4), (1.5, 4), (6.0, 2), (30.0, 4), (300.0, 3)])
+def test_however_much_better_one_is_ticks_are_few(reach: float, ticks: int) -> None:
+    assert len(flips._ticks(reach)) == ticks
+
+
+def test_programs_are_told_the_same(found: Analysis) -> None:
+    said = json.loads(json.dumps(document(found), allow_nan=False))
+    (flip,) = said["flips"]
+    assert (flip["verdict"], flip["first"], flip["asked_within"], flip["narrow"]) == ("flip", LOCK, 1.5, False)
+    (crossing,) = flip["crossings"]
+    assert (crossing["below"], crossing["above"], crossing["interval"]) == (LOCK, EPOLL, [10, 100])
+    assert [level["better"] for level in flip["levels"]] == [LOCK, EPOLL, EPOLL]
+    assert said["questions"][0]["verdict"] == "flip"
+    assert said["questions"][0]["sentence"] == f"{flip['sentence']}."
+
+
+def test_a_table_has_a_row_for_the_crossing_and_one_for_each_level(found: Analysis) -> None:
+    rows = [row for row in tables.rows(collect(found)) if str(row["table"]).startswith("flip")]
+    assert [row["table"] for row in rows] == ["flip", "flip level", "flip level", "flip level"]
+    assert (rows[0]["low"], rows[0]["high"], rows[0]["status"]) == (10, 100, "flip")
+    assert rows[1]["level"] == "connections=10"
+
+
+def test_a_run_that_was_stored_before_there_were_flips_has_none() -> None:
+    asked = msgspec.to_builtins(crossing_run(40.0).experiment)
+    del asked["flips"]
+    assert msgspec.convert(asked, type(crossing_run(40.0).experiment)).flips == ()

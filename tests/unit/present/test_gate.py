@@ -1,0 +1,79 @@
+"""A gate in words, for a pull request and for a CI server."""
+
+from __future__ import annotations
+
+import math
+from xml.etree import ElementTree
+
+from netdyno.analysis.gate.found import Faults, Found, Line
+from netdyno.model.experiment import Gate
+from netdyno.present import gate
+from netdyno.statistics.stats import Interval
+
+LINES = (
+    Line("most", "throughput", 0.05, "worse", 20, 1000.0, 800.0, 0.8, Interval(0.78, 0.82)),
+    Line("most", "cpu", 0.05, "within", 20, 20_000.0, 20_200.0, 1.01, Interval(0.99, 1.03)),
+    Line("a|b <i>", "p99", 0.25, "open", 3, 1e6, 1e6, 1.0, None),
+)
+GATE = Gate(before="before", after="after", margins={})
+FOUND = Found(GATE, LINES, (Faults("most", 1, 2, 20),), "fails", may_go_on=False)
+
+
+def test_the_terminal_has_a_line_for_each_metric_and_the_decision_last() -> None:
+    lines = gate.text(FOUND).splitlines()
+    assert lines[0] == (
+        "most, throughput: worse. 1.00k/s before, 800/s after: −20% (−22% to −18%), margin −5%, 20 blocks"  # noqa: RUF001
+    )
+    assert lines[1].startswith("most, server CPU per message: within the margin. 20.0 µs before, 20.2 µs after: +1.0%")
+    assert lines[1].endswith("margin +5%, 20 blocks")
+    assert "not decided" in lines[2]
+    assert "(no interval)" in lines[2]
+    assert lines[3] == "most: of 20 blocks, 1 with a fault of the server before and 2 with one after"
+    assert lines[4] == "It is worse by more than a margin."
+
+
+def test_a_table_for_a_pull_request_has_as_many_cells_in_each_row() -> None:
+    page = gate.markdown(FOUND, "run-1")
+    assert page.startswith("**It is worse by more than a margin.**\n")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + len(LINES)
+    assert {row.replace("\\|", "").count("|") for row in rows} == {len(gate.HEADINGS) + 1}
+    assert "| **worse** |" in rows[2]
+    assert "a\\|b &lt;i>" in rows[4]
+    assert "of 20 blocks, 1 with a fault" in page
+    assert "Run `run-1`." in page
+
+
+def test_a_ci_server_sees_what_fails_and_what_is_not_decided() -> None:
+    suite = ElementTree.fromstring(gate.junit(FOUND, "run-1"))
+    assert {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "0",
+        "skipped": "1",
+    }
+    cases = {(case.get("classname"), case.get("name")): case for case in suite}
+    assert [child.tag for child in cases["run-1.most", "throughput"]] == ["failure", "system-out"]
+    assert [child.tag for child in cases["run-1.most", "cpu"]] == ["system-out"]
+    assert [child.tag for child in cases["run-1.a|b <i>", "p99"]] == ["skipped", "system-out"]
+
+
+def test_more_time_is_advised_only_where_it_helps() -> None:
+    undecided = Found(GATE, LINES[2:], (), "open", may_go_on=False)
+    assert gate.text(undecided).endswith("Not decided. More time, or a wider margin, would decide.")
+    bound = Line("most", "throughput", 0.05, "bound", 20, 1.0, 1.0, 1.0, Interval(0.99, 1.01))
+    assert gate.text(Found(GATE, (bound,), (), "open", may_go_on=False)).endswith("\nNot decided.")
+
+
+def test_no_time_helps_where_both_servers_fail_in_every_block() -> None:
+    nothing = Line("most", "throughput", 0.05, "open", 0, math.nan, math.nan, math.nan, None)
+    found = Found(GATE, (nothing,), (Faults("most", 8, 8, 8),), "open", may_go_on=True)
+    assert gate.text(found).endswith("Not decided. In every block both servers had a fault: most.")
+
+
+def test_a_new_fault_is_not_called_worse() -> None:
+    faulty = Line("most", "throughput", 0.05, "faulty", 8, 1000.0, 1000.0, 1.0, Interval(0.99, 1.01))
+    found = Found(GATE, (faulty,), (Faults("most", 0, 8, 8),), "fails", may_go_on=False)
+    assert gate.text(found).endswith("\nIt has a fault that the server before has not.")
+    suite = ElementTree.fromstring(gate.junit(found, "run-1"))
+    assert (suite.get("failures"), suite[0][0].tag) == ("1", "failure")

@@ -1,0 +1,90 @@
+"""What a published run no longer says, and where a site has it."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.model.run import Run
+from netdyno.present.published import site
+from netdyno.present.published.private import Private, without
+from tests.support.builders.made_run import made_run
+
+HERE = Private(("/srv/lab/netdyno", "/srv/lab", "/home/ada"), ("ada", "enigma"))
+
+
+def said(text: str) -> str:
+    run = replace(made_run(), environment={"note": text})
+    return str(without(run, HERE).environment["note"])
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("/srv/lab/netdyno/build/release", "…/build/release"),
+        ("/srv/lab", "…"),
+        ("/home/ada/bin/server --port 1", "…/bin/server --port 1"),
+        ("-O2 -I/home/grace/include -ffile-prefix-map=/home/ada/src=.", "-O2 -I…/include -ffile-prefix-map=…/src=."),
+        ("-isystem/opt/ours/include -B/opt/ours/bin file:///home/grace/run", "-isystem…/include -B…/bin file://…/run"),
+        ("PYTHONPATH=/home/x/y:/home/x/z", "PYTHONPATH=…/y:…/z"),
+        ("'/opt/my/server' ended", "'…/server' ended"),
+        ("ada@enigma", "…@…"),
+        ("/usr/bin/g++ and /proc/net/udp and /sys/a/b", "/usr/bin/g++ and /proc/net/udp and /sys/a/b"),
+        ("http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2", "http://127.0.0.1:8080/path and tcp://127.0.0.1:1/2"),
+        ("messages/s, 1/2, R/conn, canada, GET /path", "messages/s, 1/2, R/conn, canada, GET /path"),
+    ],
+)
+def test_places_and_people_are_left_out_and_nothing_else(text: str, left: str) -> None:
+    assert said(text) == left
+
+
+def test_a_name_that_a_contestant_has_too_stays_the_contestants() -> None:
+    run = made_run()
+    called = Private((), (run.trials[0].contestant,))
+    assert without(run, called).trials[0].contestant == run.trials[0].contestant
+
+
+def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
+    hosts = {
+        "cluster.server": "lab-7 at tls://10.1.2.3:8787, kernel 6.1.0",
+        "cluster.client": "lab-8 at 10.1.2.4:8787, kernel 6.1.0",
+        "note": "lab-7, lab-70 and tcp://10.1.2.4:41234",
+    }
+    assert without(replace(made_run(), environment=hosts), Private()).environment == {
+        "cluster.server": "… at tls://…:8787, kernel 6.1.0",
+        "cluster.client": "… at …:8787, kernel 6.1.0",
+        "note": "…, lab-70 and tcp://…:41234",
+    }
+
+
+def test_a_run_without_anything_private_stays_as_it_is() -> None:
+    run: Run = made_run()
+    assert without(run, HERE) == run
+
+
+def test_what_has_numbers_for_names_stays_as_it_is() -> None:
+    run = made_run()
+    trial = next(one for one in run.trials if one.machine is not None)
+    assert trial.machine is not None
+    trial = replace(trial, machine=replace(trial.machine, softirq_s={3: 0.25}))
+    assert without(replace(run, trials=(trial,)), HERE).trials == (trial,)
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "", "a b\n", "x" * 400])
+def test_whatever_a_run_is_called_its_folder_is_in_the_site(name: str) -> None:
+    first, folder, version = site.folder_of(name, 3).split("/")
+    assert (first, version) == ("runs", "3")
+    assert folder not in ("", ".", "..")
+    assert not folder.startswith(".")
+    assert len(folder) <= 150
+
+
+def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
+    findings = {"question": "?", "experiment": "x", "trials": {"valid": 1}, "questions": (), "claims": ()}
+    made = [
+        site.entry(findings | {"run_id": name, "started_at": at}, {}, 1, "")
+        for name, at in (("a-oldest", "2026-01-01"), ("b-newest", "2026-03-01"), ("c-middle", "2026-02-01"))
+    ]
+    page = site.index(site.Site(runs=tuple(made)))
+    places = [page.index(f"runs/{name}/1") for name in ("b-newest", "c-middle", "a-oldest")]
+    assert places == sorted(places)

@@ -1,0 +1,58 @@
+"""The table of every figure in a report, and how large a page of many trials is."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from msgspec.structs import replace
+
+from netdyno.analysis.analysis import analyse
+from netdyno.model.run import Run
+from netdyno.present import report
+from netdyno.present.export.collect import collect
+from netdyno.present.report import everything
+from netdyno.present.report.everything import Source
+from tests.support.builders.made_run import made_run
+
+MANY = 3_000
+
+
+def again(run: Run, trials: int) -> Run:
+    """The same blocks again and again, until there are so many trials."""
+    blocks = max(one.block for one in run.trials)
+    times = -(-trials // len(run.trials))
+    return replace(
+        run, trials=tuple(replace(one, block=one.block + time * blocks) for time in range(times) for one in run.trials)
+    )
+
+
+def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each() -> None:
+    run = again(made_run(), MANY)
+    assert len(run.trials) >= MANY
+    page = report.html(analyse(run))
+    assert len(page.encode()) < 4 * 2**20
+    found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
+    assert found is not None
+    assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(run.trials)
+
+
+def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_are_several() -> None:
+    export = collect(analyse(made_run()))
+    one = everything.sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
+    assert one["trials"].columns[:4] == ("question", "workload", "contestant", "level")
+    assert one["trials"].rows[0][:2] == (export.trials[0].question, "echo")
+    failed = next(number for number, trial in enumerate(export.trials) if not trial.figures)
+    assert set(one["trials"].rows[failed][8:]) == {None}
+    assert any(row[3] == "ten" for row in one["blocks"].rows)
+    both = everything.sheets([Source("a", export, {}, {}), Source("b", export, {}, {})])
+    assert both["trials"].columns[0] == "run"
+    assert [row[0] for row in both["blocks"].rows] == ["a"] * len(export.cells) + ["b"] * len(export.cells)
+
+
+def test_more_trials_than_a_page_holds_are_cut_and_that_is_said() -> None:
+    export = collect(analyse(made_run()))
+    times = everything.MOST_TRIALS // len(export.trials) + 1
+    sheet = everything.sheets([Source(str(number), export, {}, {}) for number in range(times)])["trials"]
+    assert len(sheet.rows) == everything.MOST_TRIALS
+    assert f"the first {everything.MOST_TRIALS} of {times * len(export.trials)}" in sheet.title
