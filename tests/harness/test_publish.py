@@ -95,7 +95,7 @@ def test_what_is_published_stays_and_what_has_changed_is_a_new_version(
     publish.run([run.run_id], target, other)
     now = content(target)
     for name, before in first.items():
-        assert name in ("index.html", "site.json") or now[name] == before
+        assert name in ("index.html", "site.json", "summary.md") or now[name] == before
     listed = json.loads(now["site.json"])["runs"]
     assert [one["version"] for one in listed] == [1, 3]
     index = now["index.html"].decode()
@@ -115,6 +115,7 @@ def test_a_run_that_calls_itself_otherwise_stays_in_the_site(results: Path, targ
     assert "<script" not in (target / "index.html").read_text()
     (page,) = target.glob("runs/*/1/index.html")
     assert "<script" not in page.read_text()
+    assert "<script" not in (target / "summary.md").read_text()
 
 
 def test_a_folder_of_something_else_is_left_alone(results: Path, target: Path) -> None:

@@ -26,6 +26,7 @@ from netdyno.store import read
 
 SITE_NAME = "site.json"
 INDEX_NAME = "index.html"
+SUMMARY_NAME = "summary.md"
 
 
 def run(names: Sequence[str], target: Path, results: Path) -> int:
@@ -109,6 +110,7 @@ def _added(here: Site, stored: Run, target: Path) -> tuple[Site, str]:
     _write_folder(target / new.folder, files)
     here = msgspec.structs.replace(here, runs=(*here.runs, new))
     write_whole(target / INDEX_NAME, site.index(here))
+    write_whole(target / SUMMARY_NAME, site.summary(here))
     _write_list(target, here)
     return here, f"{stored.run_id}: published as version {version}"
 

@@ -88,3 +88,22 @@ def test_the_newest_run_stands_first_whatever_it_is_called() -> None:
     page = site.index(site.Site(runs=tuple(made)))
     places = [page.index(f"runs/{name}/1") for name in ("b-newest", "c-middle", "a-oldest")]
     assert places == sorted(places)
+
+
+def test_the_summary_says_each_answer_and_counts_the_claims_by_verdict() -> None:
+    findings = {
+        "question": "Who?",
+        "experiment": "x",
+        "trials": {"valid": 7},
+        "run_id": "a",
+        "started_at": "2026-01-01",
+    }
+    question = {"name": "echo", "verdict": "winner", "sentence": "Take [this] " + 40 * "and that "}
+    claims = [{"id": name, "verdict": said, "text": ""} for name, said in (("A1", "confirmed"), ("A2", "not_testable"))]
+    one = site.entry(findings | {"questions": (question,), "claims": claims}, {}, 1, "")
+    newer = replace(one, version=2, claims=(*one.claims, replace(one.claims[0], name="A3")))
+    text = site.summary(site.Site(runs=(one, newer)))
+    assert text.count("## Who?") == 1
+    assert "* **echo**: Take \\[this\\] and that" in text
+    assert "* 2 confirmed: A1, A3\n* 1 not testable: A2\n" in text
+    assert max(map(len, text.splitlines())) <= 120

@@ -126,20 +126,23 @@ def as_markdown(export: Export) -> str:
     found = export.findings
     counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in found["trials"].items())
     parts = [
-        f"# {_text(found['experiment'])}",
-        _text(found["question"]),
-        f"Run {_text(found['run_id'])}; trials: {counts}.",
+        f"# {escaped(found['experiment'])}",
+        escaped(found["question"]),
+        f"Run {escaped(found['run_id'])}; trials: {counts}.",
     ]
     for question in found["questions"]:
-        parts += [f"## {_text(question['name'])}", f"**{_text(question['headline'])}.** {_text(question['sentence'])}"]
+        parts += [
+            f"## {escaped(question['name'])}",
+            f"**{escaped(question['headline'])}.** {escaped(question['sentence'])}",
+        ]
         parts += [_ranking(question), *map(_comparisons, question["axes"])]
         notes = [one.text for one in export.notes if one.question == question["name"]]
-        parts.append("\n".join(f"* {_text(note)}" for note in notes))
+        parts.append("\n".join(f"* {escaped(note)}" for note in notes))
     if found["claims"]:
         told = [(one["id"], one["verdict"], one["reason"]) for one in found["claims"]]
         parts += ["## Claims", _table(("claim", "verdict", "reason"), told)]
     general = [one.text for one in export.notes if one.question is None]
-    parts += ["## About the run", "\n".join(f"* {_text(note)}" for note in general)]
+    parts += ["## About the run", "\n".join(f"* {escaped(note)}" for note in general)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -186,10 +189,10 @@ def _interval(found: Sequence[float | None] | None) -> str:
 
 def _table(headings: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rule = tuple("---" for _ in headings)
-    return "\n".join(f"| {' | '.join(map(_text, line))} |" for line in (headings, rule, *lines))
+    return "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in (headings, rule, *lines))
 
 
-def _text(text: str) -> str:
+def escaped(text: str) -> str:
     """What somebody else wrote is one line, and no mark-up."""
     for sign in "\\|`*[]":
         text = text.replace(sign, f"\\{sign}")

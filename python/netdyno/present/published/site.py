@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.present import templates
+from netdyno.present.export.tables import escaped
 from netdyno.present.prose import environment as surroundings
 
 VERSION = 1
@@ -97,11 +99,41 @@ def entry(findings: Mapping[str, Any], environment: Mapping[str, Any], version: 
 
 def index(site: Site) -> str:
     """The first page: the newest version of each run, and links to the older ones."""
+    return _page("index.html.j2", runs=_newest(site), root="")
+
+
+def summary(site: Site) -> str:
+    """The newest version of each run as a short text in Markdown: what it answers, and the claims by their verdict."""
+    return "# Published runs\n\n" + "\n".join(_summary(versions[0]) for versions in _newest(site))
+
+
+def _newest(site: Site) -> list[list[Entry]]:
+    """The versions of each run, the newest first, of runs as of versions."""
     by_run: dict[str, list[Entry]] = {}
     for one in site.runs:
         by_run.setdefault(one.run_id, []).insert(0, one)
-    newest = sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
-    return _page("index.html.j2", runs=newest, root="")
+    return sorted(by_run.values(), key=lambda versions: versions[0].started_at, reverse=True)
+
+
+def _summary(run: Entry) -> str:
+    when = run.started_at[:16].replace("T", " ")
+    made = f"{run.experiment}, {when} UTC: {run.trials} valid trials on {run.machine}, commit {run.commit[:12]}."
+    lines = [f"## {escaped(run.question)}", "", *_wrapped(escaped(made)), ""]
+    for one in run.answers:
+        lines += _wrapped(f"* **{escaped(one.name)}**: {escaped(one.text)}")
+    by_verdict: dict[str, list[str]] = {}
+    for one in run.claims:
+        by_verdict.setdefault(one.verdict.replace("_", " "), []).append(one.name)
+    if by_verdict:
+        lines.append("")
+    for verdict, names in by_verdict.items():
+        lines += _wrapped(f"* {len(names)} {escaped(verdict)}: {escaped(', '.join(names))}")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    indent = "  " if text.startswith("* ") else ""
+    return textwrap.wrap(text, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def run_page(one: Entry, environment: Mapping[str, Any]) -> str:
