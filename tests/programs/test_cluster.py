@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
 
-from netdyno.cluster import authority
+from netdyno.cluster import authority, described
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
 from netdyno.store import read, schema
@@ -43,6 +42,12 @@ class Cluster(NamedTuple):
     def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
         """A command that knows the cluster, on the controller's host."""
         return self.control.start(*words, "--cluster", str(self.folder), "--results", str(results), "--json")
+
+    def status(self) -> list[described.Host]:
+        """What a person is shown, as JSON."""
+        code, said = ended(self.control.start("cluster", "status", "--json", "--cluster", str(self.folder)))
+        assert code == 0, said
+        return msgspec.json.decode(said, type=list[described.Host])
 
     def joined(self, role: str) -> AbstractContextManager[subprocess.Popen[str]]:
         """Another worker of that host."""
@@ -107,10 +112,10 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
         assert "== server: " in (tmp_path / "results" / run.run_id / trial.log).read_text()
     assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")
     assert run.links == ("the network between its hosts",)
-    status = ended(cluster.control.start("cluster", "status", "--json", "--cluster", str(cluster.folder)))[1]
-    doctor = {host["address"]: host["description"]["findings"] for host in json.loads(status)}[f"tls://{client}:8787"]
-    assert run.environment["cluster.client.doctor"] == doctor
-    apart = [host["clock"]["offset_ns"] / 1e9 / APART_S for host in json.loads(status)]
+    status = cluster.status()
+    (doctor,) = (host.description.findings for host in status if host.address == f"tls://{client}:8787")
+    assert run.environment["cluster.client.doctor"] == list(doctor)
+    apart = [host.clock.offset_ns / 1e9 / APART_S for host in status]
     assert apart == pytest.approx([1, 2, 3], abs=1e-3)
 
 
@@ -204,20 +209,55 @@ MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
 """Of a full segment over Ethernet, with the time stamps of TCP: what a message is, and what carries it."""
 
 
+@contextmanager
+def narrow(host: Host, rate_hz: int) -> Iterator[None]:
+    """So many bits a second leave it, and no more. Skips the test where the kernel cannot."""
+    link = [*host.enter, "tc", "qdisc"]
+    limit = ["root", "tbf", "rate", str(rate_hz), "burst", "32kb", "limit", "1mb"]
+    if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
+        pytest.skip("this kernel has no token bucket (CONFIG_NET_SCH_TBF)")
+    try:
+        yield
+    finally:
+        subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
+
+
+def test_the_status_shows_what_every_link_carries(cluster: Cluster) -> None:
+    """Each way for itself: what one host sends goes through a bucket, and what it hears does not."""
+    with narrow(cluster.hosts["second"], LINK_HZ):
+        hosts = cluster.status()
+    addresses = {host.address for host in hosts}
+    assert len(addresses) == 3
+    second = f"tls://{cluster.hosts['second'].address}:8787"
+    for host in hosts:
+        assert host.links.keys() == addresses - {host.address}
+        for other, link in host.links.items():
+            assert link.round_trip_ns > 0
+            assert link.bits_per_second is not None
+            if other == second:
+                assert link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
+            else:
+                assert link.bits_per_second > 2 * LINK_HZ
+
+
+def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Path) -> None:
+    run = cluster.run(tmp_path / "results", "1s")
+    await_child(cluster.client.pid, GENERATOR)
+    hosts = cluster.status()
+    assert [host.description.is_busy for host in hosts] == [True, True, False]
+    assert {link.bits_per_second for host in hosts for link in host.links.values()} == {None}
+    code, said = ended(run)
+    assert code in (0, 1), said
+
+
 def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> None:
     """What comes back to both is what the one link of the server lets through, however fast this machine is."""
     words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
     words = words.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
     (tmp_path / "full.toml").write_text(words)
-    link = [*cluster.hosts["server"].enter, "tc", "qdisc"]
-    limit = ["root", "tbf", "rate", str(LINK_HZ), "burst", "32kb", "limit", "1mb"]
-    if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
-        pytest.skip("this kernel has no token bucket (CONFIG_NET_SCH_TBF)")
-    try:
+    with narrow(cluster.hosts["server"], LINK_HZ):
         run = cluster.start(tmp_path / "results", "run", str(tmp_path / "full.toml"), "--foreign-load", "count")
         code, said = ended(run)
-    finally:
-        subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
     assert code in (0, 1), said
     (trial,) = stored(tmp_path / "results").trials
     assert trial.load is not None, trial.reason
