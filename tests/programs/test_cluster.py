@@ -105,6 +105,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
         assert trial.server.cpu_s > 0  # read where the server was
         assert trial.server.totals["connections"] > 0
         assert trial.canary is not None
+        assert [one.host for one in trial.canaries] == [f"tls://{client}:8787"]
         assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
             "steal",
             "foreign_load",
@@ -167,6 +168,13 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
+    assert [one.host for one in trial.canaries] == hosts
+    for canary in trial.canaries:
+        assert canary.readings.unread == ""
+        assert None not in (canary.readings.before, canary.readings.after)
+        assert canary.readings != trial.canary
+    for host in hosts:
+        assert [a.name for a in trial.audits if f"it is only counted: {host}: " in a.detail] == ["canary"]
     for name in ("verification", "steal"):
         assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
 

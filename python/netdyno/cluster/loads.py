@@ -15,8 +15,9 @@ import msgspec
 
 from netdyno.cluster import clocks, engine
 from netdyno.cluster.clocks import Offset
-from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadWanted, PartMade, PartsMade
+from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadMade, LoadWanted, PartMade, PartsMade
 from netdyno.machine.process import describe_exit
+from netdyno.model.observation import HostCanary
 from netdyno.trial.load import NOT_BELIEVED
 
 GO_AHEAD_NS = 200_000_000
@@ -138,7 +139,7 @@ class _Load:
                 done, following = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-            return self._last if len(self._hosts) == 1 else await self._end()
+            return self._with_canaries(self._last if len(self._hosts) == 1 else await self._end())
         finally:
             for task in tasks:
                 task.cancel()
@@ -175,6 +176,19 @@ class _Load:
             except OSError as error:
                 raise host.lost(error) from error
         return found
+
+    def _with_canaries(self, line: bytes) -> bytes:
+        """The last line, whose result knows what they read."""
+        ended = msgspec.json.decode(line, type=LoadEnded)
+        canaries = tuple(
+            HostCanary(host=self._hosts[number].address, readings=one.canary)
+            for number, one in sorted(self._ended.items())
+            if one.canary is not None
+        )
+        if ended.result is None or not canaries:
+            return line
+        made = LoadMade(canaries=canaries, result=msgspec.Raw(ended.result.encode()))
+        return _line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
         return any(ended.code not in (0, NOT_BELIEVED) or ended.result is None for ended in self._ended.values())
