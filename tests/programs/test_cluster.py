@@ -213,6 +213,8 @@ def test_a_part_that_is_lost_fails_its_trial_and_one_that_stalls_is_named(cluste
 
 
 LINK_HZ = 20_000_000
+SLOW_HZ = 1_000_000
+"""Of which a message takes 12 ms."""
 MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
 """Of a full segment over Ethernet, with the time stamps of TCP: what a message is, and what carries it."""
 
@@ -246,6 +248,22 @@ def test_the_status_shows_what_every_link_carries(cluster: Cluster) -> None:
                 assert link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
             else:
                 assert link.bits_per_second > 2 * LINK_HZ
+
+
+def test_a_host_that_is_slower_than_the_others_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    """No connection of its own watches for it: with equal shares, the answers to all others of its load do."""
+    words = SHARED.replace("[1, 2]", "[2]").replace('arrivals = "constant"\n', "")
+    words = words.replace("rate = 1000", f"size = {MESSAGE_BYTES}")
+    (tmp_path / "slow.toml").write_text(words)
+    with narrow(cluster.hosts["second"], SLOW_HZ):
+        run = cluster.start(tmp_path / "results", "run", str(tmp_path / "slow.toml"), "--foreign-load", "count")
+        code, said = ended(run)
+    assert code in (0, 1), said
+    second = f"tls://{cluster.hosts['second'].address}:8787"
+    trial, *_ = stored(tmp_path / "results").all_trials
+    (found,) = [audit for audit in trial.audits if audit.name == "client_slower"]
+    assert not found.passed, found.detail
+    assert found.detail.endswith(f" on {second}")
 
 
 def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Path) -> None:
