@@ -179,6 +179,30 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
 
 
+@pytest.mark.parametrize("audience", ["others", "all"])
+def test_two_hosts_are_in_one_room(cluster: Cluster, tmp_path: Path, audience: str) -> None:
+    """Each hears what both say, to the last message."""
+    words = SHARED.replace("[1, 2]", "[2]").replace('"echo"', '"chat"').replace("rate = 1000", "rate = 200")
+    (tmp_path / "room.toml").write_text(f'{words}\n[scenario.server]\naudience = "{audience}"\n')
+    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "room.toml"), "--foreign-load", "count")
+    code, said = ended(run)
+    assert code in (0, 1), said
+    trial, *_ = stored(tmp_path / "results").all_trials
+    assert trial.load is not None, trial.reason
+    messages = trial.load.messages
+    assert messages.sent == 110  # warm-up and window
+    assert messages.expected == messages.sent * (4 if audience == "others" else 5)
+    assert (messages.lost, messages.corrupt, messages.reordered) == (0, 0, 0)
+    assert trial.load.bytes.received == trial.load.bytes.expected
+    verified = [audit for audit in trial.audits if audit.name == "verification"]
+    assert [audit.passed for audit in verified] == [True, True]
+    heard = [int(audit.detail.split()[1]) for audit in verified]  # "HOST: N replies verified ..."
+    assert sum(heard) == messages.received
+    assert all(number > messages.sent for number in heard)
+    (totals,) = (audit for audit in trial.audits if audit.name == "server_totals")
+    assert totals.passed, totals.detail
+
+
 STANDING = 300
 """Segments: what makes connections and tells of it are a few, and a part of SHARED sends hundreds a second."""
 STALL_S = 0.5

@@ -243,12 +243,14 @@ def _ended(why: str) -> dict[str, Any]:
 
 
 async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) -> None:
-    """Until the other side says nothing more. When the load is to begin is handed on."""
+    """Until the other side says nothing more. When a load is to begin, and what all parts of a chat sent, is handed
+    on."""
     with suppress(OSError, TimeoutError):
         while True:
             said = await asyncio.wait_for(comm.read(), engine.LOST_S)
-            if "go" in said and helper is not None:
-                helper.write(f"go {said['go']}\n".encode())
+            order = next((word for word in ("go", "sent") if word in said), None)
+            if order is not None and helper is not None:
+                helper.write(f"{order} {said[order]}\n".encode())
                 await helper.drain()
 
 
