@@ -105,7 +105,7 @@ void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error)
 void Connecting::await_start(TransportEvents& events) {
   control_.established += clients_.open;
   control_.reach(Control::Milestone::connected);
-  const bool first_thread = clients_.slice.thread == 0;
+  const bool first_thread = clients_.slice.thread == plan_.share.index * plan_.threads;
   bool reached = false;
   while (control_.start == 0) {
     const Nanos now = now_ns();

@@ -18,6 +18,7 @@ class Control {
   enum class Milestone : std::size_t {
     connected,  // every connection of the thread stands or has failed
     joined,     // the server knows every client of the thread
+    sent,       // chat: all that will be sent stands in `intended`
     finished,   // nothing more will be measured
     count
   };
@@ -60,8 +61,10 @@ class Control {
 
   /// Deliveries that sent messages still owe, over all threads that have stopped sending.
   std::atomic<std::int64_t> owed{0};
-  std::atomic<std::size_t> draining{0};  // threads that have stopped sending and stand in `owed`
-  bool all_delivered() const { return draining == threads_ && owed <= 0; }
+  std::atomic<std::size_t> draining{0};    // threads that have stopped sending and stand in `owed`
+  std::atomic<std::uint64_t> intended{0};  // what these threads meant to send
+  std::atomic<bool> owes_others{false};    // a part of a room: what other programs' messages owe is not in `owed` yet
+  bool all_delivered() const { return draining == threads_ && !owes_others && owed <= 0; }
 
  private:
   std::mutex mutex_;

@@ -238,4 +238,6 @@ void Display::window_end() {
   view_.draw({"waiting for the last answers ..."});
 }
 
+void Display::sent(std::uint64_t messages) { event(fmt::format(R"({{"event":"sent","messages":{}}})", messages)); }
+
 }  // namespace netdyno::load

@@ -23,6 +23,7 @@ class Display final : public Observer {
   void window_start() override;
   void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) override;
   void window_end() override;
+  void sent(std::uint64_t messages) override;
   void finished() override { view_.wipe(); }
 
  private:

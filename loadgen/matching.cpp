@@ -14,7 +14,7 @@ Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, Cod
       recorder_(recorder),
       deliveries_(clients.size(), is_chat() ? plan.connections : 1),
       messages_(carries_messages(plan.url)),
-      sizes_known_(codec.reply_size({}).has_value()) {}
+      sizes_known_(codec.reply_size({}).has_value() && (messages_ || !plan.is_part_of_a_room())) {}
 
 void Matching::begin(const Window& window) {
   window_ = window;
@@ -179,11 +179,14 @@ void Matching::begin_drain(std::uint64_t intended) {
   const auto& messages = recorder_.figures.messages;
   const std::uint64_t distinct = messages.received - messages.duplicated;
   control_.owed += static_cast<std::int64_t>(recipients() * intended) - static_cast<std::int64_t>(distinct);
+  control_.intended += intended;
   ++control_.draining;
+  control_.reach(Control::Milestone::sent);
   draining_ = true;
 }
 
 std::uint64_t Matching::recipients() const {
+  if (plan_.is_part_of_a_room()) return 0;  // Run counts them: those of other programs are known to nobody here
   const std::uint64_t apart = plan_.slow_readers + (plan_.audience == Audience::others ? 1U : 0U);
   const std::uint64_t established = control_.established;
   return established - std::min(apart, established);

@@ -240,7 +240,7 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
       .type_name("I/N");
   line.add_flag("--await-go", plan.await_go,
                 "when all connections stand, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
-                "CLOCK_MONOTONIC");
+                "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', messages of all parts");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
@@ -448,7 +448,8 @@ std::string excess(const RawPlan& raw) {
 /// What cannot be parted; empty when the plan is not, or can be.
 std::string share_contradiction(const LoadPlan& plan) {
   if (plan.share.count == 1) return {};
-  if (plan.workload == Workload::chat) return "--share: a chat is one room, which one program listens to";
+  if (plan.workload == Workload::chat && !plan.await_go)
+    return "--share: the parts of a chat are told what the others sent; use --await-go";
   if (plan.count > 0) return "--share: leave --count out; it is known to one program only";
   if (std::uint64_t{plan.threads} * plan.share.count > plan.connections)
     return "--share: every thread of every part needs a connection";
@@ -509,11 +510,12 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (plan.slow_readers >= plan.connections)
     return "--slow-readers: somebody has to talk; want fewer than --connections";
   const bool witnesses = plan.workload == Workload::chat && plan.audience == Audience::others;
-  const std::uint32_t speakers = plan.connections - plan.slow_readers;
-  if (witnesses && speakers < 2 * plan.threads)
+  const std::uint64_t speakers = plan.connections - plan.slow_readers;
+  const std::uint64_t threads = std::uint64_t{plan.threads} * plan.share.count;
+  if (witnesses && speakers < 2 * threads)
     return "chat to others is timed by a second connection of the same thread: --connections (without --slow-readers) "
-           "must be at least twice --threads";
-  if (speakers < plan.threads) return "--slow-readers: every thread needs a connection that talks";
+           "must be at least twice --threads, those of all parts";
+  if (speakers < threads) return "--slow-readers: every thread needs a connection that talks";
   if (plan.events_fd >= 0 && fcntl(plan.events_fd, F_GETFD) < 0)
     return "--events-fd: descriptor " + std::to_string(plan.events_fd) + " is not open";
   return {};

@@ -89,6 +89,8 @@ struct LoadPlan {
 
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
+  /// Whether its connections hear messages of other programs too.
+  bool is_part_of_a_room() const { return workload == Workload::chat && share.count > 1; }
 };
 
 /// Ends the program on `--help` (exit 0) and on what cannot be meant (exit 2, one line on stderr).

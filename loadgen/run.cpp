@@ -37,15 +37,20 @@ void heed_interrupts(std::atomic<Nanos>& end) {
   sigaction(SIGINT, &action, nullptr);
 }
 
-/// The moment at which programs on several hosts begin together, each by its own clock.
-Nanos awaited_go() {
+/// A number that stands behind a word on the next line of stdin.
+template <class Number>
+Number told(std::string_view word, const char* otherwise) {
   std::string line;
   std::getline(std::cin, line);
-  Nanos at = 0;
-  constexpr std::string_view word = "go ";
+  Number number = 0;
   const char* const end = line.data() + line.size();
-  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, at).ptr != end)
-    die("nobody said when to begin");
+  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, number).ptr != end) die(otherwise);
+  return number;
+}
+
+/// The moment at which programs on several hosts begin together, each by its own clock.
+Nanos awaited_go() {
+  const Nanos at = told<Nanos>("go ", "nobody said when to begin");
   if (const Nanos now = now_ns(); at < now) die(fmt::format("was told to begin {} us ago", (now - at) / 1000));
   return at;
 }
@@ -58,6 +63,7 @@ class Run {
         control_(plan.threads),
         timeline_(plan.duration, plan.threads, plan.share.count > 1) {
     control_.left = static_cast<std::int64_t>(plan.count);
+    control_.owes_others = plan.is_part_of_a_room();
     for (std::uint32_t i = 0; i < plan.threads; ++i)
       workers_.push_back(std::make_unique<Worker>(plan, slice_of(plan, i), control_, timeline_));
   }
@@ -67,9 +73,15 @@ class Run {
     for (const auto& worker : workers_) threads.emplace_back([&worker] { worker->run(); });
 
     control_.wait_for(Milestone::connected, never);
-    observer_.connected(control_.established);
+    const bool is_part = plan_.is_part_of_a_room();  // who hears that all stand, may say when to begin
+    if (!is_part) observer_.connected(control_.established);
     const bool all_joined = join();
-    if (begin()) watch();
+    if (is_part) observer_.connected(control_.established);
+    if (begin()) {
+      watch();
+      if (is_part) hear_the_others();
+      control_.wait_for(Milestone::finished, never);
+    }
     observer_.finished();
     threads.clear();  // joins them
     std::signal(SIGINT, SIG_DFL);
@@ -108,7 +120,21 @@ class Run {
     }
     // The threads may be done with the window before this one sees its end; done earlier than that, they had no window.
     if (!control_.wait_for(Milestone::finished, window_end) || now_ns() >= window_end) observer_.window_end();
-    control_.wait_for(Milestone::finished, never);
+  }
+
+  /// A part of a room: each of its listeners hears what all parts have sent, but for what it said to others itself.
+  void hear_the_others() {
+    control_.wait_for(Milestone::sent, never);
+    observer_.sent(control_.intended);
+    const auto of_all = told<std::uint64_t>("sent ", "nobody said how much the other parts sent");
+    std::uint64_t apart = 0;
+    for (std::uint32_t i = 0; i < plan_.threads; ++i)
+      apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();
+    const std::uint64_t listeners = control_.established - std::min<std::uint64_t>(apart, control_.established);
+    const std::uint64_t own = plan_.audience == Audience::others ? control_.intended.load() : 0;
+    to_hear_ = listeners * of_all - std::min(own, listeners * of_all);
+    control_.owed += static_cast<std::int64_t>(to_hear_);
+    control_.owes_others = false;
   }
 
   std::uint64_t completed() const {
@@ -123,6 +149,7 @@ class Run {
       result.figures.add(worker->figures());
       std::ranges::copy(worker->cpu_in_window(), std::back_inserter(result.cpu));
     }
+    result.figures.messages.expected += to_hear_;
     result.timeline = timeline_.slots();
     result.interval = timeline_.interval();
     result.duration = plan_.duration;
@@ -142,6 +169,7 @@ class Run {
   Timeline timeline_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Nanos start_ = never;
+  std::uint64_t to_hear_ = 0;  // a part of a room: deliveries to its own connections, of all messages
 };
 
 }  // namespace

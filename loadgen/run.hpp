@@ -19,6 +19,8 @@ class Observer {
   /// Twice a second within the window. `completed` since its start, `elapsed` since its start.
   virtual void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) = 0;
   virtual void window_end() = 0;
+  /// A part of a chat has sent so many messages, and will send no more.
+  virtual void sent(std::uint64_t messages) = 0;
   /// The last answers are in, or not waited for any more.
   virtual void finished() = 0;
 };

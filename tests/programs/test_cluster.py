@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import pytest
 
-from netdyno.cluster import authority
+from netdyno.cluster import authority, described
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
 from netdyno.store import read, schema
@@ -43,6 +42,12 @@ class Cluster(NamedTuple):
     def start(self, results: Path, *words: str) -> subprocess.Popen[str]:
         """A command that knows the cluster, on the controller's host."""
         return self.control.start(*words, "--cluster", str(self.folder), "--results", str(results), "--json")
+
+    def status(self) -> list[described.Host]:
+        """What a person is shown, as JSON."""
+        code, said = ended(self.control.start("cluster", "status", "--json", "--cluster", str(self.folder)))
+        assert code == 0, said
+        return msgspec.json.decode(said, type=list[described.Host])
 
     def joined(self, role: str) -> AbstractContextManager[subprocess.Popen[str]]:
         """Another worker of that host."""
@@ -100,6 +105,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
         assert trial.server.cpu_s > 0  # read where the server was
         assert trial.server.totals["connections"] > 0
         assert trial.canary is not None
+        assert [one.host for one in trial.canaries] == [f"tls://{client}:8787"]
         assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
             "steal",
             "foreign_load",
@@ -107,10 +113,10 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
         assert "== server: " in (tmp_path / "results" / run.run_id / trial.log).read_text()
     assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")
     assert run.links == ("the network between its hosts",)
-    status = ended(cluster.control.start("cluster", "status", "--json", "--cluster", str(cluster.folder)))[1]
-    doctor = {host["address"]: host["description"]["findings"] for host in json.loads(status)}[f"tls://{client}:8787"]
-    assert run.environment["cluster.client.doctor"] == doctor
-    apart = [host["clock"]["offset_ns"] / 1e9 / APART_S for host in json.loads(status)]
+    status = cluster.status()
+    (doctor,) = (host.description.findings for host in status if host.address == f"tls://{client}:8787")
+    assert run.environment["cluster.client.doctor"] == list(doctor)
+    apart = [host.clock.offset_ns / 1e9 / APART_S for host in status]
     assert apart == pytest.approx([1, 2, 3], abs=1e-3)
 
 
@@ -162,8 +168,39 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
+    assert [one.host for one in trial.canaries] == hosts
+    for canary in trial.canaries:
+        assert canary.readings.unread == ""
+        assert None not in (canary.readings.before, canary.readings.after)
+        assert canary.readings != trial.canary
+    for host in hosts:
+        assert [a.name for a in trial.audits if f"it is only counted: {host}: " in a.detail] == ["canary"]
     for name in ("verification", "steal"):
         assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
+
+
+@pytest.mark.parametrize("audience", ["others", "all"])
+def test_two_hosts_are_in_one_room(cluster: Cluster, tmp_path: Path, audience: str) -> None:
+    """Each hears what both say, to the last message."""
+    words = SHARED.replace("[1, 2]", "[2]").replace('"echo"', '"chat"').replace("rate = 1000", "rate = 200")
+    (tmp_path / "room.toml").write_text(f'{words}\n[scenario.server]\naudience = "{audience}"\n')
+    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "room.toml"), "--foreign-load", "count")
+    code, said = ended(run)
+    assert code in (0, 1), said
+    trial, *_ = stored(tmp_path / "results").all_trials
+    assert trial.load is not None, trial.reason
+    messages = trial.load.messages
+    assert messages.sent == 110  # warm-up and window
+    assert messages.expected == messages.sent * (4 if audience == "others" else 5)
+    assert (messages.lost, messages.corrupt, messages.reordered) == (0, 0, 0)
+    assert trial.load.bytes.received == trial.load.bytes.expected
+    verified = [audit for audit in trial.audits if audit.name == "verification"]
+    assert [audit.passed for audit in verified] == [True, True]
+    heard = [int(audit.detail.split()[1]) for audit in verified]  # "HOST: N replies verified ..."
+    assert sum(heard) == messages.received
+    assert all(number > messages.sent for number in heard)
+    (totals,) = (audit for audit in trial.audits if audit.name == "server_totals")
+    assert totals.passed, totals.detail
 
 
 STANDING = 300
@@ -200,8 +237,67 @@ def test_a_part_that_is_lost_fails_its_trial_and_one_that_stalls_is_named(cluste
 
 
 LINK_HZ = 20_000_000
+SLOW_HZ = 1_000_000
+"""Of which a message takes 12 ms."""
 MESSAGE_BYTES, FRAME_BYTES = 1448, 1514
 """Of a full segment over Ethernet, with the time stamps of TCP: what a message is, and what carries it."""
+
+
+@contextmanager
+def narrow(host: Host, rate_hz: int) -> Iterator[None]:
+    """So many bits a second leave it, and no more. Skips the test where the kernel cannot."""
+    link = [*host.enter, "tc", "qdisc"]
+    limit = ["root", "tbf", "rate", str(rate_hz), "burst", "32kb", "limit", "1mb"]
+    if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
+        pytest.skip("this kernel has no token bucket (CONFIG_NET_SCH_TBF)")
+    try:
+        yield
+    finally:
+        subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
+
+
+def test_the_status_shows_what_every_link_carries(cluster: Cluster) -> None:
+    """Each way for itself: what one host sends goes through a bucket, and what it hears does not."""
+    with narrow(cluster.hosts["second"], LINK_HZ):
+        hosts = cluster.status()
+    addresses = {host.address for host in hosts}
+    assert len(addresses) == 3
+    second = f"tls://{cluster.hosts['second'].address}:8787"
+    for host in hosts:
+        assert host.links.keys() == addresses - {host.address}
+        for other, link in host.links.items():
+            assert link.round_trip_ns > 0
+            assert link.bits_per_second is not None
+            if other == second:
+                assert link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
+            else:
+                assert link.bits_per_second > 2 * LINK_HZ
+
+
+def test_a_host_that_is_slower_than_the_others_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    """No connection of its own watches for it: with equal shares, the answers to all others of its load do."""
+    words = SHARED.replace("[1, 2]", "[2]").replace('arrivals = "constant"\n', "")
+    words = words.replace("rate = 1000", f"size = {MESSAGE_BYTES}")
+    (tmp_path / "slow.toml").write_text(words)
+    with narrow(cluster.hosts["second"], SLOW_HZ):
+        run = cluster.start(tmp_path / "results", "run", str(tmp_path / "slow.toml"), "--foreign-load", "count")
+        code, said = ended(run)
+    assert code in (0, 1), said
+    second = f"tls://{cluster.hosts['second'].address}:8787"
+    trial, *_ = stored(tmp_path / "results").all_trials
+    (found,) = [audit for audit in trial.audits if audit.name == "client_slower"]
+    assert not found.passed, found.detail
+    assert found.detail.endswith(f" on {second}")
+
+
+def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Path) -> None:
+    run = cluster.run(tmp_path / "results", "1s")
+    await_child(cluster.client.pid, GENERATOR)
+    hosts = cluster.status()
+    assert [host.description.is_busy for host in hosts] == [True, True, False]
+    assert {link.bits_per_second for host in hosts for link in host.links.values()} == {None}
+    code, said = ended(run)
+    assert code in (0, 1), said
 
 
 def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> None:
@@ -209,15 +305,9 @@ def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> 
     words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
     words = words.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
     (tmp_path / "full.toml").write_text(words)
-    link = [*cluster.hosts["server"].enter, "tc", "qdisc"]
-    limit = ["root", "tbf", "rate", str(LINK_HZ), "burst", "32kb", "limit", "1mb"]
-    if subprocess.run([*link, "add", "dev", "eth0", *limit], check=False).returncode != 0:
-        pytest.skip("this kernel has no token bucket (CONFIG_NET_SCH_TBF)")
-    try:
+    with narrow(cluster.hosts["server"], LINK_HZ):
         run = cluster.start(tmp_path / "results", "run", str(tmp_path / "full.toml"), "--foreign-load", "count")
         code, said = ended(run)
-    finally:
-        subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
     assert code in (0, 1), said
     (trial,) = stored(tmp_path / "results").trials
     assert trial.load is not None, trial.reason

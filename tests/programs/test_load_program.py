@@ -434,9 +434,9 @@ def test_help_has_examples() -> None:
     assert "--connect-rate" in done.stdout
 
 
-def part(number: int, server: str, result: Path) -> subprocess.Popen[str]:
+def part(number: int, server: str, result: Path, *more: str) -> subprocess.Popen[str]:
     """One of two programs that make a load together, once all of its connections stand."""
-    words = [server, "-c", "5", "--rate", "1000", "--share", f"{number}/2", "--await-go", *QUICK]
+    words = [server, "-c", "5", "--rate", "1000", "--share", f"{number}/2", "--await-go", *QUICK, *more]
     command = [str(generator_path(build_dir())), *words, "--json", str(result), "--events-fd", "1"]
     started = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -446,14 +446,62 @@ def part(number: int, server: str, result: Path) -> subprocess.Popen[str]:
     return started
 
 
+def tell(one: subprocess.Popen[str], line: str) -> None:
+    assert one.stdin is not None
+    one.stdin.write(f"{line}\n")
+    one.stdin.flush()
+
+
+def sent_by(one: subprocess.Popen[str]) -> int:
+    """Messages, once it will send no more."""
+    assert one.stdout is not None
+    return next(int(event["messages"]) for line in one.stdout if (event := json.loads(line))["event"] == "sent")
+
+
+@pytest.mark.parametrize(
+    ("audience", "slow", "too_many"), [("all", 0, 0), ("others", 0, 0), ("others", 1, 0), ("all", 0, 1)]
+)
+def test_each_part_of_a_chat_hears_all_that_all_have_said(
+    audience: str, slow: int, too_many: int, tmp_path: Path
+) -> None:
+    """And says how much it did not hear of what it is told that was said."""
+    results = [tmp_path / "1", tmp_path / "2"]
+    of_room = ("--workload", "chat", "--audience", audience)
+    command = (str(build_dir() / "servers" / "epoll-reactor"), *of_room)
+    more = (*of_room, "--slow-readers", str(slow), "--timeout", "300ms" if too_many else "10s")
+    with (
+        serving(command) as serves,
+        part(1, serves.endpoint, results[0], *more) as first,
+        part(2, serves.endpoint, results[1], *more) as second,
+    ):
+        at = time.monotonic_ns() + 200_000_000
+        for one in (first, second):
+            tell(one, f"go {at}")
+        said = [sent_by(one) for one in (first, second)]
+        for one in (first, second):
+            tell(one, f"sent {sum(said) + too_many}")
+        for one in (first, second):
+            one.communicate(timeout=PATIENCE_S)
+            assert one.returncode in MEASURED
+    loads = [json.loads(result.read_text()) for result in results]
+    for load, own, listeners in zip(loads, said, (3 - slow, 2), strict=True):
+        messages = load["messages"]
+        assert messages["sent"] == own > 0
+        heard = listeners * sum(said) - (own if audience == "others" else 0)
+        assert messages["received"] - messages["duplicated"] == heard
+        assert messages["expected"] == heard + listeners * too_many
+        assert messages["lost"] == listeners * too_many
+        assert load["bytes"]["received"] == load["bytes"]["expected"]
+        (verified,) = (audit for audit in load["audits"] if audit["name"] == "verification")
+        assert verified["passed"] is (too_many == 0), verified["detail"]
+
+
 def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: str, tmp_path: Path) -> None:
     results = [tmp_path / "1", tmp_path / "2"]
     with part(1, server, results[0]) as first, part(2, server, results[1]) as second:
         at = time.monotonic_ns() + 200_000_000
         for one in (first, second):
-            assert one.stdin is not None
-            one.stdin.write(f"go {at}\n")
-            one.stdin.flush()
+            tell(one, f"go {at}")
         for one in (first, second):
             one.communicate(timeout=PATIENCE_S)
             assert one.returncode in MEASURED

@@ -85,8 +85,9 @@ def of_run(run: Run) -> MachineOverTime | None:
 
 
 def _audited(trial: Trial) -> bool | None:
-    """Whether it passed this audit; None where it was not asked."""
-    return next((audit.passed for audit in trial.audits if audit.name == canary.NAME), None)
+    """Whether it passed this audit on all hosts; None where it was not asked."""
+    found = [audit.passed for audit in trial.audits if audit.name == canary.NAME]
+    return all(found) if found else None
 
 
 def _sides(readings: CanaryReadings) -> tuple[CanaryReading, ...]:

@@ -6,7 +6,7 @@ ended: `Judge` does that. The rest is pure functions."""
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +18,8 @@ from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad
 from netdyno.model.trial import Trial
 
 NAME = "canary"
+OWN = ""
+"""The host of the server, which on one machine is all."""
 FIGURES: dict[str, Callable[[CanaryReading], float]] = {
     "round trips": lambda one: one.round_trips_per_second,
     "server's core": lambda one: 1e6 * one.server_millions_per_second,
@@ -52,19 +54,19 @@ class Judge:
         judged, and is not called for blocks without any."""
         self._wanted = wanted
         self._revise = revise
-        self._read: list[Of] = []
+        self._read: dict[str, list[Of]] = {}
         self._waiting: dict[int, list[Trial]] = {}
 
     def add(self, trial: Trial) -> None:
         """A trial that has been stored, in the order in which they run."""
         if trial.canary is not None:
-            self._read.append((trial.block, trial.canary))
+            self.know(trial)
             self._waiting.setdefault(trial.block, []).append(trial)
 
     def know(self, trial: Trial) -> None:
         """A trial of an earlier part of the run, whose block has been judged: it is a neighbour of others."""
-        if trial.canary is not None:
-            self._read.append((trial.block, trial.canary))
+        for host, readings in _by_host(trial).items():
+            self._read.setdefault(host, []).append((trial.block, readings))
 
     def block_ended(self) -> None:
         """Judge what can be judged by now: a small block may have to wait for its neighbours."""
@@ -76,10 +78,11 @@ class Judge:
 
     def _judge(self, *, run_ended: bool) -> None:
         for block in tuple(self._waiting):
-            median = median_of(self._read, block)
-            if median is None and not run_ended:
+            hosts = {host for trial in self._waiting[block] for host in _by_host(trial)}
+            medians = {host: median_of(self._read[host], block) for host in hosts}
+            if None in medians.values() and not run_ended:
                 continue
-            self._revise([judged(trial, median, self._wanted) for trial in self._waiting[block]])
+            self._revise([judged(trial, medians, self._wanted) for trial in self._waiting[block]])
             # Only now: whoever interrupts this finds the block still waiting, and it is judged to the same end.
             del self._waiting[block]
 
@@ -134,19 +137,31 @@ def judged_at_once(trial: Trial, before: Sequence[Trial], wanted: ForeignLoad) -
     trials so far. `before` are those that ran before it."""
     read = [(one.block, one.canary) for one in (*before, trial) if one.canary is not None]
     median = _median(_speeds(read), "of the search so far") if len(read) >= FEWEST_TRIALS else None
-    return judged(trial, median, wanted)
+    return judged(trial, {OWN: median}, wanted)
 
 
-def judged(trial: Trial, median: Median | None, wanted: ForeignLoad) -> Trial:
-    """The trial with this audit among the others. One that failed is not judged: it has no figure to doubt."""
+def judged(trial: Trial, medians: Mapping[str, Median | None], wanted: ForeignLoad) -> Trial:
+    """The trial with this audit among the others, one for each host. One that failed is not judged: it has no figure
+    to doubt."""
     if trial.status == "failed" or trial.canary is None:
         return trial
-    found = _audit(trial.canary, median)
-    if wanted == "count":
-        found = Audit(name="canary", passed=True, detail=f"not judged, for it is only counted: {found.detail}")
-    every = (*(audit for audit in trial.audits if audit.name != NAME), found)  # of a block gone on with, once more
+    found = [_of_host(host, _audit(readings, medians[host]), wanted) for host, readings in _by_host(trial).items()]
+    every = (*(audit for audit in trial.audits if audit.name != NAME), *found)  # of a block gone on with, once more
     status, reason = outcomes.verdict(every)
     return msgspec.structs.replace(trial, status=status, reason=reason, audits=every)
+
+
+def _by_host(trial: Trial) -> dict[str, CanaryReadings]:
+    """What was read beside it, by the host; that of the server is OWN."""
+    own = {} if trial.canary is None else {OWN: trial.canary}
+    return own | {one.host: one.readings for one in trial.canaries}
+
+
+def _of_host(host: str, found: Audit, wanted: ForeignLoad) -> Audit:
+    told = found.detail if host == OWN else f"{host}: {found.detail}"
+    if wanted == "count":
+        return Audit(name="canary", passed=True, detail=f"not judged, for it is only counted: {told}")
+    return msgspec.structs.replace(found, detail=told)
 
 
 def is_judged(trial: Trial) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 _TIMES = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 _SIZES = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"), (1, "B"))
+_BITS = ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s"), (1.0, "bit/s"))
 _RATES = ((1e6, "M"), (1e3, "k"), (1.0, ""))
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -40,6 +41,10 @@ def duration(nanoseconds: float) -> str:
 
 def memory(size_bytes: float) -> str:
     return _scaled(size_bytes, _SIZES)
+
+
+def bits(per_second: float) -> str:
+    return _scaled(per_second, _BITS)
 
 
 def rate(per_second: float) -> str:

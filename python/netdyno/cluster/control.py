@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 from distributed import Client
+from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.cluster import authority, clocks, engine
 from netdyno.cluster.described import Description, Host
 from netdyno.cluster.engine import GoneError
+from netdyno.cluster.links import Link
 
 
 class Control:
@@ -36,9 +39,10 @@ class Control:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.client.close(timeout=engine.CONNECT_S)
 
-    def hosts(self) -> tuple[Host, ...]:
-        """All that have joined, servers first. Raises UserError where one does not answer."""
-        found: tuple[Host, ...] = self.client.sync(self._hosts)
+    def hosts(self, *, links: bool = False) -> tuple[Host, ...]:
+        """All that have joined, servers first. With `links` each is filled, one after the other; while a host is at
+        work, none. Raises UserError where one does not answer."""
+        found: tuple[Host, ...] = self.client.sync(self._hosts, links=links)
         return tuple(sorted(found, key=lambda host: (host.description.role != "server", host.address)))
 
     def addresses(self) -> frozenset[str]:
@@ -57,17 +61,34 @@ class Control:
             return False
         return True
 
-    async def _hosts(self) -> tuple[Host, ...]:
-        workers = (await self.client.scheduler.identity(n_workers=-1))["workers"]
-        return tuple([await self._host(address, list(workers), workers[address]) for address in workers])
+    async def _hosts(self, *, links: bool) -> tuple[Host, ...]:
+        addresses = tuple((await self.client.scheduler.identity(n_workers=-1))["workers"])
+        found = [await self._host(address) for address in addresses]
+        if not links:
+            return tuple(found)
+        at_rest = not any(host.description.is_busy for host in found)
+        return tuple([replace(host, links=await self._links(host.address, addresses, at_rest)) for host in found])
 
-    async def _host(self, address: str, everyone: list[str], known: dict[str, Any]) -> Host:
+    async def _host(self, address: str) -> Host:
         there = self.client.rpc(address)
         try:
             said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
             clock = await clocks.measure(there.netdyno_clock)
-            links = {other: await there.netdyno_round_trip(address=other) for other in everyone if other != address}
         except OSError as error:
             raise UserError(f"the host {address} has joined and does not answer") from error
-        is_busy = bool(known["metrics"].get("executing"))
-        return Host(address=address, is_busy=is_busy, clock=clock, description=said, links=links)
+        return Host(address=address, clock=clock, description=said, links={})
+
+    async def _links(self, address: str, everyone: Sequence[str], at_rest: bool) -> dict[str, Link]:
+        """Of a host, from all others."""
+        there = self.client.rpc(address)
+        found: dict[str, Link] = {}
+        for other in everyone:
+            if other == address:
+                continue
+            try:
+                round_trip_ns = await there.netdyno_round_trip(address=other)
+                rate = await there.netdyno_rate(address=other) if at_rest else None
+            except OSError as error:
+                raise UserError(f"{other} does not answer {address}, or {address} us") from error
+            found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
+        return found

@@ -27,7 +27,7 @@ from distributed.worker import thread_state
 
 from netdyno.base.errors import UserError
 from netdyno.base.url import TcpUrl, parse_tls_url
-from netdyno.cluster import authority, clocks, engine, loads
+from netdyno.cluster import authority, clocks, engine, links, loads
 from netdyno.cluster.authority import Role
 from netdyno.cluster.described import describe
 from netdyno.cluster.requests import LoadEnded
@@ -70,7 +70,9 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.handlers |= {
             "netdyno_clock": self.tell_clock,
             "netdyno_describe": self.tell_description,
+            "netdyno_fill": self.fill_link,
             "netdyno_load": self.make_load,
+            "netdyno_rate": self.tell_rate,
             "netdyno_round_trip": self.tell_round_trip,
         }
 
@@ -81,12 +83,26 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return time.monotonic_ns()
 
     async def tell_description(self) -> bytes:
-        said = describe(self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings)
-        return msgspec.json.encode(said)
+        is_busy = self.netdyno_loading.locked() or self.state.executing_count > 0
+        who = self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings
+        return msgspec.json.encode(describe(*who, is_busy=is_busy))
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""
         return (await clocks.measure(self.rpc(address).netdyno_clock)).round_trip_ns
+
+    async def tell_rate(self, address: str) -> float:
+        """How many bits a second come from another host."""
+        async with self.connected(address) as comm:
+            await comm.write({"op": "netdyno_fill", "reply": False})
+            return await links.rate(comm)
+
+    async def fill_link(self, comm: Any) -> Status:
+        """To a host that asks for it."""
+        with suppress(OSError):
+            await links.fill(comm)
+        comm.abort()
+        return Status.dont_reply
 
     def perform(self, request: bytes, topic: str) -> bytes:
         """A task, in the thread for these: have a helper do what a controller wants, and say meanwhile that it lives.
@@ -227,12 +243,14 @@ def _ended(why: str) -> dict[str, Any]:
 
 
 async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) -> None:
-    """Until the other side says nothing more. When the load is to begin is handed on."""
+    """Until the other side says nothing more. When a load is to begin, and what all parts of a chat sent, is handed
+    on."""
     with suppress(OSError, TimeoutError):
         while True:
             said = await asyncio.wait_for(comm.read(), engine.LOST_S)
-            if "go" in said and helper is not None:
-                helper.write(f"go {said['go']}\n".encode())
+            order = next((word for word in ("go", "sent") if word in said), None)
+            if order is not None and helper is not None:
+                helper.write(f"{order} {said[order]}\n".encode())
                 await helper.drain()
 
 

@@ -7,6 +7,7 @@ import platform
 import socket
 
 from netdyno.cluster.clocks import Offset
+from netdyno.cluster.links import Link
 from netdyno.machine.pinning import may_run_realtime
 from netdyno.model.base import Frozen
 
@@ -14,7 +15,7 @@ from netdyno.model.base import Frozen
 class Description(Frozen):
     """A host by its own account. `cores` are those that its programs get; `inside` is where its servers listen.
     `realtime`: whether they may run before everything else. `findings`: what the doctor thought of it when it joined,
-    but for what is good."""
+    but for what is good. `is_busy`: a trial is made there, or a part of one."""
 
     host: str
     role: str
@@ -22,21 +23,22 @@ class Description(Frozen):
     kernel: str
     inside: str
     realtime: bool
+    is_busy: bool = False
     findings: tuple[str, ...] = ()
 
 
 class Host(Frozen):
-    """A host as the controller sees it; `links`: the shortest round trip to each other host, in nanoseconds, by its
-    address."""
+    """A host as the controller sees it; `links`: from each other host, by its address, where they were asked for."""
 
     address: str
-    is_busy: bool
     clock: Offset
     description: Description
-    links: dict[str, int]
+    links: dict[str, Link]
 
 
-def describe(role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...]) -> Description:
+def describe(
+    role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool
+) -> Description:
     """This host, of which these cores were `asked` for, or nothing was said."""
     allowed = tuple(sorted(os.sched_getaffinity(0)))
     cores = asked or default_cores(role, allowed)
@@ -49,6 +51,7 @@ def describe(role: str, asked: tuple[int, ...], address: str, findings: tuple[st
         kernel=platform.release(),
         inside=address,
         realtime=realtime,
+        is_busy=is_busy,
         findings=findings,
     )
 

@@ -18,14 +18,15 @@ from pathlib import Path
 import msgspec
 
 from netdyno.audits import of_trial as audits
-from netdyno.base.paths import build_dir, generator_path
+from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster.child import die_with
 from netdyno.cluster.requests import LoadEnded, LoadWanted
 from netdyno.machine import cpu_share
-from netdyno.machine.pinning import punctual
+from netdyno.machine.pinning import choose, punctual
 from netdyno.machine.process import LineReader, Process
 from netdyno.model.load_result import Audit
 from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.trial.canary import Canary
 
 WHERE = "on the host of the load"
 
@@ -70,6 +71,8 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
     reading, writing = os.pipe()
     pinning = Pinning(server=(), generator=wanted.cores, note="", realtime=wanted.realtime)
     cores = Cores()
+    canary = Canary(canary_path(build_dir()), choose(), scratch)
+    begun = canary.begin() if wanted.events else None
     awaits = "--await-go" in wanted.words
     orders, order = os.pipe()
     with log.open("wb", buffering=0) as output:
@@ -93,7 +96,8 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
     text = result.read_text(encoding="utf-8") if result.is_file() else None
     if text is not None:
         text = _with_audits(text, cores.audits(wanted.foreign_load))
-    return LoadEnded(code=code, said=log.read_text(encoding="utf-8", errors="replace"), result=text)
+    said = log.read_text(encoding="utf-8", errors="replace")
+    return LoadEnded(code=code, said=said, result=text, canary=canary.end(begun) if begun else None)
 
 
 def _follow(generator: Process, events: LineReader, order: int, cores: Cores) -> None:

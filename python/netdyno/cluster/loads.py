@@ -15,8 +15,9 @@ import msgspec
 
 from netdyno.cluster import clocks, engine
 from netdyno.cluster.clocks import Offset
-from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadWanted, PartMade, PartsMade
+from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadMade, LoadWanted, PartMade, PartsMade
 from netdyno.machine.process import describe_exit
+from netdyno.model.observation import HostCanary
 from netdyno.trial.load import NOT_BELIEVED
 
 GO_AHEAD_NS = 200_000_000
@@ -42,6 +43,7 @@ class Event(msgspec.Struct):
     event: str
     established: int = 0
     completed: int = 0
+    messages: int = 0
     seconds: float = 0.0
 
 
@@ -53,11 +55,23 @@ class Parts:
         self._heard: dict[str, int] = {}
         self._established = 0
         self._completed = [0] * count
+        self._sent: dict[int, int] = {}
+        self._ended: set[int] = set()
 
     @property
     def all_stand(self) -> bool:
         """Whether every part has its connections."""
         return self._heard.get("connected") == self._count
+
+    @property
+    def all_sent(self) -> int | None:
+        """Chat: messages of all parts, once each has said what it sent, or has ended."""
+        known = self._sent.keys() | self._ended
+        return sum(self._sent.values()) if self._sent and len(known) == self._count else None
+
+    def end(self, part: int) -> None:
+        """It says nothing more."""
+        self._ended.add(part)
 
     def hear(self, part: int, line: bytes) -> bytes:
         """What there is to be told now; empty where that is nothing. The window begins with the last part's and ends
@@ -65,6 +79,9 @@ class Parts:
         if self._count == 1:
             return line
         event = msgspec.json.decode(line, type=Event)
+        if event.event == "sent":
+            self._sent[part] = event.messages
+            return b""
         self._heard[event.event] = heard = self._heard.get(event.event, 0) + 1
         if event.event == "progress":
             self._completed[part] = event.completed
@@ -124,6 +141,7 @@ class _Load:
         self._parts = Parts(len(hosts))
         self._ended: dict[int, LoadEnded] = {}
         self._before: list[Offset] = []
+        self._has_told_sent = False
         self._last = b""
 
     async def make(self, wanted: Sequence[LoadWanted]) -> bytes:
@@ -138,7 +156,7 @@ class _Load:
                 done, following = await asyncio.wait(following, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-            return self._last if len(self._hosts) == 1 else await self._end()
+            return self._with_canaries(self._last if len(self._hosts) == 1 else await self._end())
         finally:
             for task in tasks:
                 task.cancel()
@@ -154,11 +172,23 @@ class _Load:
             if said["last"]:
                 self._last = said["line"]
                 self._ended[number] = msgspec.json.decode(self._last, type=LoadEnded)
+                self._parts.end(number)
+                await self._tell_sent()
                 return
             if line := self._parts.hear(number, said["line"]):
                 await self._tell(line)
                 if len(self._hosts) > 1 and self._parts.all_stand and not self._before:
                     await self._go()
+            await self._tell_sent()
+
+    async def _tell_sent(self) -> None:
+        """Chat: what there was to hear, once that is known."""
+        if self._has_told_sent or (sent := self._parts.all_sent) is None:
+            return
+        self._has_told_sent = True
+        for number, host in enumerate(self._hosts):
+            if number not in self._ended:
+                await host.say({"sent": sent})
 
     async def _go(self) -> None:
         self._before = await self._offsets()
@@ -175,6 +205,19 @@ class _Load:
             except OSError as error:
                 raise host.lost(error) from error
         return found
+
+    def _with_canaries(self, line: bytes) -> bytes:
+        """The last line, whose result knows what they read."""
+        ended = msgspec.json.decode(line, type=LoadEnded)
+        canaries = tuple(
+            HostCanary(host=self._hosts[number].address, readings=one.canary)
+            for number, one in sorted(self._ended.items())
+            if one.canary is not None
+        )
+        if ended.result is None or not canaries:
+            return line
+        made = LoadMade(canaries=canaries, result=msgspec.Raw(ended.result.encode()))
+        return _line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
         return any(ended.code not in (0, NOT_BELIEVED) or ended.result is None for ended in self._ended.values())

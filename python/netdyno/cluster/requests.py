@@ -8,7 +8,7 @@ from netdyno.cluster.clocks import Offset
 from netdyno.experiment.plan import Cell
 from netdyno.model.base import Frozen, type_level
 from netdyno.model.experiment import Scenario
-from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.observation import CanaryReadings, ForeignLoad, HostCanary, Pinning
 from netdyno.model.run import Environment
 from netdyno.model.trial import Trial, Warmup
 
@@ -102,11 +102,13 @@ class LoadWanted(Frozen):
 
 
 class LoadEnded(Frozen):
-    """How a load program ended, what it had said, and its result, where it wrote one."""
+    """How a load program ended, what it had said, and its result, where it wrote one. `canary`: beside a load that is
+    measured."""
 
     code: int
     said: str
     result: str | None
+    canary: CanaryReadings | None = None
 
 
 class PartMade(Frozen):
@@ -122,3 +124,10 @@ class PartsMade(Frozen):
     """The result of a load that several hosts made."""
 
     parts: tuple[PartMade, ...]
+
+
+class LoadMade(Frozen):
+    """A result beside which canaries ran: of the load program, or PartsMade."""
+
+    canaries: tuple[HostCanary, ...]
+    result: msgspec.Raw

@@ -226,7 +226,7 @@ def _only(hosts: Sequence[Host], role: str) -> Host:
             f"a run takes one host that has joined as {role}, and {len(found) or 'none'} "
             f"{'have' if len(found) > 1 else 'has'} (./netdyno cluster status)"
         )
-    if found[0].is_busy:
+    if found[0].description.is_busy:
         raise UserError(f"the host {found[0].address} is at work for another run")
     return found[0]
 
@@ -244,7 +244,7 @@ def _first(found: Sequence[Host], count: int) -> tuple[Host, ...]:
             f"{'are' if len(found) > 1 else 'is'} {len(found) or 'none'} (./netdyno cluster status)"
         )
     for host in found[:count]:
-        if host.is_busy:
+        if host.description.is_busy:
             raise UserError(f"the host {host.address} is at work for another run")
     return tuple(found[:count])
 

@@ -14,6 +14,7 @@ from netdyno.cluster import clocks
 from netdyno.cluster.child import die_with
 from netdyno.cluster.requests import (
     Ground,
+    LoadMade,
     PartsMade,
     Prepare,
     Prepared,
@@ -31,6 +32,7 @@ from netdyno.machine.links.network import Network
 from netdyno.machine.pinning import choose
 from netdyno.model.contestant import Contestant
 from netdyno.model.load_result import LoadResult
+from netdyno.model.observation import HostCanary
 from netdyno.trial import warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, decode_load, key
@@ -78,11 +80,13 @@ def _prepare(request: Prepare) -> Prepared:
 
 def _trial(request: TrialWanted, folder: Path) -> TrialDone:
     (server,) = _servers([request.cell.contestant])
-    bench = _bench(request.ground, folder)
+    heard = Heard()
+    bench = _bench(request.ground, folder)._replace(decode=heard.decode)
     if request.warmup is not None:
         bench = bench._replace(warmups={key(request.cell): request.warmup})
     beside = Canary(canary_path(build_dir()), choose(), folder)
     trial = beside.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
+    trial = msgspec.structs.replace(trial, canaries=heard.canaries)
     log = folder / trial.log
     return TrialDone(trial=trial, log=log.read_text(encoding="utf-8", errors="replace") if trial.log else "")
 
@@ -113,8 +117,23 @@ def _bench(ground: Ground, folder: Path) -> Bench:
         progress=_tell,
         foreign_load=ground.foreign_load,
         network=Network((), way, Path("/proc/net"), ground.address, load_hosts=len(ground.loads)),
-        decode=decoded,
+        decode=Heard().decode,
     )
+
+
+class Heard:
+    """Results of loads; keeps what canaries read beside the last that was measured."""
+
+    def __init__(self) -> None:
+        self.canaries: tuple[HostCanary, ...] = ()
+
+    def decode(self, text: bytes) -> LoadResult:
+        """Raises what msgspec does, and HistogramError."""
+        if not text.startswith(b'{"canaries"'):
+            return decoded(text)
+        made = msgspec.json.decode(text, type=LoadMade)
+        self.canaries = made.canaries
+        return decoded(bytes(made.result))
 
 
 def decoded(text: bytes) -> LoadResult:

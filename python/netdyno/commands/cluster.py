@@ -8,12 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless_lines
 from netdyno.base.paths import build_dir
 from netdyno.cluster import authority, engine
 from netdyno.cluster.authority import Role
 from netdyno.cluster.described import Host
+from netdyno.cluster.links import Link
 from netdyno.contestants import building
 
 PORT = 8786
@@ -60,7 +62,7 @@ def status(folder: Path, as_json: bool) -> int:
     from netdyno.cluster.control import Control
 
     with Control(folder) as control:
-        hosts = control.hosts()
+        hosts = control.hosts(links=True)
     if as_json:
         print(msgspec.json.encode(hosts).decode())
     elif not hosts:
@@ -72,15 +74,21 @@ def status(folder: Path, as_json: bool) -> int:
 
 def _as_text(host: Host) -> str:
     said = host.description
-    busy = ", at work" if host.is_busy else ""
+    busy = ", at work" if said.is_busy else ""
     findings = "".join(f"\n  {one}" for one in said.findings)
-    others = "".join(f"\n  {_microseconds(took)} to {other} and back" for other, took in host.links.items())
+    others = "".join(f"\n  {_link_as_text(link)} {other}" for other, link in host.links.items())
     return (
         f"{said.role} {said.host} at {host.address}{busy}\n"
         f"  cores {','.join(map(str, said.cores))}, kernel {said.kernel}\n"
         f"  {_microseconds(host.clock.round_trip_ns)} from here and back; its clock shows "
         f"{host.clock.offset_ns / 1e9:+.6f} s of ours{others}{findings}"
     )
+
+
+def _link_as_text(link: Link) -> str:
+    rate = link.bits_per_second
+    carried = "link not filled, as a host is at work" if rate is None else f"{quantities.bits(rate)} come from there"
+    return f"{_microseconds(link.round_trip_ns)} there and back, {carried}:"
 
 
 def _microseconds(nanoseconds: int) -> str:

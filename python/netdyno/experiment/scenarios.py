@@ -26,6 +26,7 @@ from netdyno.model.options import (
     SIDES,
     Settings,
     check_connections,
+    is_witnessed,
     most_generator_threads,
     read_level,
     read_value,
@@ -210,11 +211,10 @@ def _check_hosts(where: str, wanted: Settings) -> None:
     if wanted.client_hosts == 1:
         return
     key = f"{where}: key 'client-hosts': {wanted.client_hosts}"
-    if wanted.workload == "chat":
-        raise UserError(f"{key}: a chat is one room, which one generator listens to")
     threads = wanted.generator_threads if isinstance(wanted.generator_threads, int) else 1
-    if wanted.connections < wanted.client_hosts * threads:
-        raise UserError(f"{key}: every thread of every host needs one of the {wanted.connections} connections")
+    if threads > most_generator_threads(wanted):
+        many = "two" if is_witnessed(wanted) else "one"
+        raise UserError(f"{key}: every thread of every host needs {many} of the {wanted.connections} connections")
 
 
 def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:

@@ -126,3 +126,10 @@ class CanaryReadings(Frozen):
     before: CanaryReading | None
     after: CanaryReading | None
     unread: str = ""
+
+
+class HostCanary(Frozen):
+    """On one host of the load, right before its programs started and right after they had ended."""
+
+    host: str
+    readings: CanaryReadings

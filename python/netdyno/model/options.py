@@ -155,9 +155,13 @@ def settings(scenario: Scenario, levels: Mapping[str, type_level], least_warmup_
 
 def most_generator_threads(wanted: Settings) -> int:
     """Of each host. A connection each, and two where a witness times a chat."""
-    to_others = wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
     speakers = wanted.connections - wanted.slow_readers
-    return speakers // 2 if to_others else speakers // wanted.client_hosts
+    return speakers // wanted.client_hosts // (2 if is_witnessed(wanted) else 1)
+
+
+def is_witnessed(wanted: Settings) -> bool:
+    """Whether a chat is timed by those who hear others."""
+    return wanted.workload == "chat" and wanted.server.get("audience", "others") == "others"
 
 
 MOST_THREADS = 1024

@@ -8,7 +8,14 @@ import msgspec
 
 from netdyno.model.base import Frozen, Number, Whole, type_level
 from netdyno.model.load_result import Audit, LoadResult
-from netdyno.model.observation import CanaryReadings, MachineObservation, Pinning, RelayTotals, ServerObservation
+from netdyno.model.observation import (
+    CanaryReadings,
+    HostCanary,
+    MachineObservation,
+    Pinning,
+    RelayTotals,
+    ServerObservation,
+)
 
 Trace = Literal["auto", "always", "never"]
 """Whether system calls are traced after the trials: within a share of the run's time, at any length, or not at all."""
@@ -49,6 +56,8 @@ class Trial(Frozen):
     server: ServerObservation | None = None
     machine: MachineObservation | None = None
     canary: CanaryReadings | None = None
+    canaries: tuple[HostCanary, ...] = ()
+    """On a cluster: of each host of the load, as `canary` is that of the server's."""
     kernel: dict[str, int] = msgspec.field(default_factory=dict)
     relay: RelayTotals | None = None
     audits: tuple[Audit, ...] = ()

@@ -25,6 +25,9 @@ MOST_TAKES = 10
 """Half a second: whoever takes the core for longer has the next trial made again."""
 TIMEOUT_S = 10.0
 
+Reading = tuple[CanaryReading | None, str]
+"""One, or why there is none."""
+
 
 class Canary:
     """The program, where a trial's programs would stand."""
@@ -38,22 +41,26 @@ class Canary:
 
     def beside(self, run: Callable[[], Trial]) -> Trial:
         """Run a trial between two readings, which it then has. One that was skipped ran nothing and has none."""
-        before, why_before = self._fresh()
+        begun = self.begin()
         trial = run()
-        if trial.status == "skipped":
-            return trial
-        after, why_after = self._take()
-        readings = CanaryReadings(before=before, after=after, unread=why_before or why_after)
-        return msgspec.structs.replace(trial, canary=readings)
+        return trial if trial.status == "skipped" else msgspec.structs.replace(trial, canary=self.end(begun))
 
-    def _fresh(self) -> tuple[CanaryReading | None, str]:
-        """The last reading while it is fresh, else a new one; or why there is none."""
+    def begin(self) -> Reading:
+        """What stands before the programs of a trial."""
+        return self._fresh()
+
+    def end(self, begun: Reading) -> CanaryReadings:
+        """And after they have ended, both."""
+        (before, why_before), (after, why_after) = begun, self._take()
+        return CanaryReadings(before=before, after=after, unread=why_before or why_after)
+
+    def _fresh(self) -> Reading:
+        """The last reading while it is fresh, else a new one."""
         if self._last is not None and time.monotonic() - self._last_at <= FRESH_S:
             return self._last, ""
         return self._take()
 
-    def _take(self) -> tuple[CanaryReading | None, str]:
-        """A new reading, or why there is none."""
+    def _take(self) -> Reading:
         try:
             self._last = self._settled(self._last)
         except TrialError as failure:

@@ -16,6 +16,7 @@ struct Quiet : Observer {
   void window_start() override {}
   void progress(std::uint64_t, Nanos, const Timeline::Slot&) override {}
   void window_end() override {}
+  void sent(std::uint64_t) override {}
   void finished() override {}
 };
 

@@ -202,7 +202,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--service-time", "11s", "--workload", "rpc"}, "at most 10s"},
         Mistake{{"--share", "0/2", "-c", "2"}, "no share"}, Mistake{{"--share", "3/2", "-c", "2"}, "no share"},
         Mistake{{"--share", "1", "-c", "2"}, "no share"}, Mistake{{"--share", "1/2"}, "every part needs a connection"},
-        Mistake{{"--share", "1/2", "-c", "4", "--workload", "chat"}, "one room"},
+        Mistake{{"--share", "1/2", "-c", "4", "--workload", "chat"}, "use --await-go"},
+        Mistake{{"--share", "1/2", "-c", "3", "--workload", "chat", "--await-go"}, "second connection"},
         Mistake{{"--share", "1/2", "-c", "4", "-n", "5"}, "leave --count out"},
         Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from netdyno.audits.canary import Judge
 from netdyno.model.experiment import Experiment, Scenario
-from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad
+from netdyno.model.observation import CanaryReading, CanaryReadings, ForeignLoad, HostCanary
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 from tests.support.builders.made_run import made_run
@@ -54,6 +54,11 @@ def trial(
         seconds=TRIAL_S,
         canary=CanaryReadings(before=first, after=second),
     )
+
+
+def beside(host: str, speed: float) -> HostCanary:
+    """Readings of a host of the load."""
+    return HostCanary(host=host, readings=CanaryReadings(before=reading(speed), after=reading(speed)))
 
 
 def of_speeds(blocks: Sequence[Sequence[float]]) -> list[Trial]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from netdyno.audits.canary import FACTOR, FEWEST_TRIALS, NAME, Judge, median_of
 from netdyno.model.load_result import Audit
 from netdyno.model.trial import Trial
-from tests.support.builders.made_canary import judge, of_speeds, reading, trial
+from tests.support.builders.made_canary import beside, judge, of_speeds, reading, trial
 
 
 def struck(trials: Sequence[Trial]) -> list[tuple[int, int]]:
@@ -61,6 +61,27 @@ def test_the_bound_is_a_factor_either_way() -> None:
         trials = [trial(1, position) for position in range(6)]
         trials[2] = trial(1, 2, speed)
         assert audit(judge(trials)[2]).passed is passed, speed
+
+
+def test_each_host_of_the_load_is_held_against_itself() -> None:
+    """It may be slower than the server's; not than it was."""
+    hosts = {"tls://a": [0.5] * 8, "tls://b": [1.0] * 3 + [0.4] + [1.0] * 4}
+    trials = [
+        replace(trial(1, number), canaries=tuple(beside(host, speeds[number]) for host, speeds in hosts.items()))
+        for number in range(8)
+    ]
+    judged = judge(trials)
+    assert struck(judged) == [(1, 3)]
+    assert judged[3].reason.startswith("canary: tls://b: before it, the canary read 8.00k/s (round trips), a factor of")
+    for one in judged:
+        assert [a.detail[:8] for a in one.audits if a.name == NAME][1:] == ["tls://a:", "tls://b:"]
+
+
+def test_a_host_that_makes_some_of_the_loads_is_judged_by_these() -> None:
+    trials = [trial(1, number) for number in range(10)]
+    for number in range(0, 10, 2):
+        trials[number] = replace(trials[number], canaries=(beside("tls://b", 0.5 if number == 4 else 1.0),))
+    assert struck(judge(trials)) == [(1, 4)]
 
 
 def test_a_machine_that_drifts_between_blocks_strikes_nothing_out() -> None:

@@ -63,6 +63,17 @@ def test_progress_is_the_sum() -> None:
     assert said(parts, 0, "progress", completed=600, seconds=1.0) == {"completed": 700, "seconds": 1.0}
 
 
+def test_what_was_said_in_a_room_is_known_when_all_have_said_it_or_are_gone() -> None:
+    parts = Parts(3)
+    assert said(parts, 0, "sent", messages=7) == said(parts, 1, "sent", messages=5) == {}
+    assert parts.all_sent is None
+    parts.end(2)
+    assert parts.all_sent == 12
+    other = Parts(1)
+    other.end(0)
+    assert other.all_sent is None, "of what is no chat nobody says it"
+
+
 def test_a_clock_that_went_on_differently_adds_to_what_a_start_may_be_off() -> None:
     before = Offset(offset_ns=1_000_000, round_trip_ns=400_000)
     assert start_within_ns(before, Offset(offset_ns=1_000_100, round_trip_ns=900_000)) == 200_100

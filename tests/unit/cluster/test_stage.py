@@ -16,9 +16,11 @@ PREPARED = Prepared(environment={"git_commit": "abc"}, programs=tuple(HERE), why
 
 
 def host(role: str, *, is_busy: bool = False, realtime: bool = True) -> Host:
-    said = Description(host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime)
+    said = Description(
+        host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime, is_busy=is_busy
+    )
     clock = Offset(offset_ns=0, round_trip_ns=1)
-    return Host(address=f"tls://{role}:8787", is_busy=is_busy, clock=clock, description=said, links={})
+    return Host(address=f"tls://{role}:8787", clock=clock, description=said, links={})
 
 
 def test_the_same_commit_and_programs_are_taken() -> None:

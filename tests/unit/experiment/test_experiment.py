@@ -208,7 +208,7 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "size = 28", "key 'size': 28 bytes; a message of 'echo' has at least 29"),
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
-        (ECHO, 'workload = "chat"\nclient-hosts = 2', "'client-hosts': 2: a chat is one room"),
+        (ECHO, 'workload = "chat"\nclient-hosts = 6', "'client-hosts': 6: every thread of every host needs two of"),
         ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' somebody hears"),

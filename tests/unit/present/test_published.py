@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from netdyno.model.run import Run
 from netdyno.present.published import site
 from netdyno.present.published.private import Private, without
+from tests.support.builders.made_canary import beside
 from tests.support.builders.made_run import made_run
 
 HERE = Private(("/srv/lab/netdyno", "/srv/lab", "/home/ada"), ("ada", "enigma"))
@@ -50,11 +51,15 @@ def test_the_hosts_of_a_cluster_are_nobodys_business() -> None:
         "cluster.client": "lab-8 at 10.1.2.4:8787, kernel 6.1.0",
         "note": "lab-7, lab-70 and tcp://10.1.2.4:41234",
     }
-    assert without(replace(made_run(), environment=hosts), Private()).environment == {
+    run = made_run()
+    first = replace(run.trials[0], canaries=(beside("tls://10.1.2.4:8787", 1.0),))
+    found = without(replace(run, environment=hosts, trials=(first,)), Private())
+    assert found.environment == {
         "cluster.server": "… at tls://…:8787, kernel 6.1.0",
         "cluster.client": "… at …:8787, kernel 6.1.0",
         "note": "…, lab-70 and tcp://…:41234",
     }
+    assert [one.host for one in found.trials[0].canaries] == ["tls://…:8787"]
 
 
 def test_a_run_without_anything_private_stays_as_it_is() -> None:

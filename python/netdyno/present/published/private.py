@@ -18,7 +18,7 @@ asks for."""
 _LEFT = "…/"
 _HOST = re.compile(r"(\S+) at (?:\w+://)?(\S+?)(?::\d+)?, kernel ")
 """As a run on a cluster says it of each of its hosts."""
-_FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command"})
+_FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command", "host"})
 """Keys under which a name of a user or a host is no name of anything else."""
 _ENCODED = frozenset({"histogram"})
 """Keys whose values are no text: base64 has slashes."""
