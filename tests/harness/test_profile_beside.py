@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.profile import Profile
 from netdyno.run import needed, runner
+from netdyno.store import profiles
 from netdyno.trial import profiled
 from netdyno.trial.setup import Bench
 
@@ -51,17 +51,14 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
     ]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         "profile-.._second.fake.on-cpu.folded",
-        "profile-.._second.html",
         "profile-.._second.json",
         "profile-echo.fake.on-cpu.folded",
-        "profile-echo.html",
         "profile-echo.json",
     ]
-    assert (tmp_path / "profile-echo.fake.on-cpu.folded").read_text() == "main;a 5\n"
-    assert "echo: echo, connections 2, 1 s" in (tmp_path / "profile-echo.html").read_text()
-    notes = {
-        (one["server"], one["sort"]): one["notes"] for one in json.loads((tmp_path / "profile-echo.json").read_text())
-    }
-    assert notes["other", "on-cpu"] == ["Folly not found"]
+    second, echo = profiles.read(tmp_path).asked
+    assert (second.question, second.servers) == ("../second", ["fake"])
+    assert (echo.question, echo.load, echo.servers) == ("echo", "echo, connections 2, 1 s", ["fake", "other"])
+    assert echo.profiles[0].stacks == {("main", "a"): 5.0}
+    assert echo.profiles[2].missing == "Folly not found"
     assert "other, on-cpu: Folly not found" in said.getvalue()
     assert "\x1b" not in said.getvalue()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from netdyno.base.errors import UserError
+from netdyno.base.escape import harmless
 from netdyno.base.paths import build_dir
 from netdyno.cluster import engine
 from netdyno.commands import profile
@@ -28,7 +29,7 @@ from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import needed, runner
 from netdyno.run.progress import Display
-from netdyno.store import read, schema
+from netdyno.store import profiles, read, schema
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.findings import Analysis
@@ -118,6 +119,8 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     done = _tell(outcome, console)
     if wishes.profile and not outcome.interrupted:
         profile.beside(asked, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+        if done.analysis is not None:
+            _write_page(done.analysis, outcome.folder)
     return done
 
 
@@ -212,16 +215,31 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
     """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
     from netdyno.analysis.analysis import analyse
-    from netdyno.present.report import write_page
     from netdyno.present.terminal.table import render
 
     analysis = analyse(stored)
     console.print(render(analysis))
-    path = (folder / REPORT_NAME).resolve()
-    write_page(analysis, path)
+    path = _write_page(analysis, folder)
     (folder / FINDINGS_NAME).write_text(_encoded(analysis), encoding="utf-8")
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
+
+
+def _write_page(analysis: Analysis, folder: Path) -> Path:
+    """The report of a run in its folder, with the profiles that are there."""
+    from netdyno.present.report import write_page
+
+    path = (folder / REPORT_NAME).resolve()
+    write_page(analysis, path, (), _profiled(folder))
+    return path
+
+
+def _profiled(folder: Path) -> profiles.Stored:
+    """The profiles of a run; what of them cannot be used is said."""
+    found = profiles.read(folder)
+    for text in found.damaged:
+        print(f"netdyno: {harmless(text)}", file=sys.stderr)
+    return found
 
 
 def findings(run: str, results: Path) -> str:
@@ -269,7 +287,7 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
         raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be told apart in one figure")
     overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
     try:
-        write_page(analyse(first), target, overlaid)
+        write_page(analyse(first), target, overlaid, _profiled(target.parent))
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     return target
