@@ -29,7 +29,9 @@ def tree(stacks: Mapping[Stack, float]) -> Flame:
         root.share += share
         here = root
         for name in stack:
-            here = here.called.setdefault(name, Flame(name))
+            if name not in here.called:
+                here.called[name] = Flame(name)
+            here = here.called[name]
             here.share += share
         here.own += share
     return root
