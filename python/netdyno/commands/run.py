@@ -20,6 +20,7 @@ from netdyno.commands import profile
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
+from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
@@ -173,7 +174,7 @@ def _end(done: Done, as_json: bool) -> int:
 def _tell(outcome: runner.Outcome, console: Console) -> Done:
     """Table and report of what is stored."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
-    counts = runner.counts(stored.all_trials)
+    counts = outcomes.counts(stored)
     if outcome.interrupted:
         where = " --cluster DIR" if OF_CLUSTER in stored.environment else ""
         print(
