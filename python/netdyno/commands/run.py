@@ -287,8 +287,11 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     if len(runs) > overlay.MOST_RUNS:
         raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be told apart in one figure")
     overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
+    analysis = analyse(first)
+    for text in overlay.unshared([analysis, *(one.analysis for one in overlaid)], [one.changes for one in overlaid]):
+        print(f"netdyno: {harmless(text)}", file=sys.stderr)
     try:
-        write_page(analyse(first), target, overlaid, _profiled(target.parent))
+        write_page(analysis, target, overlaid, _profiled(target.parent))
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     return target
