@@ -18,14 +18,18 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from netdyno.base.paths import ROOT
 from netdyno.commands import checks, cli
 from netdyno.commands.cli import main
 from netdyno.contestants.contestants import discover
+from netdyno.model.run import Run
 from netdyno.present.export.schema import Export
 from netdyno.present.terminal.console import Console
 from netdyno.store import read, schema
+from tests.support.builders.made_run import made_run
+from tests.support.builders.stored import stored
 from tests.support.fakes import unhurried
 
 TINY = """
@@ -294,6 +298,31 @@ def test_a_report_is_written_again_or_exported(toml: str, tmp_path: Path, capsys
     both.mkdir()
     assert main([*again[:-1], "later"]) == 2
     assert capsys.readouterr().err == f"netdyno: {both} cannot be written: Is a directory\n"
+
+
+def test_where_runs_have_nothing_in_common_page_and_stderr_say_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made_run()
+
+    def of(name: str, run_id: str) -> Run:
+        (one,) = (one for one in run.experiment.scenarios if one.name == name)
+        trials = tuple(one for one in run.trials if (one.scenario, one.block) == (name, 1))
+        return replace(run, run_id=run_id, experiment=replace(run.experiment, scenarios=(one,)), trials=trials)
+
+    first, later, nobody = of("chat", "first"), of("http", "later"), of("chat", "nobody")
+    nobody = replace(nobody, trials=tuple(replace(one, status="skipped", load=None) for one in nobody.trials))
+    for one in (first, later, nobody):
+        stored(one, tmp_path)
+    assert main(["report", "first", "later", "nobody", "--results", str(tmp_path)]) == 0
+    page = (tmp_path / "first" / "report-with-later-nobody.html").read_text()
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(",")[0].partition(":")[2] for line in said] == [
+        " later has no question in common with first",
+        " nobody has no cell in common with first: no contestant at the same levels has valid trials in both",
+    ]
+    assert all(f"{line.removeprefix('netdyno: ')}." in page for line in said)
+    assert "What changed since the first run" not in page
 
 
 def test_an_encoding_without_the_signs_damages_no_export_and_stops_no_table(

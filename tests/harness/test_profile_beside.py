@@ -10,12 +10,16 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.commands import profile
+from netdyno.commands.cli import main
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
-from netdyno.model.profile import Profile
+from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, runner
+from netdyno.store import profiles
 from netdyno.trial import profiled
 from netdyno.trial.setup import Bench
+from tests.support.builders.made_run import made_run
+from tests.support.builders.stored import stored
 
 
 @pytest.fixture
@@ -51,17 +55,53 @@ def test_each_server_of_each_question_at_the_middle_of_its_levels(
     ]
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
         "profile-.._second.fake.on-cpu.folded",
-        "profile-.._second.html",
         "profile-.._second.json",
         "profile-echo.fake.on-cpu.folded",
-        "profile-echo.html",
         "profile-echo.json",
     ]
-    assert (tmp_path / "profile-echo.fake.on-cpu.folded").read_text() == "main;a 5\n"
-    assert "echo: echo, connections 2, 1 s" in (tmp_path / "profile-echo.html").read_text()
-    notes = {
-        (one["server"], one["sort"]): one["notes"] for one in json.loads((tmp_path / "profile-echo.json").read_text())
-    }
-    assert notes["other", "on-cpu"] == ["Folly not found"]
+    second, echo = profiles.read(tmp_path).asked
+    assert (second.question, second.servers) == ("../second", ["fake"])
+    assert (echo.question, echo.load, echo.servers) == ("echo", "echo, connections 2, 1 s", ["fake", "other"])
+    assert echo.profiles[0].stacks == {("main", "a"): 5.0}
+    assert echo.profiles[2].missing == "Folly not found"
     assert "other, on-cpu: Folly not found" in said.getvalue()
     assert "\x1b" not in said.getvalue()
+
+
+def names_in(page: Path) -> list[str]:
+    """Of the frames that it can draw."""
+    text = page.read_text().partition('<script id="profiles" type="application/json">')[2]
+    return list(json.loads(text.partition("</script>")[0])["names"]) if text else []
+
+
+def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = made_run()
+    name = run.experiment.scenarios[-1].name
+    run = replace(run, trials=tuple(one for one in run.trials if one.scenario == name))
+    folder = stored(run, tmp_path)
+    outcome = runner.Outcome(run.run_id, folder, 0)
+    seen = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks={("main", "a"): 5.0}, samples=9)
+
+    def looks(_asked: Experiment, _ready: needed.Ready, where: Path, *_: object) -> None:
+        assert names_in(where / "report.html") == []  # the figures are there before anything else may fail
+        profiles.write(Profiled(question=name, load="echo", profiles=(seen,)), where, f"profile-{name}")
+
+    monkeypatch.setattr(needed, "make", lambda *_: needed.Ready((), ()))
+    monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
+    monkeypatch.setattr(profile, "beside", looks)
+    main(["run", "smoke", "--profile", "--results", str(tmp_path)])
+    assert names_in(folder / "report.html") == ["all", "main", "a"]
+
+    (folder / "report.html").unlink()
+    (folder / f"profile-{name}.{seen.server}.on-cpu.folded").write_text("\x1b")
+    (folder / "profile-other.json").write_text("{")
+    assert main(["report", run.run_id, "--results", str(tmp_path)]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" is damaged")[0] for line in said] == [
+        f"netdyno: profile-{name}.{seen.server}.on-cpu.folded",
+        "netdyno: profile-other.json",
+    ]
+    assert names_in(folder / "report.html") == []
+    assert "profile-other.json is damaged" in (folder / "report.html").read_text()

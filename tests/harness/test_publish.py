@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import sqlite3
 from html import unescape
@@ -15,7 +16,9 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.commands import publish
+from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
+from netdyno.store import profiles
 from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run
@@ -54,7 +57,7 @@ def test_each_run_has_its_page_its_report_and_every_trial(results: Path, target:
     assert publish.run(folders, target, results) == 0
 
     listed = json.loads((target / "site.json").read_text())
-    assert (listed["format"], listed["version"]) == ("netdyno-site", 1)
+    assert (listed["format"], listed["version"]) == ("netdyno-site", 2)
     assert [(one["run_id"], one["version"]) for one in listed["runs"]] == [(run.run_id, 1), ("claims", 1)]
     assert [one["verdict"] for one in listed["runs"][1]["claims"]] != []
     for one, entry in zip(runs, listed["runs"], strict=True):
@@ -100,6 +103,38 @@ def test_what_is_published_stays_and_what_has_changed_is_a_new_version(
     assert [one["version"] for one in listed] == [1, 3]
     index = now["index.html"].decode()
     assert index.index(f'runs/{run.run_id}/3/index.html"') < index.index(f'runs/{run.run_id}/1/index.html">version 1')
+
+
+def test_its_flame_graphs_are_published_without_a_word_of_the_machine(
+    results: Path, target: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "node", lambda: "enigma")
+    run = small(made_run())
+    folder = stored(run, results)
+    publish.run([run.run_id], target, results)
+    (question,) = (one.name for one in run.experiment.scenarios)
+    secret = f"/home/{os.getpid()}x"
+    stacks: dict[Stack, float] = {
+        ("main", f"LazyCompile:*handler {secret}/app.js:3", "enigma"): 1.0,
+        ("main", "LazyCompile:*handler /opt/elsewhere/app.js:3", "enigma"): 2.0,
+    }
+    made = Profile(server=run.trials[0].contestant, sort="on-cpu", stacks=stacks, unnamed=(f"{results}/libours.so",))
+    asked = Profiled(question=question, load="echo", profiles=(made, replace(made, sort="off-cpu")))
+    profiles.write(asked, folder, f"profile-{question}")
+    (folder / "profile-gone.json").write_text("{")
+    publish.run([run.run_id], target, results)
+    said = capsys.readouterr()
+    assert "published as version 2" in said.out
+    assert "netdyno: profile-gone.json is damaged" in said.err
+    page = (target / "runs" / run.run_id / "2" / "report.html").read_text()
+    names = json.loads(page.partition('<script id="profiles" type="application/json">')[2].partition("</script>")[0])
+    assert names["names"] == ["all", "main", "LazyCompile:*handler …/app.js:3", "…"]
+    assert names["questions"][0]["parts"][0]["profiles"][0]["frames"][-4:] == [3, 3, 100_000, 100_000]
+    assert "profile-gone.json is damaged" in page
+    assert secret not in page
+    assert str(results) not in page
+    publish.run([run.run_id], target, results)
+    assert "published already, as version 2" in capsys.readouterr().out
 
 
 def test_a_run_that_calls_itself_otherwise_stays_in_the_site(results: Path, target: Path) -> None:

@@ -18,6 +18,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.experiment.plan import Cell
 from netdyno.machine.links import link_check
+from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
@@ -92,7 +93,8 @@ def test_a_run_stores_every_trial_of_its_plan(
     path = outcome.folder / schema.FILE_NAME
     run = read.load(path)
     assert [(t.block, t.position) for t in run.trials] == [(b, p) for b in (1, 2) for p in range(4)]
-    assert runner.counts(run.trials) == {"valid": 4, "struck_out": 0, "skipped": 4, "failed": 0, "made_again": 0}
+    counts = {"valid": 4, "struck_out": 0, "faulty": 0, "failed": 0, "skipped": 4, "made_again": 0}
+    assert outcomes.counts(run) == counts
     assert {t.reason for t in run.trials if t.status == "skipped"} == {"Folly not found"}
     assert run.finished_at is not None
     assert tuple(recorder.trials) == tuple(map(without_canary_audit, run.trials))
@@ -171,7 +173,7 @@ def test_a_trial_that_fails_does_not_stop_the_run(
     monkeypatch.setenv("FAKE_SERVER", "dies_under_load")
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder())
     run = read.load(outcome.folder / schema.FILE_NAME)
-    assert runner.counts(run.trials)["failed"] == 4
+    assert outcomes.counts(run)["faulty"] == 4
     assert run.finished_at is not None
 
 
@@ -301,7 +303,7 @@ def test_a_trial_whose_machine_was_not_that_of_its_block_is_struck_out_when_the_
     by_canary = [one for one in run.trials if [audit.name for audit in one.audits if not audit.passed] == ["canary"]]
     assert all(one.load is not None for one in by_canary)  # whose window another program took was cut short
     assert tuple(recorder.trials) == (*map(as_it_ended, run.trials), *by_canary)
-    assert recorder.valid_at_end == runner.counts(run.trials)["valid"]
+    assert recorder.valid_at_end == outcomes.counts(run)["valid"]
 
 
 def as_it_ended(trial: Trial) -> Trial:

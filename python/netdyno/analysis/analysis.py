@@ -65,7 +65,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         claims=judge.verdicts(experiment.claims, evidence(run, parts), level),
         charts=charts(experiment.figures, parts),
         level=level,
-        counts=_counts(trials),
+        counts=Counts(**outcomes.counts(run)),
         set_aside=tuple(
             _note(experiment, trial) for trial in trials if trial.status not in (*outcomes.RANKED, "made_again")
         ),
@@ -91,18 +91,6 @@ def _whole_family(findings: ScenarioFindings) -> tuple[Comparison, ...]:
 
 
 # --- what stands around the answers ------------------------------------------------------------------------------
-
-
-def _counts(trials: Sequence[Trial]) -> Counts:
-    found = Counter(trial.status for trial in trials)
-    return Counts(
-        valid=found["valid"] + found["censored"],
-        struck_out=found["struck_out"],
-        faulty=found["faulty"],
-        failed=found["failed"],
-        skipped=found["skipped"],
-        made_again=found["made_again"],
-    )
 
 
 def _note(experiment: Experiment, trial: Trial) -> TrialNote:

@@ -1,4 +1,4 @@
-"""Stacks as a tree of frames, and what differs between the functions of two profiles. Pure."""
+"""Stacks as a tree of frames, and as functions wherever they are called from. Pure."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ class Flame:
     called: dict[Name, Flame] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Change:
-    """A function, wherever it is called from: its share of all time in two profiles."""
-
-    name: Name
-    before: float
-    after: float
-
-
 def tree(stacks: Mapping[Stack, float]) -> Flame:
     """All stacks from a common root; those called are in the order of their names, so that trees look alike."""
     total = sum(stacks.values()) or 1.0
@@ -38,7 +29,9 @@ def tree(stacks: Mapping[Stack, float]) -> Flame:
         root.share += share
         here = root
         for name in stack:
-            here = here.called.setdefault(name, Flame(name))
+            if name not in here.called:
+                here.called[name] = Flame(name)
+            here = here.called[name]
             here.share += share
         here.own += share
     return root
@@ -52,10 +45,3 @@ def functions(profile: Profile) -> dict[Name, float]:
         for name in dict.fromkeys(stack):
             found[name] = found.get(name, 0.0) + amount / total
     return found
-
-
-def changes(after: Profile, before: Profile) -> list[Change]:
-    """All functions of both, the most changed first."""
-    new, old = functions(after), functions(before)
-    found = [Change(name, old.get(name, 0.0), new.get(name, 0.0)) for name in {**old, **new}]
-    return sorted(found, key=lambda one: (-abs(one.after - one.before), one.name))

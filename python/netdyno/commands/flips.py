@@ -81,7 +81,8 @@ def answers(parts: Sequence[Part], first: str, second: str, factor: str, metric:
     if not asked:
         factors = {name: part for part in parts for name in part.scenario.factors}
         had = sorted(name for name, part in factors.items() if judge.can_be_asked(part.scenario, name))
-        raise UserError(f"this run has no levels of {factor!r} to go along; it has {', '.join(had) or 'none'}")
+        several = ", ".join(had) or "nothing"
+        raise UserError(f"no two levels of {factor!r} in this run, and one level has no flip; it has some of {several}")
     for name in (first, second):
         took_part = sorted({one for part in asked for one in part.contestants})
         if name not in took_part:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
-from netdyno.base.escape import harmless_lines
+from netdyno.base.escape import harmless, harmless_lines
 from netdyno.base.paths import build_dir
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
@@ -26,12 +25,14 @@ from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import middle
 from netdyno.model.options import Settings, settings
-from netdyno.model.profile import Profile
+from netdyno.model.profile import Profile, Profiled
 from netdyno.run import needed, runner
+from netdyno.store import profiles
 from netdyno.trial import profiled
 from netdyno.trial.setup import unwatched
 
 MOST_SERVERS = 2
+PAGE_NAME = "profile.html"
 LEAST_WINDOW_S = 1.0
 """Of a profile beside a run, whose own windows may be too short to see much."""
 
@@ -130,47 +131,41 @@ def _task(number: int, scenario: Scenario, server: Contestant) -> profiled.Task:
 
 
 def _tell(found: Sequence[Profile], scenario: Scenario, folder: Path, as_json: bool) -> int:
-    line = write(found, load_words(scenario), folder, "profile")
+    from netdyno.present.profile import page
+    from netdyno.present.prose import profile as prose
+
+    asked = Profiled(load=load_words(scenario), profiles=tuple(found))
+    folded = profiles.write(asked, folder, "profile")
+    target = (folder / PAGE_NAME).resolve()
+    target.write_text(page(asked), encoding="utf-8")
+    told = [
+        {
+            "server": one.server,
+            "sort": one.sort,
+            "folded": str(folded[one.server, one.sort]) if one.stacks else None,
+            "seconds": one.total_us / 1e6,
+            "samples": one.samples,
+            "notes": prose.notes(one),
+        }
+        for one in found
+    ]
     if as_json:
-        print(json.dumps(line), flush=True)
+        print(json.dumps({"report": str(target), "profiles": told}), flush=True)
     else:
-        print(told(found, line), flush=True)
+        print(f"{_notes(found)}\n{harmless(f'profile: {target}')}", flush=True)
     return 0 if all(one.stacks or one.sort == "off-cpu" for one in found) else 1
 
 
-def told(found: Sequence[Profile], line: Mapping[str, object]) -> str:
-    """What is to be said of each, and where the page is."""
+def _notes(found: Sequence[Profile]) -> str:
+    """What is to be said of each."""
     from netdyno.present.prose import profile as prose
 
-    notes = [f"{one.server}, {one.sort}: {note}" for one in found for note in prose.notes(one)]
-    return harmless_lines("\n".join([*notes, f"profile: {line['report']}"]))
-
-
-def write(found: Sequence[Profile], load: str, folder: Path, name: str) -> dict[str, object]:
-    """The page of these profiles, and beside it their folded stacks and what is said of them; the latter as well."""
-    from netdyno.present.profile import folded, page
-    from netdyno.present.prose import profile as prose
-
-    profiles: list[dict[str, object]] = []
-    for one in found:
-        path = folder / _file_name(f"{name}.{one.server}.{one.sort}.folded")
-        if one.stacks:
-            path.write_text(folded(one), encoding="utf-8")
-        about = {"server": one.server, "sort": one.sort, "folded": str(path) if one.stacks else None}
-        profiles.append(about | {"seconds": one.total_us / 1e6, "samples": one.samples, "notes": prose.notes(one)})
-    target = (folder / _file_name(f"{name}.html")).resolve()
-    target.write_text(page(found, load), encoding="utf-8")
-    (folder / _file_name(f"{name}.json")).write_text(json.dumps(profiles, indent=1) + "\n", encoding="utf-8")
-    return {"report": str(target), "profiles": profiles}
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._-]", "_", text)
+    return harmless_lines("\n".join(f"{one.server}, {one.sort}: {note}" for one in found for note in prose.notes(one)))
 
 
 def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Path, say: IO[str]) -> None:
-    """Profiles of a run's servers once its trials are over, in its folder: a page for each question, at the one
-    combination in the middle of its levels. Ctrl-C ends them, and the run stays what it is."""
+    """Profiles of a run's servers once its trials are over, kept in its folder for its report: of each question at the
+    one combination in the middle of its levels. Ctrl-C ends them, and the run stays what it is."""
     bench, _ = runner.set_up(
         experiment,
         ready.servers,
@@ -192,9 +187,9 @@ def beside(experiment: Experiment, ready: needed.Ready, folder: Path, build: Pat
                 why = plan.why_skip(named[name], scenario, chosen, bench.clients)
                 server = replace(named[name], available=False, why_not=why) if why else named[name]
                 found += profiled.profile(profiled.Task(cell, wanted, server), bench)
-            load = f"{scenario.name}: {settings_words(wanted, chosen)}"
-            line = write(found, load, folder, f"profile-{scenario.name}")
-            print(told(found, line), file=say, flush=True)
+            asked = Profiled(question=scenario.name, load=settings_words(wanted, chosen), profiles=tuple(found))
+            profiles.write(asked, folder, f"{profiles.OF_QUESTION}{scenario.name}")
+            print(f"profile of {harmless(scenario.name)}: {asked.load}\n{_notes(found)}", file=say, flush=True)
 
 
 def settings_words(wanted: Settings, levels: Mapping[str, type_level]) -> str:

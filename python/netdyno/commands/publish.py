@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -20,9 +21,10 @@ from netdyno.base.files import write_whole
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.model.run import Run
 from netdyno.present.published import site
-from netdyno.present.published.private import Private, without
+from netdyno.present.published.private import Private, left, profiled_without, without
 from netdyno.present.published.site import Site
-from netdyno.store import read
+from netdyno.store import profiles, read
+from netdyno.store.profiles import Stored
 
 SITE_NAME = "site.json"
 INDEX_NAME = "index.html"
@@ -33,7 +35,8 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
     """Add runs to the site in a folder, which is made where it is not there. What is published stays as it is: a run
     that is otherwise than when it was published is a new version beside the old one. Raises UserError before anything
     is written where a run cannot be read, or the folder is none of ours."""
-    found = [read.load(read.find(results, name)) for name in names]
+    paths = [read.find(results, name) for name in names]
+    found = [read.load(path) for path in paths]
     for one in found:
         if not one.all_trials:
             raise UserError(f"the run {one.run_id} has no trial yet")
@@ -43,8 +46,11 @@ def run(names: Sequence[str], target: Path, results: Path) -> int:
         target.mkdir(parents=True, exist_ok=True)
         if not here.runs:
             _write_list(target, here)  # whoever is cut short from here on leaves a site, which can be added to
-        for stored in found:
-            here, said = _added(here, without(stored, private), target)
+        for path, stored in zip(paths, found, strict=True):
+            profiled = profiled_without(profiles.read(path.parent), left(stored, private))
+            for text in profiled.damaged:
+                print(f"netdyno: {harmless(text)}", file=sys.stderr)
+            here, said = _added(here, without(stored, private), profiled, target)
             print(harmless(said), flush=True)
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
@@ -84,7 +90,7 @@ def private_here(results: Path, target: Path) -> Private:
     return Private(tuple(both), (user, platform.node()))
 
 
-def _added(here: Site, stored: Run, target: Path) -> tuple[Site, str]:
+def _added(here: Site, stored: Run, profiled: Stored, target: Path) -> tuple[Site, str]:
     from netdyno.analysis.analysis import analyse
     from netdyno.present.export import tables
     from netdyno.present.export.collect import collect
@@ -95,16 +101,17 @@ def _added(here: Site, stored: Run, target: Path) -> tuple[Site, str]:
     text = msgspec.json.format(msgspec.json.encode(found), indent=1).decode() + "\n"
     digest = hashlib.sha256(text.encode()).hexdigest()
     before = [one for one in here.runs if one.run_id == stored.run_id]
-    if before and before[-1].digest == digest:
+    of_profiles = hashlib.sha256(repr(profiled).encode()).hexdigest() if any(profiled) else ""
+    if before and (before[-1].digest, before[-1].profiles) == (digest, of_profiles):
         return here, f"{stored.run_id}: published already, as version {before[-1].version}"
     version = _next_version(stored.run_id, len(before), target)
-    new = site.entry(found.findings, found.environment, version, digest)
+    new = site.entry(found.findings, found.environment, version, digest, of_profiles)
     files = {
         "export.json": text,
         "export.csv": tables.as_csv(found),
         "export.md": tables.as_markdown(found),
         "environment.json": json.dumps(found.environment, indent=2) + "\n",
-        "report.html": html(analysis),
+        "report.html": html(analysis, (), profiled),
         INDEX_NAME: site.run_page(new, found.environment),
     }
     _write_folder(target / new.folder, files)

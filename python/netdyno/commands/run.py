@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import msgspec
 
 from netdyno.base.errors import UserError
+from netdyno.base.escape import harmless
 from netdyno.base.paths import build_dir
 from netdyno.cluster import engine
 from netdyno.commands import profile
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
+from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
@@ -28,7 +30,7 @@ from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
 from netdyno.run import needed, runner
 from netdyno.run.progress import Display
-from netdyno.store import read, schema
+from netdyno.store import profiles, read, schema
 
 if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.findings import Analysis
@@ -118,6 +120,8 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     done = _tell(outcome, console)
     if wishes.profile and not outcome.interrupted:
         profile.beside(asked, ready, outcome.folder, build, sys.stderr if wishes.as_json else sys.stdout)
+        if done.analysis is not None:
+            _write_page(done.analysis, outcome.folder)
     return done
 
 
@@ -170,7 +174,7 @@ def _end(done: Done, as_json: bool) -> int:
 def _tell(outcome: runner.Outcome, console: Console) -> Done:
     """Table and report of what is stored."""
     stored = read.load(outcome.folder / schema.FILE_NAME)
-    counts = runner.counts(stored.all_trials)
+    counts = outcomes.counts(stored)
     if outcome.interrupted:
         where = " --cluster DIR" if OF_CLUSTER in stored.environment else ""
         print(
@@ -212,16 +216,31 @@ def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contes
 def _present(stored: Run, folder: Path, console: Console) -> tuple[Path, Analysis]:
     """The table and the report of what is stored; imported here because drawing needs the heavy libraries."""
     from netdyno.analysis.analysis import analyse
-    from netdyno.present.report import write_page
     from netdyno.present.terminal.table import render
 
     analysis = analyse(stored)
     console.print(render(analysis))
-    path = (folder / REPORT_NAME).resolve()
-    write_page(analysis, path)
+    path = _write_page(analysis, folder)
     (folder / FINDINGS_NAME).write_text(_encoded(analysis), encoding="utf-8")
     console.print(f"report: {path}", highlight=False, markup=False, soft_wrap=True)
     return path, analysis
+
+
+def _write_page(analysis: Analysis, folder: Path) -> Path:
+    """The report of a run in its folder, with the profiles that are there."""
+    from netdyno.present.report import write_page
+
+    path = (folder / REPORT_NAME).resolve()
+    write_page(analysis, path, (), _profiled(folder))
+    return path
+
+
+def _profiled(folder: Path) -> profiles.Stored:
+    """The profiles of a run; what of them cannot be used is said."""
+    found = profiles.read(folder)
+    for text in found.damaged:
+        print(f"netdyno: {harmless(text)}", file=sys.stderr)
+    return found
 
 
 def findings(run: str, results: Path) -> str:
@@ -268,8 +287,11 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     if len(runs) > overlay.MOST_RUNS:
         raise UserError(f"{len(runs)} runs: at most {overlay.MOST_RUNS} can be told apart in one figure")
     overlaid = [Overlaid(analyse(one), side_by_side(first, one)) for one in others]
+    analysis = analyse(first)
+    for text in overlay.unshared([analysis, *(one.analysis for one in overlaid)], [one.changes for one in overlaid]):
+        print(f"netdyno: {harmless(text)}", file=sys.stderr)
     try:
-        write_page(analyse(first), target, overlaid)
+        write_page(analysis, target, overlaid, _profiled(target.parent))
     except OSError as error:
         raise UserError(f"{target} cannot be written: {error.strerror}") from error
     return target

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -215,6 +216,13 @@ def judged(run: Run) -> Run:
         return tuple(msgspec.structs.replace(trial, status=of(trial)) for trial in trials)
 
     return msgspec.structs.replace(run, trials=all_of(run.trials), twins=all_of(run.twins))
+
+
+def counts(run: Run) -> dict[str, int]:
+    """How many trials came out how once the consequences are drawn, those that did not occur as 0. Bounds are valid."""
+    found = Counter(trial.status for trial in judged(run).all_trials)
+    found["valid"] += found["censored"]
+    return {status: found[status] for status in ("valid", "struck_out", "faulty", "failed", "skipped", "made_again")}
 
 
 def saturated(run: Run) -> tuple[Saturated, ...]:

@@ -41,3 +41,17 @@ class Profile(Frozen):
     def total_us(self) -> float:
         """All of the time that was seen."""
         return sum(self.stacks.values())
+
+
+class Profiled(Frozen):
+    """Servers looked at under one load, that of a question of a run or one by itself; what each computes, and what it
+    waits for."""
+
+    load: Quoted
+    profiles: tuple[Profile, ...]
+    question: Name = ""
+
+    @property
+    def servers(self) -> list[Name]:
+        """Each once, in their order."""
+        return list(dict.fromkeys(one.server for one in self.profiles))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -29,6 +30,18 @@ def seen(value: object) -> object:
     return harmless_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def style(folder: Path) -> Markup:
-    """The report's, which all pages have, and what the folder adds to it."""
-    return Markup("".join((of / "page.css").read_text(encoding="utf-8") for of in (REPORT, folder)))
+def style(*more: Path) -> Markup:
+    """The report's, which all pages have, and what these files add to it."""
+    return Markup("".join(path.read_text(encoding="utf-8") for path in (REPORT / "page.css", *more)))
+
+
+def json_of(value: object) -> Markup:
+    """JSON for a script of the page, which cannot end its own script element."""
+    text = json.dumps(_all_seen(value), separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+def _all_seen(value: object) -> object:
+    if isinstance(value, dict):
+        return {seen(key): _all_seen(each) for key, each in value.items()}
+    return [_all_seen(each) for each in value] if isinstance(value, list | tuple) else seen(value)

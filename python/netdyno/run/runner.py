@@ -7,7 +7,6 @@ import resource
 import signal
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -37,7 +36,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial, Warmup
 from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
-from netdyno.store import read, write
+from netdyno.store import write
 from netdyno.trial import traced, warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, Key, key
@@ -499,10 +498,3 @@ def with_overrides(
     if number is not None:
         changed = blocks.with_fixed(changed, number)
     return changed if seed is None else msgspec.structs.replace(changed, seed=seed)
-
-
-def counts(trials: Sequence[Trial]) -> dict[str, int]:
-    """How many trials came out how; of what was made again, the last try."""
-    last = {(trial.block, trial.position): trial for trial in trials}
-    found = Counter(trial.status for trial in last.values())
-    return read.count_trials(found | Counter(made_again=len(trials) - len(last)))

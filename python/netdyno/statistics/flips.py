@@ -51,7 +51,7 @@ class Crossing:
 @dataclass(frozen=True)
 class Flips:
     """`none`: the same one is told to be greater at every level, and everywhere between. `open`: neither that nor a
-    flip can be told."""
+    flip can be told; of one level there is nothing else to say."""
 
     verdict: Verdict
     points: tuple[Point, ...]
@@ -74,7 +74,7 @@ def flips(contrasts: Contrasts, *, log: bool, level: float = stats.LEVEL) -> Fli
     )
     if crossings:
         return Flips("flip", points, crossings)
-    alike = len(told) == len(points) > 0
+    alike = len(told) == len(points) > 1
     doubts = any(_doubtful(one.at, other.at, contrasts, level, log=log) for one, other in pairwise(points))
     return Flips("none" if alike and not doubts else "open", points, ())
 

@@ -13,6 +13,7 @@ import msgspec
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import parse_duration
 from netdyno.experiment.plan import Cell
+from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment
@@ -184,26 +185,15 @@ def find(results: Path, run: str) -> Path:
 
 
 def summary(path: Path) -> Mapping[str, object]:
-    """One line about a stored run, without decoding its trials."""
+    """One line about a stored run, its trials by the same rule as in its report."""
+    run = load(path)
     with opened(path) as connection:
-        run_id, experiment, started_at, finished_at = _row(
-            connection, "run_id, experiment, started_at, finished_at", tuple[str, str, str, str | None]
-        )
-        # SQLite gives a bare column the value of the row that has the maximum: of each place, the last try.
-        last = "SELECT status, max(rowid) FROM trial GROUP BY block, position"
-        counts = dict(connection.execute(f"SELECT status, count(*) FROM ({last}) GROUP BY status").fetchall())
-        counts["made_again"] = connection.execute("SELECT count(*) FROM trial").fetchone()[0] - sum(counts.values())
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
-        return {
-            "id": run_id,
-            "experiment": _experiment(experiment).name,
-            "started_at": started_at,
-            "finished_at": finished_at,
-            "planned": planned,
-            "trials": count_trials(counts),
-        }
-
-
-def count_trials(counts: Mapping[str, int]) -> dict[str, int]:
-    """All outcomes, those that did not occur as 0, and how many trials were made again."""
-    return {status: counts.get(status, 0) for status in ("valid", "struck_out", "skipped", "failed", "made_again")}
+    return {
+        "id": run.run_id,
+        "experiment": run.experiment.name,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "planned": planned,
+        "trials": outcomes.counts(run),
+    }

@@ -19,6 +19,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
 from netdyno.analysis.measured import valid
 from netdyno.experiment.plan import Cell, plan
+from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
@@ -60,7 +61,7 @@ def test_twins_are_run_stored_and_read_apart(
     assert all(trial.twin for trial in run.twins)
     assert [trial.position for trial in run.all_trials] == [0, 1] * 6
     assert sum(cell.twin for cell in read.load_cells(path)) == 6
-    assert runner.counts(run.all_trials)["valid"] == 12
+    assert outcomes.counts(run)["valid"] == 12
     assert "6 blocks of 1 trials (1 contestant), 1 of them twice for the A/A control" in said.getvalue()
     assert said.getvalue().count("fake (A/A twin): ") == 6
     found = analyse(run).control

@@ -1,11 +1,10 @@
-"""Stacks as a tree, and what differs between two profiles."""
+"""Stacks as a tree, and as functions."""
 
 from __future__ import annotations
 
 import pytest
 
 from netdyno.analysis import flames
-from netdyno.analysis.flames import Change
 from netdyno.model.profile import Profile, Stack
 
 
@@ -30,15 +29,3 @@ def test_of_nothing_there_is_a_root() -> None:
 
 def test_a_function_that_calls_itself_counts_once() -> None:
     assert flames.functions(profile({("f", "g", "f"): 1.0, ("g",): 3.0})) == {"f": 0.25, "g": 1.0}
-
-
-def test_the_most_changed_stands_first_and_what_is_only_in_one_is_there() -> None:
-    before = profile({("main", "read"): 9.0, ("main", "old"): 1.0})
-    after = profile({("serve", "read"): 4.0, ("serve", "copy"): 4.0})
-    assert flames.changes(after, before) == [
-        Change("main", 1.0, 0.0),
-        Change("serve", 0.0, 1.0),
-        Change("copy", 0.0, 0.5),
-        Change("read", 0.9, 0.5),
-        Change("old", 0.1, 0.0),
-    ]

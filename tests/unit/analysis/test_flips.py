@@ -19,7 +19,7 @@ from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.run import Run
-from netdyno.present.prose.flips import rows, sentence
+from netdyno.present.prose.flips import headline, rows, sentence
 from netdyno.store import read
 from tests.support.builders.made_run import EPOLL, LOCK, load_result, made_run
 
@@ -77,6 +77,16 @@ def test_without_a_flip_the_better_one_is_named() -> None:
     )
 
 
+def test_one_level_has_no_flip() -> None:
+    run = crossing_run(2.0)
+    one = answer(replace(run, trials=tuple(one for one in run.trials if one.levels["connections"] == 1000)))
+    assert (one.flips.verdict, headline(one)) == ("open", "One level has no flip")
+    assert sentence(one) == (
+        "Throughput: both were measured at one level only (1,000 connections), and one level has no flip: "
+        f"{EPOLL} is better at 1,000"
+    )
+
+
 def test_levels_may_be_durations() -> None:
     one = answer(crossing_run(40.0, "server.service-time", ("0s", "10us", "100us")), "server.service-time")
     assert not one.log
@@ -98,7 +108,13 @@ def test_a_block_without_one_of_the_two_says_nothing_there() -> None:
 @pytest.mark.parametrize(
     ("first", "second", "factor", "metric", "message"),
     [
-        (EPOLL, LOCK, "rate", None, "no levels of 'rate' to go along; it has connections"),
+        (
+            EPOLL,
+            LOCK,
+            "rate",
+            None,
+            "no two levels of 'rate' .* has no flip; it has some of connections",
+        ),
         (EPOLL, "nobody", "connections", None, "'nobody' took no part along connections"),
         (EPOLL, EPOLL, "connections", None, "twice: a flip is between two"),
         (EPOLL, LOCK, "connections", "thruput", "unknown metric 'thruput'"),

@@ -1,76 +1,87 @@
-"""A profile as folded stacks and as a page: what stands in it, and that names are data."""
+"""What is said of a profile, and what the page's script is given to draw: names are data, and there is an end to it."""
 
 from __future__ import annotations
 
+import json
 import re
+from typing import Any
 
 import pytest
 
-from netdyno.analysis.flames import tree
-from netdyno.model.profile import Profile, Sort, Stack
+from netdyno.model.profile import Profile, Profiled, Sort, Stack
 from netdyno.present import profile
-from netdyno.present.profile import drawing
+from netdyno.present.profile import packing
 from netdyno.present.prose.profile import notes
 
 EVIL = "</script><script>alert(1)</script>\x1b[2J\u202e\" onload='x'"
+MUCH = 10**9
 
 
 def made(server: str, sort: Sort, stacks: dict[Stack, float], **more: object) -> Profile:
     return Profile(server=server, sort=sort, window_s=2.0, stacks=stacks, samples=len(stacks), **more)  # type: ignore[arg-type]
 
 
-def both(server: str, stacks: dict[Stack, float]) -> list[Profile]:
-    return [made(server, "on-cpu", stacks), made(server, "off-cpu", {("main", "sleep"): 5.0})]
+def of(*profiles: Profile) -> Profiled:
+    return Profiled(load="echo", profiles=profiles)
 
 
-def test_folded_stacks_are_a_line_each_with_whole_microseconds() -> None:
-    found = made("s", "on-cpu", {("main", "a b"): 10.6, ("main", "x\ny\x1b"): 3.0})
-    assert profile.folded(found) == "main;a b 11\nmain;x\\ny\\x1b 3\n"
+def drawn(*profiles: Profile, most: int = MUCH) -> Any:
+    """What the script is given, with the frames of the first profile as rows: name, depth, share, own."""
+    found: Any = packing.document([of(*profiles)], most)
+    numbers = found["questions"][0]["parts"][0]["profiles"][0]["frames"]
+    rows = zip(*(iter(numbers),) * 4, strict=True)
+    return found, [(found["names"][name], depth, share, own) for name, depth, share, own in rows]
 
 
 def test_what_a_stack_says_is_text() -> None:
-    page = profile.page(both(EVIL, {("main", EVIL): 1.0}), "echo")
+    page = profile.page(of(made(EVIL, "on-cpu", {("main", EVIL): 1.0})))
     assert "alert(1)" in page
     assert page.count("<script>") == 1
     assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", page)
-    assert '" onload' not in page
+    assert '" onload' not in page.replace('\\"', "")
 
 
-def test_two_servers_are_held_against_each_other() -> None:
-    slow: dict[Stack, float] = {("main", "send"): 50.0, ("main", "copy"): 50.0}
-    page = profile.page([*both("quick", {("main", "send"): 100.0}), *both("slow", slow)], "echo")
-    assert "slow, coloured by the difference" in page
-    assert '<tr><th scope="row" class="function">copy</th><td>0%</td><td>50%</td></tr>' in page
-    assert re.search(r'class="frame more4"[^>]*aria-label="copy: 50% here; from 0% to 50% of the time', page)
-    assert re.search(r'class="frame less4"[^>]*aria-label="send: 50% here; from 100% to 50% of the time', page)
-    assert "main</th>" not in page
-
-
-def test_where_one_has_no_profile_the_other_stands_alone() -> None:
-    gone = [Profile(server="gone", sort=sort, missing="no luck") for sort in ("on-cpu", "off-cpu")]
-    page = profile.page([*both("s", {("main",): 1.0}), *gone], "echo")
-    assert page.count("no luck") == 2
-    assert "coloured by the difference" not in page
-
-
-def test_frames_hang_below_their_caller_and_are_as_wide_as_their_share() -> None:
-    found = drawing.figure("s", tree({("main", "a"): 25.0, ("main", "b", "c_[k]"): 75.0, ("main", "[so]"): 0.01}))
-    assert [(box.name, box.look, box.x, box.width, box.depth, box.parent) for box in found.boxes] == [
-        ("all", "user", 0, 100, 0, -1),
-        ("main", "user", 0, 100, 1, 0),
-        ("a", "user", pytest.approx(0.01, abs=0.01), pytest.approx(25, abs=0.01), 2, 1),
-        ("b", "user", pytest.approx(25, abs=0.02), pytest.approx(75, abs=0.02), 2, 1),
-        ("c_[k]", "kernel", pytest.approx(25, abs=0.02), pytest.approx(75, abs=0.02), 3, 3),
+def test_frames_follow_their_caller_with_their_share() -> None:
+    found, frames = drawn(
+        made("s", "on-cpu", {("main", "a"): 20.0, ("main", "b", "c_[k]"): 75.0, ("main",): 5.0, ("main", "z"): 0.01}),
+        made("s", "off-cpu", {}, missing="no luck"),
+        made("t", "on-cpu", {("main", "b", "main"): 1.0}),
+    )
+    assert frames == [
+        ("all", 0, 100_000, 0),
+        ("main", 1, 100_000, pytest.approx(5_000, abs=1)),
+        ("a", 2, pytest.approx(20_000, abs=3), pytest.approx(20_000, abs=3)),
+        ("b", 2, pytest.approx(75_000, abs=9), 0),
+        ("c_[k]", 3, pytest.approx(75_000, abs=9), pytest.approx(75_000, abs=9)),
     ]
-    assert found.left_out == 1
-    assert found.height == 4 * drawing.ROW
+    (asked,) = found["questions"]
+    assert asked["servers"] == ["s", "t"]
+    on, off = (part["profiles"] for part in asked["parts"])
+    assert on[0]["left_out"] == 1
+    assert (off[0]["notes"], off[0]["frames"]) == (["no luck"], [])
+    assert off[1]["notes"] == ["no profile is stored"]
+    functions = dict(zip(*(iter(on[1]["functions"]),) * 2, strict=True))
+    assert {found["names"][name]: share for name, share in functions.items()} == {"main": 100_000, "b": 100_000}
 
 
 def test_a_drawing_has_an_end() -> None:
-    deep = tree({tuple(str(number) for number in range(5000)): 1.0})
-    wide = tree({(str(number), str(other)): 1.0 for number in range(90) for other in range(90)})
-    assert len(drawing.figure("deep", deep).boxes) == drawing.MOST_ROWS
-    assert len(drawing.figure("wide", wide).boxes) <= drawing.MOST_FRAMES
+    deep = made("s", "on-cpu", {tuple(str(number) for number in range(5000)): 1.0})
+    wide = made("s", "on-cpu", {(str(number), str(other)): 1.0 for number in range(90) for other in range(90)})
+    assert len(drawn(deep)[1]) == packing.MOST_ROWS
+    assert len(drawn(wide)[1]) <= packing.MOST_FRAMES
+
+
+def test_where_there_is_little_room_narrow_frames_are_left_out_of_all() -> None:
+    stacks: dict[Stack, float] = {("main", f"function {number}"): number for number in range(1, 40)}
+    many = [made(f"server {number}", "on-cpu", stacks) for number in range(30)]
+    whole, _ = drawn(*many)
+    assert whole["least"] == packing.LEAST_SHARES[0]
+    room = len(json.dumps(whole)) // 3
+    less, frames = drawn(*many, most=room)
+    assert len(json.dumps(less, separators=(",", ":"))) < room
+    assert less["least"] > whole["least"]
+    assert 1 < len(frames) < 40
+    assert len(drawn(*many, most=1)[1]) == 2
 
 
 def test_which_frames_are_missing_is_said_with_why() -> None:

@@ -8,11 +8,13 @@ import re
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
+from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
-from netdyno.present import report
+from netdyno.present import profile, report
 from netdyno.present.export.collect import collect
-from netdyno.present.report import everything
+from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
+from netdyno.store.profiles import Stored
 from tests.support.builders.made_run import made_run
 
 MANY = 3_000
@@ -27,11 +29,21 @@ def again(run: Run, trials: int) -> Run:
     )
 
 
+def many_profiles(run: Run) -> Stored:
+    """More of them than a page has room for."""
+    stacks: dict[Stack, float] = {("main", f"function {number}"): 1e6 / (number + 1) for number in range(700)}
+    made = [Profile(server=f"server {number}", sort="on-cpu", stacks=stacks) for number in range(50)]
+    return Stored(tuple(Profiled(question=one.name, load="", profiles=tuple(made)) for one in run.experiment.scenarios))
+
+
 def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each() -> None:
     run = again(made_run(), MANY)
     assert len(run.trials) >= MANY
-    page = report.html(analyse(run))
-    assert len(page.encode()) < 4 * 2**20
+    analysis, profiled = analyse(run), many_profiles(run)
+    page = report.html(analysis, (), profiled)
+    without = len(report.html(analysis).encode())
+    assert without + 100_000 < len(page.encode()) < 4 * 2**20
+    assert len(profile.data(profiled.asked, 10 * MOST_OF_PROFILES)) > MOST_OF_PROFILES
     found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert found is not None
     assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(run.trials)

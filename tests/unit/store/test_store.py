@@ -6,6 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -13,16 +14,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from netdyno.analysis.analysis import analyse
 from netdyno.base.errors import UserError
 from netdyno.commands import listing
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
+from netdyno.model.load_result import Audit
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.store import read, schema, write
 from tests.support.builders.made_load import MACHINE
+from tests.support.builders.made_run import made_run
+from tests.support.builders.stored import stored
 
+NONE = dict.fromkeys(("valid", "struck_out", "faulty", "failed", "skipped", "made_again"), 0)
 CODE = CodeSize(files=1, lines=2, functions=3, complexity=4, complexity_max=5)
 
 
@@ -194,13 +200,7 @@ def test_trials_that_are_judged_later_take_their_own_places(run: Run, tmp_path: 
         assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1))  # another connection sees it
         made.add(trial(2))
     assert read.load(tmp_path / schema.FILE_NAME).trials == (judged, trial(1), trial(2))
-    assert read.summary(tmp_path / schema.FILE_NAME)["trials"] == {
-        "valid": 0,
-        "struck_out": 1,
-        "skipped": 0,
-        "failed": 2,
-        "made_again": 0,
-    }
+    assert read.summary(tmp_path / schema.FILE_NAME)["trials"] == NONE | {"struck_out": 1, "failed": 2}
 
 
 def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_tries_of_one_place_are_read_in_their_order_and_counted_once(run: Run, t
             made.add(one)
     assert read.load(tmp_path / schema.FILE_NAME).trials == (*tries, trial(1))
     counts = read.summary(tmp_path / schema.FILE_NAME)["trials"]
-    assert counts == {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2, "made_again": 2}
+    assert counts == NONE | {"failed": 4}  # only what the machine disturbed is made again
 
 
 def test_of_trials_that_are_judged_all_are_stored_or_none(run: Run, tmp_path: Path) -> None:
@@ -342,13 +342,21 @@ def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) ->
     assert [row.get("error") for row in rows] == [None, f"{file}: is damaged: database disk image is malformed", None]
 
 
-def test_a_summary_counts_without_decoding(path: Path) -> None:
+def test_a_summary_counts_trials_as_the_report_does(path: Path) -> None:
     found = read.summary(path)
-    assert found["id"] == "r1"
-    assert (found["planned"], found["trials"]) == (
-        3,
-        {"valid": 0, "struck_out": 0, "skipped": 0, "failed": 2, "made_again": 0},
-    )
+    assert (found["id"], found["planned"], found["trials"]) == ("r1", 3, NONE | {"failed": 2})
+
+
+def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_path: Path) -> None:
+    whole = made_run()
+    doubt = Audit(name="generator", passed=False, detail="late")
+    first, *others = (one for one in whole.trials if one.status == "valid")
+    doubted = replace(first, status="struck_out", reason="generator: late", audits=(*first.audits, doubt))
+    whole = replace(whole, trials=(doubted, *others))
+    stored(whole, tmp_path)
+    (listed,) = listing.runs(tmp_path)
+    counted = analyse(whole).counts
+    assert listed["trials"] == NONE | {"valid": len(whole.trials)} == asdict(counted)
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:

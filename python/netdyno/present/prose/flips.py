@@ -16,6 +16,8 @@ MOST_NAMED = 4
 
 def headline(one: FlipFound) -> str:
     """The answer in a few words."""
+    if len(one.flips.points) == 1:
+        return "One level has no flip"
     return {"flip": "The winner changes", "none": "No flip", "open": "Not decided"}[one.flips.verdict]
 
 
@@ -30,6 +32,9 @@ def _answer(one: FlipFound) -> str:
     if one.flips.verdict == "flip":
         return "; then ".join(_crossing(one, crossing) for crossing in one.flips.crossings) + _not_narrow(one)
     points = one.flips.points
+    if len(points) == 1:
+        where = _level(one, points[0].at)
+        return f"both were measured at one level only ({where}), and one level has no flip: {_told(one)}"
     ends = span(one, points[0].at, points[-1].at)
     if one.flips.verdict == "none":
         better = one.first if points[0].side > 0 else one.second
@@ -67,6 +72,8 @@ def _told(one: FlipFound) -> str:
             words.append(f"{name} is better at {_numbers(one, places)}")
     untold = [point.at for point in one.flips.points if not point.side]
     told = "; ".join(words)
+    if not untold and len(one.flips.points) == 1:
+        return told
     if not untold:
         return f"{told}, and between these it may change" if one.pursuit is None else f"{told}, and the run ended there"
     if not told:
@@ -105,6 +112,13 @@ def _numbers(one: FlipFound, places: list[float] | tuple[float, ...]) -> str:
     if len(places) > MOST_NAMED:
         return f"{len(places)} levels between {number(one, places[0])} and {number(one, places[-1])}"
     return quantities.listed([number(one, place) for place in places])
+
+
+def _level(one: FlipFound, at: float) -> str:
+    """One place: "40 connections", "a service-time of 20 µs"."""
+    if one.factor in LEVEL_UNITS:
+        return f"{number(one, at)} {LEVEL_UNITS[one.factor]}"
+    return f"a {factor_words(one)} of {number(one, at)}"
 
 
 def span(one: FlipFound, low: float, high: float) -> str:

@@ -8,6 +8,11 @@ from netdyno.base import quantities
 from netdyno.model.profile import Profile, Runtime, Sort
 
 TITLES: dict[Sort, str] = {"on-cpu": "What it computes", "off-cpu": "What it waits for"}
+WHAT_IT_IS = (
+    "Seen in short trials of their own under perf, which are no measurement: shares of the time, never speeds. Click a "
+    "frame, or press Enter, to make it as wide as the page; Escape shows all. Arrow keys go from frame to frame. Names "
+    "that end in _[k] are the kernel's."
+)
 LITTLE = 0.02
 """A share of the time that is not worth a sentence."""
 FEW = 100

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from netdyno.analysis.differences import Change
+from netdyno.analysis.findings import Analysis
 from netdyno.analysis.run_comparison import SideBySide
+from netdyno.base import quantities
 from netdyno.model.options import SCENARIO
 from netdyno.run import changes
 
@@ -12,6 +14,22 @@ NOT_PAIRED = (
     "Each interval speaks for its cell alone; * leaves out that both runs are the same. "
     "To compare two programs, put both into one run."
 )
+
+
+def nothing_shared(found: SideBySide, first: Analysis, second: Analysis) -> str:
+    """Why the second run says nothing of the first's figures; empty where it does."""
+    here, there = ([one.scenario.name for one in run.scenarios] for run in (first, second))
+    if not set(here) & set(there):
+        return (
+            f"{found.second} has no question in common with {found.first}, and nothing of it can be laid over: it asks "
+            f"{quantities.listed(there)}, not {quantities.listed(here)}"
+        )
+    if not found.cells:
+        return (
+            f"{found.second} has no cell in common with {found.first}: no contestant at the same levels has valid "
+            "trials in both, and no change can be told"
+        )
+    return ""
 
 
 def environment(found: SideBySide) -> list[str]:

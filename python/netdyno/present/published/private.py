@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
+from netdyno.model.profile import Profile, Stack
 from netdyno.model.run import OF_CLUSTER, OF_LOAD, Run
+from netdyno.store.profiles import Stored
 
 _PATH = re.compile(
     r"""(?:(?<![\w./~…-])|(?<=-[BIL])|(?<=-isystem)|(?<=file://))/(?!(?:usr|proc|sys|dev|etc|bin|lib)/)[\w.~@+-]+(?:/[^\s/"'`:,;()<>|]*)+"""
@@ -31,8 +34,15 @@ class Private(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def without(run: Run, private: Private) -> Run:
-    """The run as it may be passed on."""
+class Left(NamedTuple):
+    """What is left of a text: without places, and without names as well."""
+
+    placeless: Callable[[str], str]
+    nameless: Callable[[str], str]
+
+
+def left(run: Run, private: Private) -> Left:
+    """Of any text of the run."""
     folders = sorted((one for one in private.folders if one.strip("/")), key=len, reverse=True)
     known = re.compile("|".join(rf"{re.escape(one.rstrip('/'))}(?![\w.-])" for one in folders)) if folders else None
     hosts = [_HOST.findall(str(said)) for key, said in run.environment.items() if key.startswith((OF_CLUSTER, OF_LOAD))]
@@ -47,8 +57,41 @@ def without(run: Run, private: Private) -> Run:
     def nameless(text: str) -> str:
         return called.sub("…", placeless(text)) if called else placeless(text)
 
-    built: Any = _walked(msgspec.to_builtins(run), placeless, nameless)
+    return Left(placeless, nameless)
+
+
+def without(run: Run, private: Private) -> Run:
+    """The run as it may be passed on."""
+    built: Any = _walked(msgspec.to_builtins(run), *left(run, private))
     return msgspec.convert(built, Run)
+
+
+def profiled_without(stored: Stored, of: Left) -> Stored:
+    """Its profiles, the same. A frame may say where its source stands; frames that say the same afterwards are one."""
+    asked = tuple(
+        replace(
+            each,
+            question=of.placeless(each.question),
+            load=of.nameless(each.load),
+            profiles=tuple(_profile(one, of) for one in each.profiles),
+        )
+        for each in stored.asked
+    )
+    return Stored(asked, tuple(of.nameless(text) for text in stored.damaged))
+
+
+def _profile(one: Profile, of: Left) -> Profile:
+    stacks: dict[Stack, float] = {}
+    for stack, amount in one.stacks.items():
+        cleaned = tuple(of.nameless(frame) for frame in stack)
+        stacks[cleaned] = stacks.get(cleaned, 0.0) + amount
+    return replace(
+        one,
+        server=of.placeless(one.server),
+        stacks=stacks,
+        unnamed=tuple(of.nameless(name) for name in one.unnamed),
+        missing=of.nameless(one.missing),
+    )
 
 
 def _walked(value: object, clean: Callable[[str], str], cleaner: Callable[[str], str]) -> object:

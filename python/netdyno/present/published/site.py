@@ -13,7 +13,8 @@ from netdyno.present import templates
 from netdyno.present.export.tables import escaped
 from netdyno.present.prose import environment as surroundings
 
-VERSION = 1
+VERSION = 2
+"""1 knew no profiles."""
 FORMAT = "netdyno-site"
 HERE = Path(__file__).resolve().parent
 STATED = ("git_commit", "git_dirty", "cpu_model", "cores_online", "kernel", "system", "compiler", "compiler_flags")
@@ -29,7 +30,8 @@ class Answer(Frozen):
 
 
 class Entry(Frozen):
-    """A version of a run in the site. `digest` is that of its export, `folder` where it is from the site's root."""
+    """A version of a run in the site. `digest` is that of its export, `profiles` that of what its report has of them,
+    empty where it has none; `folder` is where it is from the site's root."""
 
     run_id: Name
     version: int
@@ -43,6 +45,7 @@ class Entry(Frozen):
     trials: int
     answers: tuple[Answer, ...]
     claims: tuple[Answer, ...] = ()
+    profiles: Name = ""
 
 
 class Site(Frozen):
@@ -75,7 +78,9 @@ def folder_of(run_id: str, version: int) -> str:
     return f"runs/{name[:150]}/{version}"
 
 
-def entry(findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str) -> Entry:
+def entry(
+    findings: Mapping[str, Any], environment: Mapping[str, Any], version: int, digest: str, profiles: str = ""
+) -> Entry:
     """The line of a run, of what its export says."""
     run_id = str(findings["run_id"])
     dirty = " with changes" if environment.get("git_dirty") else ""
@@ -84,6 +89,7 @@ def entry(findings: Mapping[str, Any], environment: Mapping[str, Any], version: 
         version=version,
         folder=folder_of(run_id, version),
         digest=digest,
+        profiles=profiles,
         experiment=str(findings["experiment"]),
         question=str(findings["question"]),
         started_at=str(findings["started_at"]),
@@ -146,4 +152,4 @@ def run_page(one: Entry, environment: Mapping[str, Any]) -> str:
 def _page(template: str, **what: object) -> str:
     environment = templates.of(HERE)
     environment.filters["entry"] = surroundings.entry
-    return environment.get_template(template).render(style=templates.style(HERE), **what)
+    return environment.get_template(template).render(style=templates.style(HERE / "page.css"), **what)

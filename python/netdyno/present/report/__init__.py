@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
+from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, TrialNote
 from netdyno.analysis.run_comparison import SideBySide
 from netdyno.base import quantities
 from netdyno.base.files import write_whole
+from netdyno.model.profile import Profiled
 from netdyno.model.run import Run
-from netdyno.present import templates
+from netdyno.present import profile, templates
 from netdyno.present.export.collect import collect
 from netdyno.present.prose import environment as surroundings
 from netdyno.present.prose import loss, repeat, set_aside, verdict, verdicts
+from netdyno.present.prose import profile as profile_prose
 from netdyno.present.report import (
     capacity,
     charts,
@@ -34,10 +36,15 @@ from netdyno.present.report import (
     timeline,
     views,
 )
+from netdyno.store.profiles import Stored
 
 HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
 """Trials told one by one per cause; a run in which everything fails must still give a page of two megabytes at most."""
+SCRIPTS = (HERE / "vendor" / "uPlot.iife.min.js", HERE / "tools.js", HERE / "page.js")
+MOST_OF_PROFILES = 1_000_000
+"""Characters of flame graphs in a page, however many there are; with the most trials there is room for them, too."""
+NO_PROFILES = Stored()
 LOG_TAIL = 1500
 """Characters of a trial's log in the page, its end; the whole log is stored with the run."""
 
@@ -54,19 +61,20 @@ def write(run: Run, path: Path) -> None:
     write_page(analyse(run), path)
 
 
-def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = ()) -> None:
+def write_page(analysis: Analysis, path: Path, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> None:
     """Write the page to `path`: a reader sees the old file or the whole new one. Raises OSError."""
-    write_whole(path, html(analysis, over))
+    write_whole(path, html(analysis, over, profiled))
 
 
-def html(analysis: Analysis, over: Sequence[Overlaid] = ()) -> str:
-    """The page of a run, with further ones laid over it. The same findings give the same text."""
+def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = NO_PROFILES) -> str:
+    """The page of a run, with its profiles and with further runs laid over it. The same findings give the same text."""
     runs = [analysis, *(one.analysis for one in over)]
     drawn_too = [name for chart in analysis.charts for name in chart.unsafe]
     elsewhere = [name for one in runs for name in one.contestants]
     looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *drawn_too, *elsewhere])))
     all_looks = theme.of_runs(looks, len(runs))
     environment = templates.of(HERE)
+    asked = _profiled(analysis, profiled)
     environment.filters["groupby_reason"] = _by_reason
     environment.filters["reason"] = set_aside.reason
     environment.filters["pinning"] = surroundings.pinning
@@ -98,8 +106,13 @@ def html(analysis: Analysis, over: Sequence[Overlaid] = ()) -> str:
         mark_sign=loss.MARK,
         light=Markup(theme.style_variables(theme.LIGHT, theme.HEAT_LIGHT)),
         dark=Markup(theme.style_variables(theme.DARK, theme.HEAT_DARK)),
-        style=_file("vendor/uPlot.min.css") + _file("page.css"),
-        script=_file("vendor/uPlot.iife.min.js") + Markup("\n") + _file("tools.js") + Markup("\n") + _file("page.js"),
+        style=_file("vendor/uPlot.min.css") + _file("page.css") + (_file(profile.STYLE) if asked else ""),
+        script=Markup("\n").join(_file(one) for one in [*SCRIPTS, *([profile.SCRIPT] if asked else [])]),
+        profiled={one.question: number for number, one in enumerate(asked)},
+        profiled_loads=[one.load for one in asked],
+        profiles=profile.data(asked, MOST_OF_PROFILES),
+        profiles_damaged=profiled.damaged,
+        what_profiles_are=profile_prose.WHAT_IT_IS,
         data=_data(analysis, looks),
         overlay=overlay.view(runs, [one.changes for one in over], all_looks) if over else None,
         all_figures=_all_figures(runs, all_looks),
@@ -120,8 +133,21 @@ def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], l
     return list(groups.items())
 
 
-def _file(name: str) -> Markup:
-    """A file of this package, as it is: our own text and vendored code, nothing from a run."""
+def _profiled(analysis: Analysis, profiled: Stored) -> list[Profiled]:
+    """By question, as they stand in the page; their servers in the order of their ranks, that the first two be those
+    that are held against each other."""
+    by_name = {one.question: one for one in profiled.asked}
+    found: list[Profiled] = []
+    for one in analysis.scenarios:
+        places = {standing.contestant: number for number, standing in enumerate(one.standings)}
+        if asked := by_name.get(one.scenario.name):
+            ranked = sorted(asked.profiles, key=lambda each: places.get(each.server, len(places)))
+            found.append(replace(asked, profiles=tuple(ranked)))
+    return found
+
+
+def _file(name: str | Path) -> Markup:
+    """A file of ours, as it is: our own text and vendored code, nothing from a run."""
     return Markup((HERE / name).read_text(encoding="utf-8"))
 
 
@@ -133,7 +159,7 @@ def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
     ]
     series = {name: [asdict(level) for level in levels] for name, levels in timeline.traces(analysis).items()}
     told = {"contestants": contestants, "scenarios": series, "ring": theme.RING, "mark": loss.MARK}
-    return _json(told)
+    return templates.json_of(told)
 
 
 def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> Markup:
@@ -159,16 +185,4 @@ def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Lo
         for name, look in own.items()
     ]
     sheets = {name: asdict(sheet) for name, sheet in everything.sheets(sources).items()}
-    return _json({"looks": drawn, "names": names, "sheets": sheets})
-
-
-def _json(value: object) -> Markup:
-    """JSON that cannot end its own script element."""
-    text = json.dumps(_all_seen(value), separators=(",", ":"), allow_nan=False)
-    return Markup(text.replace("<", "\\u003c"))
-
-
-def _all_seen(value: object) -> object:
-    if isinstance(value, dict):
-        return {templates.seen(key): _all_seen(each) for key, each in value.items()}
-    return [_all_seen(each) for each in value] if isinstance(value, list | tuple) else templates.seen(value)
+    return templates.json_of({"looks": drawn, "names": names, "sheets": sheets})

@@ -47,6 +47,8 @@ class OverlayView:
     questions: tuple[Question, ...]
     apart: tuple[str, ...]
     """What differs in where the runs were made and in what they asked."""
+    unshared: tuple[str, ...]
+    """Why there is nothing of a run."""
     note: str
     table: Table
 
@@ -91,9 +93,17 @@ def view(found: Sequence[Analysis], compared: Sequence[SideBySide], looks: Seque
         runs=tuple(Line(one.run_id, one.started_at, dash_array(number)) for number, one in enumerate(found)),
         questions=tuple(one for one in questions if one.panels),
         apart=tuple(f"{run}: {text}" for run, texts in said for text in texts),
+        unshared=unshared(found, compared),
         note=side_by_side.NOT_PAIRED,
         table=Table(HEADINGS, tuple(row for one in compared for row in _rows(one))),
     )
+
+
+def unshared(found: Sequence[Analysis], compared: Sequence[SideBySide]) -> tuple[str, ...]:
+    """What is to be said of later runs of which nothing can be laid over the first."""
+    first, *later = found
+    said = [side_by_side.nothing_shared(both, first, one) for both, one in zip(compared, later, strict=True)]
+    return tuple(text for text in said if text)
 
 
 def _rows(found: SideBySide) -> list[tuple[str, ...]]:

@@ -1,0 +1,107 @@
+"""Profiles as the numbers that the page's script draws: as much of them as there is room for. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from netdyno.analysis import flames
+from netdyno.analysis.flames import Flame
+from netdyno.machine.perf import KERNEL
+from netdyno.model.profile import Profile, Profiled, Sort
+from netdyno.present.prose import profile as prose
+
+WHOLE = 100_000
+"""Shares are whole numbers of it."""
+LEAST_SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5)
+"""A frame below the first is narrower than a pixel; the others are for more profiles than there is room for."""
+FUNCTIONS_TO = 0.2
+"""Functions are told down to this part of the least share of a frame: many frames may be one function's."""
+MOST_FRAMES = 2500
+MOST_ROWS = 200
+SORTS: tuple[Sort, ...] = ("on-cpu", "off-cpu")
+
+
+class Packed(NamedTuple):
+    """Of each frame that is drawn, callers first: the number of its name, how deep it lies, its share, and the share in
+    which it called nobody. `left_out` were too narrow, or too many."""
+
+    frames: list[int]
+    left_out: int
+
+
+class _Names:
+    """Each name once, by its number."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+
+    def number(self, name: str) -> int:
+        return self.numbers.setdefault(name, len(self.numbers))
+
+
+def document(asked: Sequence[Profiled], most: int) -> dict[str, object]:
+    """What the script is given; below `most` characters as JSON, if that can be had by leaving out what is narrow."""
+    trees = [[flames.tree(one.stacks) for one in each.profiles] for each in asked]
+    told = [[flames.functions(one) for one in each.profiles] for each in asked]
+    found: dict[str, object] = {}
+    for least in LEAST_SHARES:
+        names = _Names()
+        questions = [
+            _question(each, own_trees, own_functions, names, least)
+            for each, own_trees, own_functions in zip(asked, trees, told, strict=True)
+        ]
+        found = {"names": list(names.numbers), "questions": questions, "least": least, "kernel": KERNEL}
+        if len(json.dumps(found, separators=(",", ":"))) < most:
+            break
+    return found
+
+
+def _question(
+    asked: Profiled, trees: Sequence[Flame], told: Sequence[dict[str, float]], names: _Names, least: float
+) -> dict[str, object]:
+    servers = asked.servers
+    parts: list[dict[str, object]] = []
+    for sort in SORTS:
+        own: list[dict[str, object] | None] = [None] * len(servers)
+        for one, tree, functions in zip(asked.profiles, trees, told, strict=True):
+            if one.sort == sort:
+                own[servers.index(one.server)] = _profile(one, tree, functions, names, least)
+        nothing = {"notes": ["no profile is stored"], "frames": [], "functions": [], "left_out": 0}
+        parts.append({"title": prose.TITLES[sort], "profiles": [one or nothing for one in own]})
+    return {"servers": servers, "parts": parts}
+
+
+def _profile(one: Profile, tree: Flame, functions: dict[str, float], names: _Names, least: float) -> dict[str, object]:
+    packed = pack(tree, names, least) if one.stacks else Packed([], 0)
+    shares = {names.number(name): share for name, share in functions.items() if share >= FUNCTIONS_TO * least}
+    return {
+        "notes": prose.notes(one),
+        "frames": packed.frames,
+        "functions": [number for name, share in shares.items() for number in (name, round(WHOLE * share))],
+        "left_out": packed.left_out,
+    }
+
+
+def pack(root: Flame, names: _Names, least: float) -> Packed:
+    """Where there are too many frames, those far from the root are left out."""
+    drawn: set[int] = set()
+    left_out = 0
+    waiting: deque[tuple[Flame, int]] = deque([(root, 0)])
+    while waiting:
+        flame, depth = waiting.popleft()
+        if flame.share < least or len(drawn) >= MOST_FRAMES or depth >= MOST_ROWS:
+            left_out += 1
+            continue
+        drawn.add(id(flame))
+        waiting.extend((child, depth + 1) for child in flame.called.values())
+    frames: list[int] = []
+    ahead = [(root, 0)]
+    while ahead:
+        flame, depth = ahead.pop()
+        if id(flame) in drawn:
+            frames += (names.number(flame.name), depth, round(WHOLE * flame.share), round(WHOLE * flame.own))
+            ahead.extend((child, depth + 1) for child in reversed(flame.called.values()))
+    return Packed(frames, left_out)
