@@ -6,6 +6,8 @@
 namespace netdyno {
 namespace {
 
+constexpr unsigned tag_bits = 32;
+
 /// Takes a number off the front: 7 bits in each byte, the lowest first.
 std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   constexpr unsigned longest = 70;
@@ -19,12 +21,12 @@ std::optional<std::uint64_t> take_varint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-}  // namespace
-
-bool parts_fit(std::string_view message) {
+/// `depth`: how many messages this one is in, of which protocol/work.proto has one.
+bool fits(std::string_view message, int depth) {
+  int groups = 0;
   while (!message.empty()) {
     const auto tag = take_varint(message);
-    if (!tag) return false;
+    if (!tag || *tag >> tag_bits != 0) return false;
     std::optional<std::uint64_t> size = 0;
     switch (*tag & 7) {  // the wire type
       case 0:
@@ -39,13 +41,25 @@ bool parts_fit(std::string_view message) {
       case 5:
         size = 4;
         break;
-      default:  // a group begins or ends: what is in it follows as any other part
+      case 3:  // a group begins: what is in it follows as any other part
+        ++groups;
         break;
+      case 4:
+        --groups;
+        break;
+      default:
+        return false;
     }
     if (!size || *size > message.size()) return false;
+    const bool is_message = depth == 0 && groups == 0 && (*tag & 7) == 2 && *tag >> 3 <= 2;
+    if (is_message && !fits(message.substr(0, *size), depth + 1)) return false;
     message.remove_prefix(*size);
   }
   return true;
 }
+
+}  // namespace
+
+bool parts_fit(std::string_view message) { return fits(message, 0); }
 
 }  // namespace netdyno

@@ -6,6 +6,8 @@ from __future__ import annotations
 _VARINT, _I64, _LEN, _START_GROUP, _END_GROUP, _I32 = range(6)
 _FIXED = {_I64: 8, _I32: 4}
 _MAX_DEPTH = 100  # as Google's parsers have it: nested groups must not exhaust the stack
+_LONGEST_NUMBER = 10  # bytes
+_LONGEST_LENGTH = 5  # and tag
 
 
 class MalformedError(Exception):
@@ -18,7 +20,9 @@ def parse_request(data: bytes, at: int, end: int) -> tuple[int, int, bytes] | No
     request: tuple[int, int, bytes] | None = None
     try:
         while at < end:
-            number, kind, value, after = _field(data, at, end)
+            number, kind, value, after = _field(data, at, end, 0)
+            if kind == _END_GROUP:
+                return None
             if kind == _LEN and number == 1:
                 request = _request(data, after - value, after, request or (0, 0, b""))
             elif kind == _LEN and number == 2:
@@ -54,7 +58,9 @@ def varint(value: int) -> bytes:
 def _request(data: bytes, at: int, end: int, merged: tuple[int, int, bytes]) -> tuple[int, int, bytes]:
     job_id, workload, stamp = merged
     while at < end:
-        number, kind, value, at = _field(data, at, end)
+        number, kind, value, at = _field(data, at, end, 1)
+        if kind == _END_GROUP:
+            raise MalformedError("the end of a group that never began")
         if kind == _VARINT and number == 1:
             job_id = value & 0xFFFF_FFFF
         elif kind == _VARINT and number == 2:
@@ -65,26 +71,26 @@ def _request(data: bytes, at: int, end: int, merged: tuple[int, int, bytes]) -> 
     return job_id, workload, stamp
 
 
-def _field(data: bytes, at: int, end: int, depth: int = 0) -> tuple[int, int, int, int]:
+def _field(data: bytes, at: int, end: int, depth: int) -> tuple[int, int, int, int]:
     """(number, wire type, value, place after it) of the field at `at`; the value of a field that has a length is that
     length. Groups are skipped."""
-    tag, at = _varint(data, at, end)
+    tag, at = _varint(data, at, end, _LONGEST_LENGTH)
     number, kind = tag >> 3, tag & 7
     if number == 0 or tag >> 32:
         raise MalformedError("field number")
     if kind == _VARINT:
-        value, at = _varint(data, at, end)
+        value, at = _varint(data, at, end, _LONGEST_NUMBER)
         return number, kind, value, at
     if kind == _LEN:
-        value, at = _varint(data, at, end)
+        value, at = _varint(data, at, end, _LONGEST_LENGTH)
     elif kind == _START_GROUP and depth < _MAX_DEPTH:
         return number, kind, 0, _end_of_group(data, at, end, number, depth + 1)
-    elif kind == _END_GROUP and depth:
+    elif kind == _END_GROUP:
         return number, kind, 0, at
     elif kind in _FIXED:
         value = _FIXED[kind]
     else:
-        raise MalformedError("wire type, groups too deep, or the end of a group that never began")
+        raise MalformedError("wire type, or groups too deep")
     if value > end - at:
         raise MalformedError("a field that is cut off")
     return number, kind, value, at + value
@@ -99,9 +105,9 @@ def _end_of_group(data: bytes, at: int, end: int, group: int, depth: int) -> int
             return at
 
 
-def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
+def _varint(data: bytes, at: int, end: int, longest: int) -> tuple[int, int]:
     value = shift = 0
-    while shift < 70:
+    while shift < 7 * longest:
         if at >= end:
             raise MalformedError("a number that is cut off")
         byte = data[at]
@@ -110,4 +116,4 @@ def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFF_FFFF_FFFF_FFFF, at
         shift += 7
-    raise MalformedError("a number of more than 10 bytes")
+    raise MalformedError("a number of too many bytes")

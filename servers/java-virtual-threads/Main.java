@@ -2,7 +2,6 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
-import java.net.SocketTimeoutException;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -12,11 +11,11 @@ import netdyno.Options;
 /** Blocking sockets on virtual threads: one that accepts, one for each connection, and in chat another that writes. */
 public final class Main {
   private static final int EXHAUSTED_PAUSE_MS = 10;
+  private static final int LOOK_AGAIN_MS = 1;
 
   private final Options options;
   private final Members members;
   private final AtomicBoolean told = new AtomicBoolean();
-  private final CountDownLatch hasWaited = new CountDownLatch(1);
   private final CountDownLatch accepted = new CountDownLatch(1);
   private ServerSocket listener;
 
@@ -43,8 +42,9 @@ public final class Main {
       Lifecycle.dieListening(options, error);
     }
     Lifecycle.onTermination(this::stop);
-    Thread.ofVirtual().start(this::acceptAll);
-    hasWaited.await();
+    // The first thread to wait starts what the JVM polls with, before the server is ready.
+    Thread acceptor = Thread.ofVirtual().start(this::acceptAll);
+    while (acceptor.getState() != Thread.State.WAITING) Thread.sleep(LOOK_AGAIN_MS);
     Lifecycle.announceReady((InetSocketAddress) listener.getLocalSocketAddress());
     Thread.sleep(Long.MAX_VALUE);
   }
@@ -65,13 +65,9 @@ public final class Main {
   private void acceptAll() {
     while (!told.get()) {
       try {
-        // The first to wait starts what the JVM polls with, before the server is ready.
-        listener.setSoTimeout(hasWaited.getCount() > 0 ? 1 : 0);
         Socket socket = listener.accept();
         socket.setTcpNoDelay(options.nodelay);
         members.serve(socket);
-      } catch (SocketTimeoutException nobody) {
-        hasWaited.countDown();
       } catch (IOException error) {
         if (told.get()) break;
         pause(); // it concerns the peer alone, or what is scarce now

@@ -8,16 +8,19 @@ const START_GROUP = 3;
 const END_GROUP = 4;
 const I32 = 5;
 const MAX_DEPTH = 100; // as Google's parsers have it: nested groups must not exhaust the stack
+const LONGEST_NUMBER = 70; // bits, 7 in each byte
+const LONGEST_LENGTH = 35; // and tag
 
 /** Bytes that are no Protobuf. */
 class MalformedError extends Error {}
 
 /** Reads fields one after the other: `number` and `kind` of the last, its `value` (VARINT) or `from`, `to` (LEN). */
 class FieldReader {
-  constructor(bytes, from = 0, end = bytes.length) {
+  constructor(bytes, from = 0, end = bytes.length, depth = 0) {
     this.bytes = bytes;
     this.at = from;
     this.end = end;
+    this.depth = depth;
   }
 
   /** False when there are no more. Groups are skipped. Throws MalformedError. */
@@ -25,12 +28,12 @@ class FieldReader {
     if (this.at >= this.end) return false;
     this.#tag();
     if (this.kind === END_GROUP) throw new MalformedError('the end of a group that never began');
-    this.#value(0);
+    this.#value(this.depth);
     return true;
   }
 
   #tag() {
-    const tag = this.#varint();
+    const tag = this.#varint(LONGEST_LENGTH);
     this.number = tag >>> 3;
     this.kind = tag & 7;
     if (this.number === 0 || this.high !== 0) throw new MalformedError('field number');
@@ -39,14 +42,14 @@ class FieldReader {
   #value(depth) {
     switch (this.kind) {
       case VARINT:
-        this.value = this.#varint();
+        this.value = this.#varint(LONGEST_NUMBER);
         return;
       case I64:
         return this.#take(8);
       case I32:
         return this.#take(4);
       case LEN: {
-        const size = this.#varint();
+        const size = this.#varint(LONGEST_LENGTH);
         return this.#take(this.high === 0 ? size : Infinity);
       }
       case START_GROUP:
@@ -76,10 +79,10 @@ class FieldReader {
   }
 
   /** The lower 32 bits of a number of up to 64; the upper ones go to `high`. */
-  #varint() {
+  #varint(longest) {
     let low = 0;
     this.high = 0;
-    for (let shift = 0; shift < 70; shift += 7) {
+    for (let shift = 0; shift < longest; shift += 7) {
       if (this.at >= this.end) throw new MalformedError('a number that is cut off');
       const byte = this.bytes[this.at++];
       const bits = byte & 0x7f;
@@ -88,7 +91,7 @@ class FieldReader {
       if (shift > 28) this.high |= shift < 63 ? bits << (shift - 32) : (bits & 1) << 31;
       if (byte < 0x80) return low >>> 0;
     }
-    throw new MalformedError('a number of more than 10 bytes');
+    throw new MalformedError('a number of too many bytes');
   }
 }
 
@@ -109,7 +112,7 @@ function parseRequest(body) {
   try {
     while (message.next()) {
       if (message.kind !== LEN || message.number > 2) continue;
-      const inner = new FieldReader(body, message.from, message.to);
+      const inner = new FieldReader(body, message.from, message.to, 1);
       if (message.number === 1) {
         request ??= { jobId: 0, workload: 0, stamp: body.subarray(0, 0) };
         readRequest(inner, request);

@@ -73,6 +73,10 @@ def read_stamp(text: bytes) -> tuple[int, int]:
 # --- Protobuf (https://protobuf.dev/programming-guides/encoding/) -------------------------------------------------
 
 VARINT, I64, LEN, START_GROUP, END_GROUP, I32 = range(6)
+LONGEST_NUMBER, LONGEST_LENGTH = 10, 5
+"""Bytes of a varint: of a value; of a tag, or of a length."""
+MOST_NESTED = 100
+"""Messages and groups within one another, below WorkMessage."""
 
 
 def varint(value: int) -> bytes:
@@ -153,7 +157,7 @@ def parse_request(body: bytes) -> WorkRequest:
 def parse_response(body: bytes) -> WorkResponse:
     """The response of a WorkMessage. Raises MalformedError where the body does not parse, or holds no response."""
     job_id, is_complete, text = 0, False, b""
-    for number, kind, value in _fields(_member(body, RESPONSE)):
+    for number, kind, value in _fields(_member(body, RESPONSE), 1):
         if kind == VARINT and isinstance(value, int):
             job_id = value & 0xFFFF_FFFF if number == 1 else job_id
             is_complete = value != 0 if number == 2 else is_complete
@@ -167,7 +171,7 @@ def _member(body: bytes, wanted: int) -> bytes:
     merged: bytes | None = None
     for number, kind, value in _fields(body):
         if number in (REQUEST, RESPONSE) and kind == LEN and isinstance(value, bytes):
-            list(_fields(value))  # each piece must parse by itself
+            list(_fields(value, 1))  # each piece must parse by itself
             # A repeated message field is merged, which is concatenation; the other member takes the place of this one.
             merged = (merged or b"") + value if number == wanted else None
     if merged is None:
@@ -177,7 +181,7 @@ def _member(body: bytes, wanted: int) -> bytes:
 
 def _fields_of_request(fields: bytes) -> WorkRequest:
     job_id, workload, text = 0, 0, b""
-    for number, kind, value in _fields(fields):
+    for number, kind, value in _fields(fields, 1):
         if kind == VARINT and isinstance(value, int):
             low = value & 0xFFFF_FFFF
             job_id = low if number == 1 else job_id
@@ -187,39 +191,41 @@ def _fields_of_request(fields: bytes) -> WorkRequest:
     return WorkRequest(job_id, workload, text)
 
 
-def _fields(body: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+def _fields(body: bytes, depth: int = 0) -> Iterator[tuple[int, int, int | bytes]]:
     """(field number, wire type, value) of each field, groups skipped. Raises MalformedError."""
     at = 0
     while at < len(body):
-        number, kind, value, at = _field(body, at)
+        number, kind, value, at = _field(body, at, depth)
         if kind == END_GROUP:
             raise MalformedError("the end of a group that never began")
         yield number, kind, value
 
 
-def _field(body: bytes, at: int) -> tuple[int, int, int | bytes, int]:
-    tag, at = _varint(body, at)
+def _field(body: bytes, at: int, depth: int) -> tuple[int, int, int | bytes, int]:
+    tag, at = _varint(body, at, LONGEST_LENGTH)
     number, kind = tag >> 3, tag & 7
     if number == 0 or tag >> 32:
         raise MalformedError(f"field number {number}")
     if kind == VARINT:
-        value, at = _varint(body, at)
+        value, at = _varint(body, at, LONGEST_NUMBER)
         return number, kind, value, at
     if kind == START_GROUP:
-        return number, kind, b"", _end_of_group(body, at, number)
+        return number, kind, b"", _end_of_group(body, at, number, depth + 1)
     if kind == END_GROUP:
         return number, kind, b"", at
     size = {I64: 8, I32: 4}.get(kind)
     if kind == LEN:
-        size, at = _varint(body, at)
+        size, at = _varint(body, at, LONGEST_LENGTH)
     if size is None or at + size > len(body):
         raise MalformedError(f"a field of wire type {kind} that is cut off or unknown")
     return number, kind, body[at : at + size], at + size
 
 
-def _end_of_group(body: bytes, at: int, group: int) -> int:
+def _end_of_group(body: bytes, at: int, group: int, depth: int) -> int:
+    if depth > MOST_NESTED:
+        raise MalformedError("groups too deep")
     while at < len(body):
-        number, kind, _, at = _field(body, at)
+        number, kind, _, at = _field(body, at, depth)
         if kind == END_GROUP:
             if number != group:
                 raise MalformedError("the end of another group")
@@ -227,12 +233,12 @@ def _end_of_group(body: bytes, at: int, group: int) -> int:
     raise MalformedError("a group without end")
 
 
-def _varint(body: bytes, at: int) -> tuple[int, int]:
+def _varint(body: bytes, at: int, longest: int) -> tuple[int, int]:
     value = 0
-    for i in range(10):
+    for i in range(longest):
         if at + i >= len(body):
             raise MalformedError("a number that is cut off")
         value |= (body[at + i] & 0x7F) << 7 * i
         if body[at + i] < 0x80:
             return value & (1 << 64) - 1, at + i + 1
-    raise MalformedError("a number of more than 10 bytes")
+    raise MalformedError(f"a number of more than {longest} bytes")

@@ -3,13 +3,15 @@ package netdyno
 // WorkMessage of protocol/work.proto by hand, from https://protobuf.dev/programming-guides/encoding/ alone.
 
 const (
-	varint     = 0
-	fixed64    = 1
-	lengths    = 2
-	startGroup = 3
-	endGroup   = 4
-	fixed32    = 5
-	maxDepth   = 100 // as Google's parsers have it: nested groups must not exhaust the stack
+	varint        = 0
+	fixed64       = 1
+	lengths       = 2
+	startGroup    = 3
+	endGroup      = 4
+	fixed32       = 5
+	maxDepth      = 100 // as Google's parsers have it: nested groups must not exhaust the stack
+	longestNumber = 10  // bytes
+	longestLength = 5   // and tag
 )
 
 type request struct {
@@ -22,6 +24,7 @@ type request struct {
 // read is no Protobuf.
 type fields struct {
 	rest   []byte
+	depth  int
 	number uint32
 	kind   uint32
 	value  uint64
@@ -35,12 +38,12 @@ func (f *fields) next() bool {
 		return false
 	}
 	f.tag()
-	f.skipValue(0)
+	f.skipValue(f.depth)
 	return !f.bad
 }
 
 func (f *fields) tag() {
-	tag := f.varint()
+	tag := f.varint(longestLength)
 	f.number, f.kind = uint32(tag>>3), uint32(tag&7)
 	f.bad = f.bad || f.number == 0 || tag>>32 != 0
 }
@@ -51,13 +54,13 @@ func (f *fields) skipValue(depth int) {
 	}
 	switch f.kind {
 	case varint:
-		f.value = f.varint()
+		f.value = f.varint(longestNumber)
 	case fixed64:
 		f.take(8)
 	case fixed32:
 		f.take(4)
 	case lengths:
-		f.take(f.varint())
+		f.take(f.varint(longestLength))
 	case startGroup:
 		f.skipGroup(depth)
 	default: // a wire type that there is not, or the end of a group that never began
@@ -85,16 +88,16 @@ func (f *fields) take(size uint64) {
 	}
 }
 
-func (f *fields) varint() uint64 {
+func (f *fields) varint(longest int) uint64 {
 	var value uint64
-	for i := 0; i < len(f.rest) && i < 10; i++ {
+	for i := 0; i < len(f.rest) && i < longest; i++ {
 		value |= uint64(f.rest[i]&0x7f) << (7 * uint(i))
 		if f.rest[i] < 0x80 {
 			f.rest = f.rest[i+1:]
 			return value
 		}
 	}
-	f.bad = true // cut off, or more than 10 bytes
+	f.bad = true // cut off, or too long
 	return 0
 }
 
@@ -106,7 +109,7 @@ func parseRequest(body []byte) (found request, good bool) {
 		if message.kind != lengths || message.number > 2 {
 			continue
 		}
-		inner := fields{rest: message.bytes}
+		inner := fields{rest: message.bytes, depth: 1}
 		if message.number == 1 {
 			found.merge(&inner)
 			good = true

@@ -9,6 +9,8 @@ final class Protobuf {
   private static final int END_GROUP = 4;
   private static final int I32 = 5;
   private static final int MAX_DEPTH = 100; // as Google's parsers have it: nested groups must not exhaust the stack
+  private static final int LONGEST_NUMBER = 70; // bits, 7 in each byte
+  private static final int LONGEST_LENGTH = 35; // and tag
 
   // The request that was parsed last.
   int jobId;
@@ -37,6 +39,7 @@ final class Protobuf {
     boolean found = false;
     clear();
     while (at < to && field(0)) {
+      if (kind == END_GROUP) return false;
       if (kind != LEN || number > 2) continue;
       boolean isRequest = number == 1;
       if (!isRequest) clear(); // a response must parse too, but takes the place of the request
@@ -54,7 +57,8 @@ final class Protobuf {
   private void members(int from, int to, boolean keep) {
     at = from;
     end = to;
-    while (at < to && field(0)) {
+    while (at < to && field(1)) {
+      if (kind == END_GROUP) good = false;
       if (!keep) continue;
       if (kind == VARINT && number == 1) jobId = (int) value;
       if (kind == VARINT && number == 2) workload = (int) value;
@@ -103,13 +107,13 @@ final class Protobuf {
 
   /** Reads the next field; groups are skipped. False where the bytes are no Protobuf. */
   private boolean field(int depth) {
-    long tag = varint();
+    long tag = varint(LONGEST_LENGTH);
     number = (int) (tag >>> 3);
     kind = (int) tag & 7;
     if (number == 0 || tag >>> 32 != 0) return good = false;
     switch (kind) {
       case VARINT:
-        value = varint();
+        value = varint(LONGEST_NUMBER);
         return good;
       case I64:
         value = 8;
@@ -118,12 +122,12 @@ final class Protobuf {
         value = 4;
         break;
       case LEN:
-        value = varint();
+        value = varint(LONGEST_LENGTH);
         break;
       case START_GROUP:
         return group(depth + 1);
       case END_GROUP:
-        return good &= depth > 0;
+        return good;
       default:
         return good = false;
     }
@@ -143,9 +147,9 @@ final class Protobuf {
     return good;
   }
 
-  private long varint() {
+  private long varint(int longest) {
     long read = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
+    for (int shift = 0; shift < longest; shift += 7) {
       if (at >= end) break;
       byte b = data[at++];
       read |= (long) (b & 0x7f) << shift;

@@ -7,6 +7,8 @@ const START_GROUP: u32 = 3;
 const END_GROUP: u32 = 4;
 const I32: u32 = 5;
 const MAX_DEPTH: u32 = 100; // as Google's parsers have it: nested groups must not exhaust the stack
+const LONGEST_NUMBER: usize = 10; // bytes
+const LONGEST_LENGTH: usize = 5; // and tag
 
 pub struct Request<'a> {
     pub job_id: u32,
@@ -26,6 +28,7 @@ enum Value<'a> {
 /// Reads fields one after the other.
 struct Fields<'a> {
     rest: &'a [u8],
+    depth: u32,
 }
 
 impl<'a> Fields<'a> {
@@ -35,11 +38,11 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let (number, kind) = self.tag()?;
-        Ok(Some((number, self.value(number, kind, 0)?)))
+        Ok(Some((number, self.value(number, kind, self.depth)?)))
     }
 
     fn tag(&mut self) -> Result<(u32, u32), Malformed> {
-        let tag = u32::try_from(self.varint()?).map_err(|_| Malformed)?;
+        let tag = u32::try_from(self.varint(LONGEST_LENGTH)?).map_err(|_| Malformed)?;
         if tag >> 3 == 0 {
             return Err(Malformed);
         }
@@ -48,11 +51,11 @@ impl<'a> Fields<'a> {
 
     fn value(&mut self, number: u32, kind: u32, depth: u32) -> Result<Value<'a>, Malformed> {
         match kind {
-            VARINT => self.varint().map(Value::Number),
+            VARINT => self.varint(LONGEST_NUMBER).map(Value::Number),
             I64 => self.take(8).map(|_| Value::Skipped),
             I32 => self.take(4).map(|_| Value::Skipped),
             LEN => {
-                let size = self.varint()?;
+                let size = self.varint(LONGEST_LENGTH)?;
                 self.take(usize::try_from(size).map_err(|_| Malformed)?).map(Value::Bytes)
             }
             START_GROUP => self.skip_group(number, depth).map(|()| Value::Skipped),
@@ -82,16 +85,16 @@ impl<'a> Fields<'a> {
         Ok(taken)
     }
 
-    fn varint(&mut self) -> Result<u64, Malformed> {
+    fn varint(&mut self, longest: usize) -> Result<u64, Malformed> {
         let mut value = 0;
-        for (at, byte) in self.rest.iter().take(10).enumerate() {
+        for (at, byte) in self.rest.iter().take(longest).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * at);
             if byte & 0x80 == 0 {
                 self.rest = &self.rest[at + 1..];
                 return Ok(value);
             }
         }
-        Err(Malformed) // cut off, or more than 10 bytes
+        Err(Malformed) // cut off, or too long
     }
 }
 
@@ -103,14 +106,14 @@ pub fn parse_request(body: &[u8]) -> Option<Request<'_>> {
 
 fn parse_message(body: &[u8]) -> Result<Option<Request<'_>>, Malformed> {
     let mut request = None;
-    let mut fields = Fields { rest: body };
+    let mut fields = Fields { rest: body, depth: 0 };
     while let Some((number, value)) = fields.next()? {
         match (number, value) {
             (1, Value::Bytes(inner)) => {
                 read_request(inner, request.get_or_insert(Request { job_id: 0, workload: 0, stamp: &[] }))?;
             }
             (2, Value::Bytes(inner)) => {
-                let mut response = Fields { rest: inner };
+                let mut response = Fields { rest: inner, depth: 1 };
                 while response.next()?.is_some() {} // it must parse too
                 request = None;
             }
@@ -122,7 +125,7 @@ fn parse_message(body: &[u8]) -> Result<Option<Request<'_>>, Malformed> {
 
 /// Merges the fields of a WorkRequest into `request`. A number keeps its lower 32 bits.
 fn read_request<'a>(bytes: &'a [u8], request: &mut Request<'a>) -> Result<(), Malformed> {
-    let mut fields = Fields { rest: bytes };
+    let mut fields = Fields { rest: bytes, depth: 1 };
     while let Some((number, value)) = fields.next()? {
         match (number, value) {
             (1, Value::Number(value)) => request.job_id = value as u32,

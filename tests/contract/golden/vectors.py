@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from netdyno.base.paths import ROOT
@@ -174,6 +174,11 @@ def _odd_but_valid() -> Iterator[tuple[str, bytes]]:
     yield "the last member of the oneof counts", wire.response(1, b"no") + wire.request(5, b"yes")
     yield "an overlong varint", wire.bytes_field(1, b"\x08\x85\x80\x80\x00")
     yield "a number of more than 32 bits loses the upper ones", wire.bytes_field(1, wire.number_field(1, 2**32 + 5))
+    yield "a tag and a length of 5 bytes", b"\x8a\x80\x80\x80\x00\x82\x80\x80\x80\x00" + job
+    yield "the highest tag", wire.bytes_field(1, b"\xf8\xff\xff\xff\x0f\x01" + job)
+    yield "a tag in bytes that are none", wire.bytes_field(1, job) + b"\x7b\x0a\x06\x80\x80\x80\x80\x10\x01\x7c"
+    yield "100 groups", _groups(100) + wire.bytes_field(1, job)
+    yield "99 groups in a request", wire.bytes_field(1, _groups(99) + job)
 
 
 def _not_a_request() -> Iterator[tuple[str, bytes]]:
@@ -190,6 +195,24 @@ def _not_a_request() -> Iterator[tuple[str, bytes]]:
     yield "wire type 7", wire.request(1) + b"\x0f"
     yield "a group without end", wire.request(1) + b"\x7b"
     yield "an end without a group", wire.request(1) + b"\x7c"
+    yield "an end without a group, in a request", wire.bytes_field(1, b"\x08\x01\x7c")
+    around_odd: tuple[tuple[str, Callable[[bytes], bytes]], ...] = (
+        ("", lambda odd: wire.request(1) + odd),
+        (", in a request", lambda odd: wire.bytes_field(1, b"\x08\x01" + odd)),
+    )
+    for where, around in around_odd:
+        yield "a tag of 6 bytes" + where, around(b"\x88\x81\x80\x80\x80\x00\x01")
+        yield "a length of 6 bytes" + where, around(b"\x82\x01\x81\x80\x80\x80\x80\x00x")
+        yield "a tag of 33 bits" + where, around(b"\x88\x81\x80\x80\x10\x01")
+        yield "a tag of 33 bits in a group" + where, around(b"\x7b\x88\x81\x80\x80\x10\x01\x7c")
+        yield "the end of a group with a tag of 33 bits" + where, around(b"\x7b\xfc\x80\x80\x80\x10")
+    yield "101 groups", wire.request(1) + _groups(101)
+    yield "100 groups in a request", wire.bytes_field(1, _groups(100))
+
+
+def _groups(depth: int) -> bytes:
+    """Unknown ones, one in the other."""
+    return b"\x7b" * depth + b"\x7c" * depth
 
 
 def _chat() -> Iterator[Case]:

@@ -31,6 +31,9 @@ MEMORY_BOUND = 48 << 20
 SLOW_READERS = 20
 MEMORY_BESIDE = 24 << 20
 """Of a server that holds what it may: what it needs for itself and for other things."""
+YOUNG_GENERATION = 32 << 20
+"""Of V8: two halves of 16 MiB, which it keeps once messages came fast, with 3 to 10 MiB in use. What outlives them is
+garbage in the old one until helper threads get a core: in one run where they got none, 52 MiB for 11 with cores."""
 HALF_SENDERS = 40
 COLLECTED = ("go", "java", "command")
 """Kinds of contestants whose runtime decides when memory goes back to the system."""
@@ -185,7 +188,8 @@ def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
             assert said * len(wire.frame(b"x")) < 4 * limit, "readers that read nothing are never closed"
             most = max(most, proc.resident_bytes(server.pid) - memory)
         if not proc.sanitized(server.pid):
-            assert most < limit * SLOW_READERS * 3 // 2 + MEMORY_BESIDE
+            beside = MEMORY_BESIDE + (YOUNG_GENERATION if "node" in contestant.manifest.run else 0)
+            assert most < limit * SLOW_READERS * 3 // 2 + beside
         assert server.stop()["slow_closed"] == SLOW_READERS
 
 

@@ -51,8 +51,8 @@ void read_protobuf(const Input& input) {
   static wire::WorkMessage message, again;
   const auto bytes = input.rest();
   if (!parts_fit(bytes)) {
-    must(!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())),
-         "a message that can be read has parts that fit");
+    const bool read = message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+    must(!read || message.SerializeAsString() != bytes, "a message as it is written has parts that fit");
     return;
   }
   const std::size_t before = heap_in_use();

@@ -22,6 +22,16 @@ TEST(PartsFit, RefusesWhatIsLongerThanWhatFollows) {
   EXPECT_FALSE(parts_fit("\x0a\x01x\x0a\x01"sv));
 }
 
+TEST(PartsFit, RefusesTagsThatTheParserWouldCut) {
+  EXPECT_FALSE(parts_fit("\x88\x80\x80\x80\x10\x01"sv));
+  EXPECT_FALSE(parts_fit("\x0a\x06\x88\x80\x80\x80\x10\x01"sv));
+  EXPECT_FALSE(parts_fit("\x0b\x88\x80\x80\x80\x10\x01\x0c"sv));
+  EXPECT_FALSE(parts_fit("\x0a\x08\x0b\x88\x80\x80\x80\x10\x01\x0c"sv));
+  EXPECT_TRUE(parts_fit("\xf8\xff\xff\xff\x0f\x01"sv));
+  EXPECT_TRUE(parts_fit("\x1a\x06\x88\x80\x80\x80\x10\x01"sv));          // a text
+  EXPECT_TRUE(parts_fit("\x0b\x0a\x06\x88\x80\x80\x80\x10\x01\x0c"sv));  // a text in a group that nobody knows
+}
+
 TEST(PartsFit, LeavesAllElseToTheParser) {
   EXPECT_TRUE(parts_fit(""sv));
   EXPECT_TRUE(parts_fit("\x0a\x02xx"sv));
