@@ -28,6 +28,7 @@ NAMES = ("server", "client", "second")
 LONGEST_S = 9.0
 """After the first server has been started; about as long as the trials take."""
 STOPPED_S = 1.0
+WORKLOADS = ("echo", "chat")
 EXPERIMENT = """
 question = "Does a run outlive its hosts?"
 contestants = ["epoll-reactor"]
@@ -38,7 +39,7 @@ timeout = "5s"
 
 [[scenario]]
 name = "echo"
-workload = "echo"
+workload = "{workload}"
 connections = 4
 
 [scenario.factors]
@@ -130,7 +131,8 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
     chance = Random(seed)
     hit, after_s = HITS[seed % len(HITS)], chance.uniform(0, LONGEST_S)
     results, kept, folder = tmp_path / "results", tmp_path / "kept", tmp_path / "cluster"
-    (tmp_path / "lost.toml").write_text(EXPERIMENT)
+    workload = WORKLOADS[seed // len(HITS) % len(WORKLOADS)]
+    (tmp_path / "lost.toml").write_text(EXPERIMENT.replace("{workload}", workload))
     given = ("--cluster", str(folder), "--results", str(results), "--json")
     # Not below tmp_path: a socket's path may have 107 bytes (unix(7)).
     with on_a_bridge("control", *NAMES) as hosts, TemporaryDirectory(prefix="lost-") as short:
