@@ -453,3 +453,40 @@ def test_starting_imports_nothing_heavy() -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_bash_completes_the_netdyno_that_is_typed(tmp_path: Path) -> None:
+    program = tmp_path / "netdyno"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m netdyno "$@"\n')
+    program.chmod(0o755)
+    script = """
+        eval "$(./netdyno completion bash)"
+        complete -p netdyno
+        for typed in "./netdyno rep" "./netdyno report --exp" "./netdyno report --export "; do
+            IFS=' ' read -ra COMP_WORDS <<<"$typed"
+            [ "${typed% }" = "$typed" ] || COMP_WORDS+=("")
+            COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+            _netdyno ./netdyno
+            echo "${COMPREPLY[*]}"
+        done"""
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "complete -o default -F _netdyno netdyno",
+        "report",
+        "--export",
+        "json csv md",
+    ]
+
+
+def test_zsh_is_answered_and_asks_the_netdyno_that_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["completion", "zsh"]) == 0
+    assert '_NETDYNO_COMPLETE=complete_zsh "${words[1]}"' in capsys.readouterr().out
+    monkeypatch.setenv("_NETDYNO_COMPLETE", "complete_zsh")
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", "./netdyno flip")
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0
+    assert '"flips":' in capsys.readouterr().out

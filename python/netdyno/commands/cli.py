@@ -18,6 +18,7 @@ import typer
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.paths import ROOT, build_dir, generator_path
+from netdyno.commands.completion import ASKS, SCRIPTS, Shell
 from netdyno.commands.flags import Asked, takes
 from netdyno.contestants.contestants import Kind
 from netdyno.experiment.capacity import SEARCH
@@ -588,6 +589,13 @@ def run_tests(
     return checks.run_tests(build_dir(), ctx.args, quick=quick, attack=attack)
 
 
+@app.command()
+def completion(shell: Annotated[Shell, typer.Argument(help="Yours.")]) -> int:
+    """Print what makes a shell complete commands and options: eval "$(./netdyno completion bash)"."""
+    print(SCRIPTS[shell])
+    return 0
+
+
 @new_app.command("server")
 def new_server(
     name: Annotated[str, typer.Argument(help="The new server's name: its folder in servers/.")],
@@ -656,6 +664,10 @@ TOO_LITTLE = frozenset(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The whole program: returns the exit code. A mistake of the user's is one line on stderr and exit code 2."""
+    if ASKS in os.environ:
+        from typer._completion_classes import completion_init
+
+        completion_init()
     try:
         code = app(args=arguments, prog_name="netdyno", standalone_mode=False)
         return code if isinstance(code, int) else 0

@@ -18,6 +18,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.base.errors import UserError
 from netdyno.commands import listing
 from netdyno.experiment.plan import Cell
+from netdyno.model import outcomes
 from netdyno.model.contestant import About, CodeSize
 from netdyno.model.experiment import Experiment
 from netdyno.model.load_result import Audit
@@ -25,7 +26,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
 from netdyno.store import read, schema, write
 from tests.support.builders.made_load import MACHINE
-from tests.support.builders.made_run import made_run
+from tests.support.builders.made_run import EPOLL, made_run
 from tests.support.builders.stored import stored
 
 NONE = dict.fromkeys(("valid", "struck_out", "faulty", "failed", "skipped", "made_again"), 0)
@@ -349,10 +350,15 @@ def test_a_summary_counts_trials_as_the_report_does(path: Path) -> None:
 
 def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_path: Path) -> None:
     whole = made_run()
-    doubt = Audit(name="generator", passed=False, detail="late")
-    first, *others = (one for one in whole.trials if one.status == "valid")
-    doubted = replace(first, status="struck_out", reason="generator: late", audits=(*first.audits, doubt))
-    whole = replace(whole, trials=(doubted, *others))
+    doubt = Audit(name="achieved_rate", passed=False, detail="late")
+    sound = [one for one in whole.trials if one.status == "valid"]
+    doubted = [
+        replace(one, status="struck_out", reason="late", audits=(*one.audits, doubt))
+        for one in sound
+        if one.contestant == EPOLL
+    ]
+    whole = replace(whole, trials=(*doubted, *(one for one in sound if one.contestant != EPOLL)))
+    assert "censored" in {one.status for one in outcomes.judged(whole).trials}
     stored(whole, tmp_path)
     (listed,) = listing.runs(tmp_path)
     counted = analyse(whole).counts

@@ -1,0 +1,25 @@
+"""`netdyno completion`: what a shell needs to complete its commands and options. Typer answers the shell; its own
+scripts would ask a `netdyno` on the PATH, these ask the one that is being typed."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Shell = Literal["bash", "zsh"]
+ASKS = "_NETDYNO_COMPLETE"
+"""Set where a shell asks, to what it asks for."""
+
+SCRIPTS: dict[Shell, str] = {
+    "bash": f"""\
+_netdyno() {{
+    local IFS=$'\\n'
+    COMPREPLY=($(COMP_WORDS="${{COMP_WORDS[*]}}" COMP_CWORD=$COMP_CWORD {ASKS}=complete_bash "$1" 2>/dev/null))
+}}
+complete -o default -F _netdyno netdyno""",
+    "zsh": f"""\
+(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit; }}
+_netdyno() {{
+    eval "$(_TYPER_COMPLETE_ARGS="${{words[1,$CURRENT]}}" {ASKS}=complete_zsh "${{words[1]}}" 2>/dev/null)"
+}}
+compdef _netdyno netdyno""",
+}
