@@ -5,9 +5,11 @@ import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.socket.ChannelInputShutdownEvent;
+import io.netty.channel.socket.ChannelInputShutdownReadComplete;
 import io.netty.channel.socket.DuplexChannel;
 import java.io.IOException;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import netdyno.Burn;
 import netdyno.Effects;
@@ -20,8 +22,6 @@ import netdyno.Session;
  * other; one that takes time ends goOn(), and a callback of the loop comes back to go on. All on one thread.
  */
 final class Connection extends ChannelInboundHandlerAdapter {
-  private static final int STOP_AGAIN_MS = 2;
-
   private final Channel channel;
   private final Shard shard;
   private final Options options;
@@ -30,8 +30,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   private final boolean chats;
   private int next; // of the effects that are left
   private boolean busy; // an effect takes time
-  private byte[] held; // what has arrived meanwhile: one read, for then reading pauses
-  private int reads;
+  private byte[] held; // what has arrived meanwhile: a read or two, for then reading pauses
   private boolean ended; // by the peer
   private boolean closing; // by the session
   private boolean gone;
@@ -62,10 +61,10 @@ final class Connection extends ChannelInboundHandlerAdapter {
   public void channelRead(ChannelHandlerContext context, Object message) {
     ByteBuf bytes = (ByteBuf) message;
     int size = bytes.readableBytes();
-    ++reads;
     if (busy) {
-      held = new byte[size];
-      bytes.readBytes(held);
+      int before = held == null ? 0 : held.length; // an end of the stream is read although reading pauses
+      held = held == null ? new byte[size] : Arrays.copyOf(held, before + size);
+      bytes.readBytes(held, before, size);
       channel.config().setAutoRead(false);
     } else {
       bytes.readBytes(shard.scratch, 0, size);
@@ -76,7 +75,9 @@ final class Connection extends ChannelInboundHandlerAdapter {
 
   @Override
   public void userEventTriggered(ChannelHandlerContext context, Object event) {
-    if (!(event instanceof ChannelInputShutdownEvent) || ended) return;
+    boolean byPeer = event instanceof ChannelInputShutdownEvent;
+    boolean byUs = event instanceof ChannelInputShutdownReadComplete;
+    if ((!byPeer && !byUs) || ended) return;
     ended = true;
     if (closing) channel.close();
     else if (!busy) end();
@@ -159,20 +160,9 @@ final class Connection extends ChannelInboundHandlerAdapter {
     channel.flush();
   }
 
-  /** Ends the input at what has arrived: nothing is left once the loop has turned and brought nothing. */
+  /** Ends the input at what has arrived: that is read, and then the end. */
   void stopReceiving() {
-    int before = reads;
-    shard.loop.schedule(() -> {
-      if (gone) return;
-      if (reads != before || busy || !channel.config().isAutoRead()) {
-        stopReceiving();
-      } else if (closing) {
-        channel.close();
-      } else if (!ended) {
-        ended = true;
-        end();
-      }
-    }, STOP_AGAIN_MS, TimeUnit.MILLISECONDS);
+    ((DuplexChannel) channel).shutdownInput();
   }
 
   // --- effects ---
