@@ -8,6 +8,7 @@ import socket
 import struct
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ESTABLISHED, SYN_SENT, LISTEN = "ESTAB", "SYN-SENT", "LISTEN"
@@ -60,7 +61,14 @@ def carries(pid: int, library: str) -> bool:
 
 def sanitized(pid: int) -> bool:
     """The program carries a sanitizer, so its memory and its speed say nothing."""
-    return any(carries(pid, library) for library in ("libasan", "libtsan", "libubsan"))
+    libraries = ("libasan", "libtsan", "libubsan")
+    return any(carries(pid, library) for library in libraries) or _detects_races(Path(f"/proc/{pid}/exe").resolve())
+
+
+@cache
+def _detects_races(program: Path) -> bool:
+    """Go's -race, whose library is within the program; its build information tells."""
+    return b"build\t-race=true" in program.read_bytes()
 
 
 @dataclass(frozen=True)
