@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from netdyno.analysis.flips import judge
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.split import split
+from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.commands import flips as command
 from netdyno.model import outcomes
@@ -67,7 +68,16 @@ def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
 def test_of_a_time_less_is_better() -> None:
     one = answer(crossing_run(40.0), metric="p50")
     assert {point.side for point in one.flips.points} == {0}  # all have the same latency
-    assert "is told to be better at 10, 100 and 1,000" in sentence(one)
+    assert sentence(one).endswith("is told to be better at 10, 100 and 1,000, and neither by more than 0%")
+
+
+def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
+    one = answer(crossing_run(10.0))
+    (untold,) = (point for point in one.flips.points if not point.side)
+    assert untold.interval
+    most = max(-untold.interval.low, untold.interval.high)
+    at = f"which is at {untold.at:g} cannot be told from these blocks"
+    assert sentence(one).endswith(f"{at}, and neither by more than {quantities.share(math.expm1(most))}")
 
 
 def test_without_a_flip_the_better_one_is_named() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.base import quantities
 from netdyno.model.levels import LEVEL_UNITS
 from netdyno.model.metrics import METRICS
-from netdyno.statistics.flips import Crossing
+from netdyno.statistics.flips import Crossing, Point
 
 MOST_NAMED = 4
 """Levels that are named one by one; the table has all of them."""
@@ -70,15 +71,24 @@ def _told(one: FlipFound) -> str:
     for side, name in ((1, one.first), (-1, one.second)):
         if places := [point.at for point in one.flips.points if point.side == side]:
             words.append(f"{name} is better at {_numbers(one, places)}")
-    untold = [point.at for point in one.flips.points if not point.side]
+    open_ = [point for point in one.flips.points if not point.side]
+    untold = [point.at for point in open_]
     told = "; ".join(words)
     if not untold and len(one.flips.points) == 1:
         return told
     if not untold:
         return f"{told}, and between these it may change" if one.pursuit is None else f"{told}, and the run ended there"
     if not told:
-        return f"neither {one.first} nor {one.second} is told to be better at {_numbers(one, untold)}"
-    return f"{told}; which is at {_numbers(one, untold)} cannot be told from these blocks"
+        return f"neither {one.first} nor {one.second} is told to be better at {_numbers(one, untold)}{_at_most(open_)}"
+    return f"{told}; which is at {_numbers(one, untold)} cannot be told from these blocks{_at_most(open_)}"
+
+
+def _at_most(points: Sequence[Point]) -> str:
+    """By how much one may be better all the same: who is as good as even is an answer, too."""
+    ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]
+    if len(ends) < len(points):
+        return ""
+    return f", and neither by more than {quantities.share(math.expm1(max(ends)))}"
 
 
 def _more(one: FlipFound) -> str:
