@@ -25,13 +25,17 @@ _OTHER_ENDS = (building.GENERATOR, "threads-global-lock")
 NOT_INSTALLED = 127  # what a shell says of a command it does not find
 NOTHING_SELECTED = 5  # pytest's exit code
 GIVEN_WAY = 10  # a niceness, nice(2)
+TESTS_FAILED = {"pytest": 1, "ctest": 8}
+"""Exit codes: the runner did its work, and of its tests some failed."""
 
 
 class Step(NamedTuple):
-    """One runner: what it is called here and the command."""
+    """One runner: what it is called here, the command, and the one that runs those of its tests that failed, alone
+    (none: they have failed)."""
 
     name: str
     command: tuple[str, ...]
+    alone: tuple[str, ...] = ()
 
 
 Stage = tuple[Step, ...]
@@ -44,16 +48,11 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
     return [
         (_cpp_tests(build), _collection(), *_lint(root)),
         (
-            _pytest(
-                "Python, conformance and browser tests",
-                "tests",
-                "--machine",
-                "shared",
-                *_beside(3 * _cores()),
-                *pytest_arguments,
+            _tried_again(
+                "Python, conformance and browser tests", "shared", pytest_arguments, beside=_beside(3 * _cores())
             ),
         ),
-        (_pytest("tests of a quiet machine", "tests", "--machine", "quiet", *pytest_arguments),),
+        (_tried_again("tests of a quiet machine", "quiet", pytest_arguments),),
     ]
 
 
@@ -87,8 +86,8 @@ def one_of_each_family(contestants: Iterable[Contestant]) -> list[Contestant]:
 
 def _cpp_tests(build: Path) -> Step:
     """Four times as many at a time as there are cores: most of the time is that of windows which have to pass."""
-    options = ("--output-on-failure", "--no-tests=error", "--parallel", str(4 * _cores()))
-    return Step("C++ tests", ("ctest", "--test-dir", str(build), *options))
+    command = ("ctest", "--test-dir", str(build), "--output-on-failure", "--no-tests=error")
+    return Step("C++ tests", (*command, "--parallel", str(4 * _cores())), (*command, "--rerun-failed"))
 
 
 def _collection() -> Step:
@@ -108,6 +107,13 @@ def _lint(root: Path) -> Stage:
 
 def _pytest(name: str, *arguments: str) -> Step:
     return Step(name, (sys.executable, "-m", "pytest", *arguments))
+
+
+def _tried_again(name: str, machine: str, arguments: Sequence[str], beside: Sequence[str] = ()) -> Step:
+    """The tests of a machine that is shared, or quiet. The second try ends with the first that fails again."""
+    asked = ("tests", "--machine", machine)
+    failed = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
+    return _pytest(name, *asked, *beside, *arguments)._replace(alone=_pytest(name, *asked, *failed, *arguments).command)
 
 
 def _beside(processes: int) -> tuple[str, ...]:
@@ -130,7 +136,7 @@ def cpp_sources(root: Path = ROOT) -> list[str]:
 def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
     """Run every step, also after one has failed. 0 when all passed, else 1."""
     planned = (attack_stages if attack else quick_stages if quick else stages)(build, pytest_arguments)
-    results = [result for stage in planned for result in run_stage(stage)]
+    results = [result for stage in planned for result in second_try(run_stage(stage))]
     return report(without_the_empty(results) if pytest_arguments else results)
 
 
@@ -156,6 +162,21 @@ def run_stage(stage: Stage) -> list[tuple[Step, int]]:
             print(f"\n== {step.name}: {_shown(step)}\n{output}", end="", flush=True)
             results.append((step, code))
     return results
+
+
+def second_try(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:
+    """What failed beside others is tried once more, alone (docs/adr/second-try.md). If all of it passes then, the step
+    has not failed, and says so in its name."""
+    return [_second_try(step) if _may_pass_alone(step, code) else (step, code) for step, code in results]
+
+
+def _may_pass_alone(step: Step, code: int) -> bool:
+    return bool(step.alone) and any(name in step.command and code == TESTS_FAILED[name] for name in TESTS_FAILED)
+
+
+def _second_try(step: Step) -> tuple[Step, int]:
+    code = run_step(Step(f"{step.name}: those that failed, again and alone", step.alone))
+    return (step if code else step._replace(name=f"{step.name}; some failed at first, and passed alone"), code)
 
 
 def _output_of(step: Step, *, gives_way: bool) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from netdyno.commands.checks import (
     GIVEN_WAY,
     NOT_INSTALLED,
     NOTHING_SELECTED,
+    TESTS_FAILED,
     Stage,
     Step,
     attack_stages,
@@ -26,6 +27,7 @@ from netdyno.commands.checks import (
     run_conformance,
     run_stage,
     run_step,
+    second_try,
     stages,
     without_the_empty,
 )
@@ -111,6 +113,47 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
     assert report([(good, run_step(good))]) == 0
     assert report([(bad, run_step(bad)), (good, run_step(good))]) == 1
     assert "FAILED  bad (exit code 1)\npassed  good\n" in capsys.readouterr().out
+
+
+PYTEST_FAILED = TESTS_FAILED["pytest"]
+
+
+@pytest.mark.parametrize(("alone", "ends_with"), [("true", 0), ("false", 1)])
+def test_what_failed_beside_others_has_failed_if_it_does_so_alone(
+    alone: str, ends_with: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    unsteady = Step("tests", ("pytest",), (alone,))
+    assert report(second_try([(unsteady, PYTEST_FAILED), (Step("lint", ("ruff",)), 0)])) == ends_with
+    said = capsys.readouterr().out
+    assert "== tests: those that failed, again and alone: " in said
+    assert ("passed  tests; some failed at first, and passed alone" in said) == (ends_with == 0)
+
+
+@pytest.mark.parametrize("code", [0, PYTEST_FAILED + 1, NOTHING_SELECTED])
+def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
+    once = Step("tests", ("pytest",), ("false",))
+    assert second_try([(once, code)]) == [(once, code)]
+    lint = Step("ruff check", ("ruff",))
+    assert second_try([(lint, 1)]) == [(lint, 1)]
+
+
+def test_the_second_try_is_of_the_failed_tests_of_the_same_step_one_at_a_time(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "test_it.py").write_text(
+        "from pathlib import Path\n"
+        "def test_unsteady():\n    path = Path('ran'); ran = path.exists(); path.touch(); assert ran\n"
+        "def test_steady():\n    Path('steady').open('a').write('.')\n"
+    )
+    *_, (beside,), (quiet,) = stages(Path("/b"), ["-k", "x"])
+    for step, machine in ((beside, "shared"), (quiet, "quiet")):
+        assert step.alone[3:6] == ("tests", "--machine", machine)
+        assert step.alone[-2:] == ("-k", "x")
+        assert "--numprocesses" not in step.alone
+    options = [option for option in quiet.alone[6:-2] if option.startswith("--last") or option == "none"]
+    first = subprocess.run([*quiet.alone[:3]], cwd=tmp_path, check=False)
+    again = subprocess.run([*quiet.alone[:3], *options], cwd=tmp_path, check=False)
+    assert (first.returncode, again.returncode) == (PYTEST_FAILED, 0)
+    assert (tmp_path / "steady").read_text() == "."
 
 
 def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd: pytest.CaptureFixture[str]) -> None:
