@@ -292,6 +292,19 @@ TEST(Load, ACountIsOfTheWindow) {
   EXPECT_EQ(f.messages.sent, 50U);
 }
 
+/// As after a pause of the machine: the last of the count are due together, and with more than it has left.
+TEST(Load, ACountThatEndsAmongMessagesDueTogetherIsSentWhole) {
+  const FakeServer server{FakeServer::echo};
+  for (const std::uint64_t count : {30U, 31U, 32U}) {
+    LoadPlan plan = one_by_one(server.url(), 5000);
+    plan.rate_hz = 1e6;
+    plan.count = count;
+    const Measurement measured = measure(plan);
+    EXPECT_EQ(measured.figures.messages.sent, count);
+    EXPECT_LT(measured.duration, 2 * one_second);
+  }
+}
+
 /// One message that never gets its answer counts as over when it is given up.
 TEST(Load, ACountEndsThoughSomethingIsLost) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
