@@ -7,7 +7,8 @@ small budget, and what a longer run of everybody says then, in other blocks.
 Of each workload: by how much the one to take is worse than the best that meets the objective (regret), whether the
 advice's bound on that holds (`nobody is better by more than`), and whether its intervals hold the ratios of the longer
 run. What a longer run says is measured, too: `best of halves` takes the best from one half of its blocks and its
-advantage from the other, so that nobody is the best by luck alone.
+advantage from the other, so that nobody is the best by luck alone. Where the longer run's generator was at its limit,
+throughputs are bounds and tell no regret: such workloads are counted, and left out of everything else.
 
 Every workload is stored when it is done (--store, bench/regret.json): it may be stopped at any time, and goes on from
 there when it is called again. No workload is begun that would not fit into --budget. --page writes the page under
@@ -25,6 +26,7 @@ import re
 import statistics
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -53,6 +55,7 @@ GOAL, COVERAGE = 0.05, 0.95
 OTHER_SEED = 1_000_003
 """Added to a workload's seed, so that the longer run has other orders and arrivals."""
 LIMITS_MS = (2, 5, 20, 100)
+COLUMNS = 120
 SETTINGS = ("advice", "blocks", "seed", "contestants")
 
 
@@ -142,11 +145,11 @@ def judged(said: Mapping[str, Any], part: Part) -> dict[str, Any]:
     meets = {one.contestant: all(term.value < term.term.limit for term in one.terms) for one in _kept(said, part)}
     faulty = {trial.contestant for trial in part.trials if trial.status == "faulty"}
     able = [name for name in samples if name not in faulty and meets.get(name, True)]
-    missed = first not in able and bool(able)
+    missed = first not in samples or (first not in able and bool(able))
     rivals = [name for name in able or samples if name != first]
     ahead = {name: better_by(samples[name], samples[first], metric) for name in rivals if first in samples}
     ahead = {name: lead for name, lead in ahead.items() if math.isfinite(lead)}
-    best = max(ahead, key=lambda name: ahead[name], default=first)
+    best = max(ahead, key=lambda name: ahead[name], default="unknown")
     regret = math.inf if missed else math.expm1(max(0.0, ahead.get(best, 0.0)))
     return {
         "first": first,
@@ -158,6 +161,7 @@ def judged(said: Mapping[str, Any], part: Part) -> dict[str, Any]:
         "intervals": list(_intervals(said, samples)),
         "missed": missed,
         "settled": said["settled"],
+        "saturated": metric == "throughput" and bool(part.saturated),
     }
 
 
@@ -204,27 +208,47 @@ def _intervals(said: Mapping[str, Any], samples: Mapping[str, Samples]) -> Itera
 
 
 def line(one: Mapping[str, Any]) -> str:
-    """One workload in a line of the table."""
-    said = ", ".join(f"{name} {value}" for name, value in one["workload"].items() if name != "seed")
+    """One workload in a line of the table, no wider than a page."""
+    said = short(one["workload"])
     if one["run"] is None:
-        return f"{said} | nobody | | |"
-    regret = "misses the objective" if one["missed"] else _share(one["regret"])
+        return f"{said} | {'an error' if 'error' in one else 'nobody'} | | |"
+    regret = "unknown" if one["saturated"] else "misses" if one["missed"] else _share(one["regret"])
     bound = "none" if one["bound"] is None else _share(one["bound"])
     return f"{said} | {one['first']} | {one['best']} | {regret} | {bound}"
 
 
+def short(one: Mapping[str, Any]) -> str:
+    """Connections and bytes, and what else there is to say; a closed loop is asked for throughput."""
+    words = [f"{one['connections']} x {one['size']} B"]
+    words += [f"{one['rate']}/s", str(one["objective"])] if "rate" in one else ["closed loop"]
+    if "fan-out" in one:
+        words.append(str(one["fan-out"]))
+    if "service-time" in one:
+        words.append(f"{one['service-kind']} {one['service-time']}")
+    return ", ".join(words)
+
+
 def summary(done: Sequence[Mapping[str, Any]]) -> list[str]:
-    answers = [one for one in done if one["run"] is not None]
+    every = [one for one in done if one["run"] is not None]
+    settled = sum(one["settled"] for one in every)
+    lines = [f"{len(done)} workloads, {len(every)} with an answer, {settled} of them settled within the budget"]
+    if failed := sum("error" in one for one in done):
+        lines.append(f"ended with an error, and have none: {failed}")
+    answers = [one for one in every if not one["saturated"]]
+    if saturated := len(every) - len(answers):
+        lines.append(
+            f"the longer run's generator was at its limit: {saturated}; who is best there is unknown, and all below is "
+            f"of the other {len(answers)}"
+        )
     if not answers:
-        return ["no workload has an answer"]
-    settled = sum(one["settled"] for one in answers)
-    lines = [f"{len(done)} workloads, {len(answers)} with an answer, {settled} of them settled within the budget"]
+        return lines
     for name, title in (("regret", "regret"), ("best_of_halves", "best of halves")):
         values = [math.inf if one[name] is None else one[name] for one in answers]
         low, middle, high = quartiles(values)
         goal = f" (goal: at most {quantities.share(GOAL)})" if name == "regret" else ""
         lines.append(f"{title}: median {_share(middle)}{goal}, quartiles {_share(low)} and {_share(high)}")
-    lines.append(f"took somebody who does not meet the objective: {sum(one['missed'] for one in answers)}")
+    missed = sum(one["missed"] for one in answers)
+    lines.append(f"took somebody who then missed the objective, had a fault or no valid trial: {missed}")
     bounds = [one["bound_holds"] for one in answers if one["bound_holds"] is not None]
     goal = f"(goal: {quantities.share(COVERAGE)})"
     lines.append(
@@ -268,16 +292,24 @@ def page(stored: Mapping[str, Any]) -> str:
     lines = [
         "# How good the advice is",
         "",
-        f"Made by `python bench/regret.py {settings}` on {stored['machine']}.",
-        f"Contestants: {stored['contestants'] or 'all that speak it'}. Load of the machine: {stored['load']:.1f}.",
+        *_wrapped(f"Made by `python bench/regret.py {settings}` on {stored['machine']}."),
+        *_wrapped(
+            f"Contestants: {stored['contestants'] or 'all that speak it'}. Load average at the end, with its own: "
+            f"{stored['load']:.1f}."
+        ),
         "",
-        *(f"* {line}" for line in summary(answers)),
+        *(line for text in summary(answers) for line in _wrapped(f"* {text}")),
         "",
-        "| workload | taken | best | regret | bound |",
+        "| connections x size, rate, objective | taken | best | regret | bound |",
         "| --- | --- | --- | --- | --- |",
     ]
     lines += [f"| {line(one)} |" for one in answers]
     return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    hang = "  " if text.startswith("* ") else ""
+    return textwrap.wrap(text, COLUMNS, subsequent_indent=hang, break_long_words=False, break_on_hyphens=False)
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------
@@ -294,6 +326,22 @@ def kept(store: Path, asked: argparse.Namespace) -> dict[str, Any]:
     if any(found[name] != value for name, value in settings.items()):
         sys.exit(f"{store} is of other settings: take another --store")
     return found
+
+
+def answered(number: int, asked: argparse.Namespace) -> dict[str, Any]:
+    """A workload with what came of it. An error is that, too: else one that always ends so would end the bench."""
+    one = drawn(asked.seed, number)
+    try:
+        said = advised(one, asked, asked.results)
+        if not said["take"]:
+            return {"workload": one, "run": None}
+        part = measured(said, OTHER_SEED + number, asked.blocks, asked.results)
+    except subprocess.CalledProcessError as failed:
+        if failed.returncode != 1:  # a signal, or what whoever called has to put right
+            raise
+        print(failed.stderr, file=sys.stderr)
+        return {"workload": one, "run": None, "error": failed.stderr}
+    return {"workload": one, "run": said["run"], **judged(said, part)}
 
 
 def main() -> None:
@@ -320,13 +368,7 @@ def main() -> None:
             spent_s = time.monotonic() - began_s
             if durations and spent_s + statistics.fmean(durations) > budget_s:
                 break
-            one = drawn(asked.seed, number)
-            said = advised(one, asked, asked.results)
-            if said["take"]:
-                part = measured(said, OTHER_SEED + number, asked.blocks, asked.results)
-                stored["answers"].append({"workload": one, "run": said["run"], **judged(said, part)})
-            else:
-                stored["answers"].append({"workload": one, "run": None})
+            stored["answers"].append(answered(number, asked))
             stored["load"] = os.getloadavg()[2]
             write_whole(asked.store, json.dumps(stored, indent=1, allow_nan=False) + "\n")
             durations.append(time.monotonic() - began_s - spent_s)

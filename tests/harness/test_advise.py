@@ -278,6 +278,17 @@ def test_between_two_levels_with_two_answers_it_is_measured(
     assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
 
 
+def test_between_a_level_of_one_and_a_level_of_two_it_is_measured(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What is said of the two at one level is not said of either between them."""
+    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 15.0}, 0.005, 1500.0
+    stored_levels(machine, tmp_path)
+    assert machine.asks("--no-along") == 0
+    assert machine.ran
+    assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
+
+
 def test_the_stored_neighbours_say_where_it_changes(
     machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,6 +17,7 @@ import pytest
 from netdyno.analysis.split import Part, split
 from netdyno.experiment import experiment, workload
 from netdyno.model import outcomes
+from netdyno.model.outcomes import Saturated
 from netdyno.present.export.advice import document
 from tests.support import bench_script
 from tests.support.builders import made_advice
@@ -62,9 +65,33 @@ def test_who_misses_the_objective_has_no_finite_regret(bench: ModuleType) -> Non
     costs = {"a": 10.0, "b": 13.0}
     found = bench.judged(said(costs, slo="p99<5ms"), part(costs, p99_ms={"a": 9.0, "b": 1.0}))
     assert found["missed"]
-    assert (found["regret"], found["bound_holds"]) == (None, False)
+    assert (found["best"], found["regret"], found["bound_holds"]) == ("b", None, False)
     cheap_but_slow = bench.judged(said({"b": 13.0}, slo="p99<5ms"), part(costs, p99_ms={"a": 9.0, "b": 1.0}))
     assert (cheap_but_slow["missed"], cheap_but_slow["regret"]) == (False, 0)
+
+
+def test_who_is_not_there_in_the_longer_run_is_not_as_good_as_the_best(bench: ModuleType) -> None:
+    costs = {"a": 10.0, "b": 13.0}
+    for there in ({"b": 13.0}, {}):
+        longer = replace(part(costs), ranked=tuple(one for one in part(costs).ranked if one[0].contestant in there))
+        found = bench.judged(said(costs), longer)
+        assert (found["missed"], found["regret"], found["best_of_halves"]) == (True, None, None)
+
+
+def test_where_the_generator_was_at_its_limit_nobody_knows_who_is_best(bench: ModuleType) -> None:
+    costs = {"a": 10.0, "b": 13.0}
+    at_limit = replace(part(costs), saturated=(Saturated("workload", "", "a", 1.0),))
+    assert not bench.judged(said(costs), at_limit)["saturated"]  # CPU is what it is
+    of_throughput = bench.judged({**said(costs), "metric": "throughput"}, at_limit)
+    assert of_throughput["saturated"]
+    answer = {"workload": bench.drawn(1, 0), "run": "made", **of_throughput}
+    clean = {"workload": bench.drawn(1, 0), "run": "made", **bench.judged(said(costs), part(costs))}
+    assert " | unknown | " in bench.line(answer)
+    lines = bench.summary([answer, clean])
+    assert lines[0].startswith("2 workloads, 2 with an answer")
+    assert "the longer run's generator was at its limit: 1; " in lines[1]
+    assert "all stated intervals hold the longer run's ratios: 1 of 1" in lines[-1]
+    assert bench.summary([answer])[-1].startswith("the longer run's generator")
 
 
 def test_a_best_by_luck_alone_is_none_in_the_other_half(bench: ModuleType) -> None:
@@ -125,6 +152,34 @@ def test_it_goes_on_where_it_was_and_keeps_to_its_budget(
         asked.main("--blocks", "99")
 
 
+def test_what_ends_with_an_error_is_counted_and_does_not_end_the_bench(
+    bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = Asked(bench, monkeypatch, tmp_path)
+
+    def fails(code: int) -> None:
+        def truth(*_: object) -> Part:
+            raise subprocess.CalledProcessError(code, "run", "", "Traceback")
+
+        monkeypatch.setattr(bench, "measured", truth)
+
+    fails(1)
+    asked.main("--workloads", "1")
+    assert asked.answers() == [{"workload": bench.drawn(1, 0), "run": None, "error": "Traceback"}]
+    assert "ended with an error, and have none: 1" in capsys.readouterr().out
+    fails(143)
+    with pytest.raises(subprocess.CalledProcessError):
+        asked.main("--workloads", "3")
+    assert len(asked.answers()) == 2
+
+
+def test_a_workload_in_a_line_is_no_wider_than_a_page(bench: ModuleType) -> None:
+    name = "threads-snapshot-unlocked"
+    found = {"run": "made", "first": name, "best": name, "missed": True, "bound": 1.2345}
+    for one in (bench.drawn(1, number) for number in range(500)):
+        assert len(f"| {bench.line({'workload': one, 'saturated': 'rate' not in one, **found})} |") <= 120
+
+
 def test_the_page_has_a_line_for_each(bench: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked = Asked(bench, monkeypatch, tmp_path)
     asked.main("--workloads", "2")
@@ -135,6 +190,7 @@ def test_the_page_has_a_line_for_each(bench: ModuleType, monkeypatch: pytest.Mon
     assert "the stated bound holds: 1 of 1 (100%)" in text
     assert " | a | a | 0% | 0% |" in text
     assert " | nobody | | |" in text
+    assert max(map(len, text.splitlines())) <= 120
     assert text.startswith(
         "# How good the advice is\n\nMade by `python bench/regret.py --advice 2m --blocks 16 --seed 1`"
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -116,13 +116,11 @@ def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
         ends = [one for one in both if isinstance(one, Advice)]
         if len(ends) < len(both):
             continue
-        common = tuple(name for name in ends[0].take if name in ends[1].take)
-        if not common or {one.among for one in ends} != {"meets"}:
+        if set(ends[0].take) != set(ends[1].take) or {one.among for one in ends} != {"meets"}:
             why = f"its answers at {found.values[0]:g} and {found.values[1]:g} {found.option} are not the same"
             continue
-        worst = max(ends, key=lambda one: one.behind or 0.0)
-        between = (found.option, *found.values)
-        return Stored(run, path, replace(worst, take=common), (), {}, between)
+        worst = max(ends, key=lambda one: math.inf if one.behind is None else one.behind)
+        return Stored(run, path, worst, (), {}, (found.option, *found.values))
     return why
 
 
@@ -133,7 +131,7 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
     advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
     if advice is None or not advice.take:
         return "it has no valid trial of it"
-    return advice if advice.behind is not None else "it has too few blocks"
+    return advice if advice.behind is not None or advice.settled else "it has too few blocks"
 
 
 def _near(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:

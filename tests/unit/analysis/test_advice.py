@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Mapping
@@ -13,14 +14,17 @@ from netdyno.analysis.advice import judge
 from netdyno.analysis.advice.found import LeftOut
 from netdyno.analysis.advice.judge import behind, going_on, level_of
 from netdyno.analysis.analysis import analyse
-from netdyno.analysis.split import split
+from netdyno.analysis.findings import Censored, ScenarioFindings
+from netdyno.analysis.split import Part, split
 from netdyno.model import outcomes
 from netdyno.model.experiment import Advise
+from netdyno.model.levels import level_key
+from netdyno.model.outcomes import Saturated
 from netdyno.model.run import Run
 from netdyno.present.prose.advice import sentences
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.statistics.stats import Comparison, Interval
-from tests.support.builders.made_advice import advice, made
+from tests.support.builders.made_advice import SCENARIO, advice, made
 
 FIRST = ADVICE_LOOKS[0]
 
@@ -188,6 +192,7 @@ def test_who_does_not_meet_the_objective_is_not_taken_though_it_costs_least() ->
         "Of those that are shown to meet p99 < 5 ms: Take b: it has the lowest server CPU per message"
     )
     assert "p99 < 5 ms is met by b and c. Not met by a." in text
+    assert "Nobody else that may meet p99 < 5 ms is better in server CPU per message: all of them" in text
     assert re.search(r"b: p99 (1\.9|2\.0)\d ms \(95% interval 1\.\d+ ms to 2\.\d+ ms\), over 8 blocks\.", text)
 
 
@@ -202,8 +207,9 @@ def test_who_may_yet_meet_it_is_a_rival() -> None:
 
 
 def test_who_alone_meets_it_is_not_called_the_only_one_measured() -> None:
-    text = sentences(advice(with_objective({"a": 50.0, "b": 1.0})))[0]
-    assert text == "Take b: it alone is shown to meet p99 < 5 ms."
+    first, second, *_ = sentences(advice(with_objective({"a": 50.0, "b": 1.0})))
+    assert first == "Take b: it alone is shown to meet p99 < 5 ms."
+    assert second == "Nobody else that may meet p99 < 5 ms is there, after 8 blocks."
 
 
 def test_where_nobody_is_shown_to_meet_it_that_is_said() -> None:
@@ -218,6 +224,50 @@ def test_where_nobody_meets_it_the_nearest_is_named() -> None:
     text = " ".join(sentences(found))
     assert "Nobody meets p99 < 5 ms" in text
     assert "b: p99 20" in text
+    assert found.settled  # more blocks would not let anybody meet it
+
+
+def test_where_nobody_meets_it_all_are_compared_and_who_could_not_run_hides_nothing() -> None:
+    run = made({"a": 10.0, "b": 10.0, "c": 10.0}, spread=0.2, slo="p99<5ms", p99_ms=dict.fromkeys("abc", 50.0))
+    skipped = tuple(
+        replace(one, status="skipped", load=None, server=None) if one.contestant == "c" else one for one in run.trials
+    )
+    found = advice(replace(run, trials=skipped))
+    assert (found.among, len(found.take)) == ("breaks", 1)
+    assert found.behind is not None
+    assert found.behind > 1.1
+
+
+# --- bounds --------------------------------------------------------------------------------------------------------
+
+
+def at_limit(run: Run, name: str, metric: str = "throughput") -> tuple[Advise, ScenarioFindings, Part]:
+    """With one of them the generator was at its limit."""
+    (part,) = split(outcomes.judged(run))
+    scenario = replace(part.scenario, metric=metric)
+    part = dataclasses.replace(part, scenario=scenario, saturated=(Saturated(scenario.name, level_key({}), name, 1.0),))
+    (findings,) = analyse(run).scenarios
+    findings = dataclasses.replace(findings, censored=(Censored(level_key({}), name, 1.0),))
+    assert run.experiment.advise is not None
+    return run.experiment.advise, findings, part
+
+
+def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
+    run = made({"a": 10.0, "b": 13.0})
+    for name, metric, bound in (("b", "throughput", None), ("a", "throughput", 1), ("b", "cpu", 1)):
+        found = judge.judge(*at_limit(run, name, metric))
+        assert (found.take, found.behind) == (("a",), bound)
+        assert found.settled  # the generator is not quicker in another block
+    text = " ".join(sentences(judge.judge(*at_limit(run, "b"))))
+    assert "How far a is from the best in server CPU per message cannot be told after 8 blocks." in text
+    assert "The generator was at its limit with b: figures are bounds" in text
+
+
+def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:
+    asked, _, part = at_limit(with_objective({"a": 50.0, "b": 2.0}), "a")
+    assert [one.outcome for one in judge.keeps(asked, part)] == ["open", "meets"]
+    elsewhere = dataclasses.replace(part, saturated=(Saturated(SCENARIO.name, "elsewhere", "a", 1.0),))
+    assert [one.outcome for one in judge.keeps(asked, elsewhere)] == ["breaks", "meets"]
 
 
 def test_the_objective_decides_who_gets_further_blocks() -> None:

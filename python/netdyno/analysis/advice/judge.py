@@ -29,6 +29,7 @@ from netdyno.statistics.stats import Better, Comparison, Interval
 ENOUGH = answers.WORTH_TELLING
 """Nobody needs to know more closely how far the one to take is from the best."""
 FAR = math.inf
+THROUGHPUT = "throughput"
 
 
 def level_of(advise: Advise, level: float = stats.LEVEL) -> float:
@@ -39,11 +40,13 @@ def level_of(advise: Advise, level: float = stats.LEVEL) -> float:
 def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float = stats.LEVEL) -> Advice:
     """Of a scenario whose findings were made at `level_of` this level."""
     kept = keeps(advise, part, level)
-    among, names = _among(kept, peers(part).sound or part.contestants)
-    rivals = [name for name in _sound(part) if _may_meet(kept, name)]
+    among, names = _among(kept, _sound(part))
+    able = [name for name in _sound(part) if _may_meet(kept, name)]
+    rivals = able or names
     of_those = _narrowed(findings, names)
     narrowed, take = _taken(of_those, rivals, findings.comparisons)
     worst = behind(take[0], rivals, findings.comparisons, findings.better) if take else None
+    hidden = bool(take) and any(name != take[0] and name in rivals for name in _at_least(part))
     return Advice(
         findings=narrowed,
         slo=advise.slo,
@@ -51,10 +54,10 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
         among=among,
         take=take,
         by_metric=narrowed.decision.taken != of_those.decision.taken,
-        behind=worst,
+        behind=None if hidden else worst,
         blocks=part.blocks,
-        left_out=tuple(_left_out(part, rivals, findings.comparisons, findings.better)),
-        settled=bool(take) and _is_settled(kept, take[0], worst),
+        left_out=tuple(_left_out(part, able, findings.comparisons, findings.better)),
+        settled=bool(take) and (not able or _is_settled(kept, take[0], worst)),
     )
 
 
@@ -110,6 +113,12 @@ def _sound(part: Part) -> list[str]:
     return able or [name for name in part.contestants if any(trial.contestant == name for trial, _ in part.ranked)]
 
 
+def _at_least(part: Part) -> frozenset[str]:
+    """Those that may be faster by any amount, for the generator was at its limit with them."""
+    rates = part.scenario.metric == THROUGHPUT
+    return frozenset(one.contestant for one in part.saturated) if rates else frozenset()
+
+
 # --- the objective -------------------------------------------------------------------------------------------------
 
 
@@ -123,12 +132,14 @@ def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept,
         at = trial.block, level_key(trial.levels)
         by_name.setdefault(trial.contestant, {})[at] = [term.value(load) for term in terms]
     share = level_of(advise, level) / max(1, len(by_name) * len(terms))
+    here = {level_key(trial.levels) for trial, _ in part.ranked}
+    bounds = any(one.level in here for one in part.saturated)
     return tuple(
         Kept(
             name,
             len({block for block, _ in figures}),
             tuple(
-                _kept(term, {at: each[number] for at, each in figures.items()}, share)
+                _kept(term, {at: each[number] for at, each in figures.items()}, share, bounds=bounds)
                 for number, term in enumerate(terms)
             ),
         )
@@ -136,8 +147,9 @@ def keeps(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[Kept,
     )
 
 
-def _kept(term: Term, figures: Mapping[stats.Cell, float], level: float) -> TermKept:
-    """A time is held against its limit as a ratio, a share as a difference."""
+def _kept(term: Term, figures: Mapping[stats.Cell, float], level: float, *, bounds: bool) -> TermKept:
+    """A time is held against its limit as a ratio, a share as a difference. Where the generator was at its limit,
+    figures are what it is at most: they may show that a limit is kept, and not that it is broken."""
     if any(not math.isfinite(figure) for figure in figures.values()):
         return TermKept(term, math.nan, None, "breaks")
     ratios = term.name != LOST
@@ -150,7 +162,7 @@ def _kept(term: Term, figures: Mapping[stats.Cell, float], level: float) -> Term
     found = stats.mean_interval(pairs, level)
     if found is None:
         return TermKept(term, back(stats.log_ratio(pairs)), None, "open")
-    outcome: Outcome = "meets" if found.high < 0 else "breaks" if found.low >= 0 else "open"
+    outcome: Outcome = "meets" if found.high < 0 else "breaks" if found.low >= 0 and not bounds else "open"
     return TermKept(term, back(stats.log_ratio(pairs)), Interval(back(found.low), back(found.high)), outcome)
 
 

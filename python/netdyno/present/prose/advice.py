@@ -67,16 +67,23 @@ def _certainty(advice: Advice) -> tuple[str, ...]:
     first = advice.take[0]
     rest = "" if advice.settled else " A longer --time-budget would tell more."
     after = plural(advice.blocks, "block")
+    whose = ""
+    if advice.among != "breaks" and any(one.outcome == "breaks" for one in advice.kept):
+        whose = f" that may meet {_wanted(advice)}"
+        if not any(one.outcome != "breaks" and one.contestant != first for one in advice.kept):
+            return (f"Nobody else{whose} is there, after {after}.{rest}",)
     if advice.behind is None:
         few = (
             f" It takes {FEWEST_BLOCKS} of everybody: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         )
         return (f"How far {first} is from the best in {metric.title} cannot be told after {after}.{few}{rest}",)
     if advice.behind == 1:
-        return (f"Nobody else is better in {metric.title}: all others are shown to be worse, after {after}.{rest}",)
+        worse = f"Nobody else{whose} is better in {metric.title}: all of them are shown to be worse"
+        return (f"{worse}, after {after}.{rest}",)
     most = quantities.margin(advice.behind)
     times = "" if advice.behind < 2 else ", which is nearly nothing to know"
-    return (f"Nobody is better than {first} in {metric.title} by more than {most} (95%, {after}){times}.{rest}",)
+    than = f"Nobody{whose} is better than {first} in {metric.title}"
+    return (f"{than} by more than {most} (95%, {after}){times}.{rest}",)
 
 
 # --- the objective -------------------------------------------------------------------------------------------------
