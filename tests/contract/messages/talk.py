@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from tests.contract.messages.transport import Client, Transport
@@ -45,6 +45,19 @@ class Talk:
             if heard is not None:
                 return
         raise AssertionError("a known client is not answered any more")
+
+
+def speak(clients: Iterable[Client], hearers: Iterable[Client], workload: str) -> None:
+    """Each of them says something, and it is heard: by the others among `hearers` in chat, as an answer by itself
+    elsewhere. So it has spoken, and does not give way where the table is full. What came before is passed over."""
+    hearers = list(hearers)
+    for client in clients:
+        number = client.next_number()
+        client.send(message(workload, client.identity, number))
+        wanted = reply(workload, client.identity, number)
+        for hearer in (one for one in hearers if one is not client) if workload == "chat" else (client,):
+            while hearer.receive() != wanted:
+                pass
 
 
 def expect_nothing(client: Client, witness: Client, workload: str) -> None:

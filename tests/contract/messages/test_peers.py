@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.contract.messages.conftest import Spoken
-from tests.contract.messages.talk import Talk, expect_nothing, joined, talking
+from tests.contract.messages.talk import Talk, expect_nothing, joined, speak, talking
 from tests.contract.messages.transport import BYE, FULL, HELO, WELC, Client, control
 from tests.contract.talk import message, reply
 from tests.support import proc
@@ -108,24 +108,13 @@ def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, 
     assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 3, 0)
 
 
-def speak(clients: list[Client], workload: str, hearers: list[Client]) -> None:
-    """Each of them sends a message, and is known to have been heard: who has only said HELO gives way. What the others
-    hear of it is passed over."""
-    for client in clients:
-        client.send(message(workload, client.identity, client.next_number()))
-        assert client.hello(client.token) == WELC
-    for client in hearers:
-        while client.poll(0.2 if client is hearers[0] else 0) is not None:
-            pass
-
-
 def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
     """And not those who have spoken. HELOs from thousands of addresses would else shut out everybody until they expire.
     The table is so large that each of a server's threads knows some of the flood."""
     room, flood = 30, 60
     with spoken.serving(workload, "--peers", str(room)) as server:
         with talking(spoken.transport, server, workload) as talk, ExitStack() as stack:
-            speak(list(talk.clients), workload, list(talk.clients))
+            speak(talk.clients, talk.clients, workload)
             crowd = [stack.enter_context(spoken.transport.client(server)) for _ in range(flood)]
             welcome = [client for client in crowd if client.hello() == WELC]
             late = stack.enter_context(spoken.transport.client(server))
@@ -133,7 +122,7 @@ def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workloa
             eventually(
                 lambda: welcome[0].poll(0.1) == control(BYE, welcome[0].token), "it is not told that it gave way"
             )
-            speak([late], workload, [late, *talk.clients])
+            speak([late], talk.clients, workload)
             talk.check()
             late.bye()
         totals = server.stop()
@@ -152,7 +141,7 @@ def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload:
             talking(spoken.transport, server, workload) as talk,
             joined(spoken.transport, server, peers - own) as crowd,
         ):
-            speak([*talk.clients, *crowd], workload, [*talk.clients, *crowd])
+            speak([*talk.clients, *crowd], [*talk.clients, *crowd], workload)
             memory = proc.resident_bytes(server.pid)
             for number in range(flood):
                 with spoken.transport.client(server) as one:
