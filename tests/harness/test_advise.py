@@ -230,7 +230,7 @@ def test_what_another_machine_or_commit_measured_is_not_taken(
 
 
 def stored_levels(machine: Machine, tmp_path: Path) -> None:
-    """A run of 500 and 2,000 messages a second."""
+    """A run of 500, 2,000 and 8,000 messages a second."""
     text = f"""
 question = "?"
 contestants = {list(COSTS)}
@@ -276,6 +276,17 @@ def test_between_two_levels_with_two_answers_it_is_measured(
     assert machine.asks("--no-along") == 0
     assert machine.ran
     assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
+
+
+def test_what_had_too_few_messages_for_the_objective_is_measured(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored_levels(machine, tmp_path)
+    assert machine.asks("--rate", "2k", "--objective", "p99.99<5ms", "--no-along") == 0
+    assert machine.ran
+    assert "its windows have too few messages for p99.99 < 5 ms" in capsys.readouterr().out
+    (scenario,) = machine.runs()[-1].experiment.scenarios
+    assert scenario.duration_s == 5
 
 
 def test_between_a_level_of_one_and_a_level_of_two_it_is_measured(

@@ -14,6 +14,7 @@ from netdyno.analysis.advice.found import Advice
 from netdyno.analysis.advice.of_run import of_run
 from netdyno.analysis.differences import Change
 from netdyno.base.errors import UserError
+from netdyno.model import objective
 from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.run import changes
@@ -128,6 +129,10 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
     missing = sorted(set(asked.names) - covered.trials_of(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
+    if asked.advise.slo:
+        wanted = objective.parse(asked.advise.slo, "objective")
+        if covered.heard(run.experiment, place) < wanted.least_messages():
+            return f"its windows have too few messages for {wanted.text}"
     advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
     if advice is None or not advice.take:
         return "it has no valid trial of it"

@@ -170,18 +170,39 @@ def question(workload: Workload) -> str:
 def toml(workload: Workload, names: Sequence[str], time_budget_s: float) -> str:
     """The experiment as a file of ./netdyno run: everybody in every block."""
     return (
-        "\n".join(_head(workload, question(workload), names, time_budget_s, MOST_BLOCKS) + _scenario(workload)) + "\n"
+        "\n".join(
+            [
+                *_head(workload, question(workload), names, time_budget_s, MOST_BLOCKS, window_s(workload)),
+                *_scenario(workload),
+            ]
+        )
+        + "\n"
     )
 
 
 def toml_along(workload: Workload, factors: Sequence[str], names: Sequence[str], time_budget_s: float) -> str:
     """The same beside half and double of each of these factors."""
     asked = f"Near which values of the workload does the answer change? ({', '.join(factors)})"
-    lines = _head(workload, asked, names, time_budget_s, MOST_BLOCKS_ALONG)
+    fewer = 0.5 if "rate" in factors or "connections" in factors else 1.0
+    lines = _head(workload, asked, names, time_budget_s, MOST_BLOCKS_ALONG, window_s(workload, fewer))
     return "\n".join([*lines, *(line for factor in factors for line in _scenario(workload, factor))]) + "\n"
 
 
-def _head(workload: Workload, asked: str, names: Sequence[str], time_budget_s: float, most_blocks: int) -> list[str]:
+def window_s(workload: Workload, share: float = 1.0) -> float:
+    """Of a trial: with so much of its messages it has as many as its objective needs. A 99th percentile of forty is the
+    worst of them, and half the time better than that of all."""
+    wanted = slo_of(workload)
+    if not wanted:
+        return WINDOW_S
+    given = {**DEFAULTS, **workload}
+    heard = float(given["rate"]) * (int(given["connections"]) if given["fan-out"] == "room" else 1)
+    needed_s = objective.parse(wanted, "objective").least_messages() / (share * heard)
+    return max(WINDOW_S, math.ceil(10 * needed_s) / 10)
+
+
+def _head(
+    workload: Workload, asked: str, names: Sequence[str], time_budget_s: float, most_blocks: int, duration_s: float
+) -> list[str]:
     slow = slow_readers(workload)
     return [
         f"question = {_text(asked)}",
@@ -193,7 +214,7 @@ def _head(workload: Workload, asked: str, names: Sequence[str], time_budget_s: f
         f"time-limit = {_text(format_duration(time_budget_s))}",
         f"most-blocks = {most_blocks}",
         f"warmup = {_text(format_duration(SLOW_WARMUP_S if slow else WARMUP_S))}",
-        f"duration = {_text(format_duration(WINDOW_S))}",
+        f"duration = {_text(format_duration(duration_s))}",
         'timeout = "5s"',
     ]
 

@@ -89,6 +89,13 @@ def test_beyond_the_last_level_nothing_is_said(fields: dict[str, Any]) -> None:
     assert list(covered.around(stored(**fields), WANTED, 1)) == []
 
 
+def test_messages_are_counted_where_they_are_heard() -> None:
+    room = stored(workload="chat", rate=None, rate_per_connection=2, duration_s=0.5, server={})
+    assert covered.heard(room, Place("there", {})) == 50 * 2 * 0.5 * 50
+    levels = {"rate": (1000, 5000)}
+    assert covered.heard(stored(factors=levels, rate=None, duration_s=0.1), Place("there", {"rate": 1000})) == 100
+
+
 def test_a_cell_alone_is_ranked_as_is_asked() -> None:
     scenario: Scenario = replace(WANTED, name="there", metric="p99", factors={"rate": (1000, 5000)}, rate=None)
     run = made({"a": 10.0, "b": 12.0, "c": 9.0}, scenario=scenario, levels={"rate": 5000})

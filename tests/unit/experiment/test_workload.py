@@ -106,6 +106,28 @@ def test_a_room_is_a_chat_with_so_many_slow_readers() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "window_s"),
+    [
+        ({"rate": "100"}, workload.WINDOW_S),
+        ({"rate": "5k", "objective": "p99<5ms"}, workload.WINDOW_S),
+        ({"rate": "100", "objective": "p99<5ms"}, 1.0),
+        ({"rate": "5k", "objective": "p99.99<5ms,mean<1ms"}, 2.0),
+        ({"rate": "60", "objective": "p99<5ms"}, 1.7),
+        ({"rate": "10", "connections": 20, "fan_out": "room", "objective": "p99<5ms"}, 0.5),
+    ],
+)
+def test_a_window_has_the_messages_that_its_objective_needs(said: dict[str, Any], window_s: float) -> None:
+    assert scenario(**said).duration_s == pytest.approx(window_s)
+
+
+def test_at_half_the_rate_a_window_is_twice_as_long() -> None:
+    given = of(rate="100", objective="p99<5ms", service_time="1ms", service_kind="wait")
+    for factors, window_s in ((("rate",), 2.0), (("server.service-time",), 1.0)):
+        found = experiment.parse(workload.toml_along(given, factors, ("a", "b"), 90), "beside", "beside")
+        assert {one.duration_s for one in found.scenarios} == {window_s}
+
+
+@pytest.mark.parametrize(
     ("said", "metric", "slo"),
     [
         ({}, "throughput", ""),

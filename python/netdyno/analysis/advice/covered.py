@@ -127,6 +127,14 @@ def trials_of(run: Run, place: Place) -> frozenset[str]:
     )
 
 
+def heard(stored: Experiment, place: Place) -> float:
+    """How many messages with a time of their own a trial has there, of an open loop."""
+    (scenario,) = (one for one in stored.scenarios if one.name == place.scenario)
+    here = settings(scenario, place.levels)
+    rate = here.rate or (here.rate_per_connection or 0.0) * here.connections
+    return rate * here.duration_s * (here.connections if here.workload == "chat" else 1)
+
+
 def alone(run: Run, place: Place, wanted: Scenario, advise: Advise, names: Collection[str]) -> Run:
     """That cell as a run of its own, of these contestants, ranked as is asked for."""
     (scenario,) = (one for one in run.experiment.scenarios if one.name == place.scenario)
