@@ -210,6 +210,11 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
 
+ACCEPTS_AT_ONCE = 100
+"""asyncio has one number for the kernel's queue and for how often it accepts in a turn. Without a descriptor left it does
+so in vain each time, and writes a traceback: of 4096 in a turn it was busy for half a second in each."""
+
+
 class Server:
     """All connections, and what they share as there is one thread."""
 
@@ -227,8 +232,9 @@ class Server:
         loop, sock = self.loop, listen_or_exit(self.options)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=self.options.backlog)
+        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=ACCEPTS_AT_ONCE)
         self._listener = loop.run_until_complete(making)
+        sock.listen(self.options.backlog)  # listen(2): a later call sets the length of the queue anew
         loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not look at signals
         loop.run_forever()
         print_totals(self.totals)

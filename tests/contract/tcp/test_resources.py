@@ -22,6 +22,7 @@ ROUNDS_BEFORE = 4
 ROUNDS = 12
 TRIES = 4
 MEMORY_BOUND = 24 << 20
+MUCH_TO_SAY = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ def test_running_out_of_descriptors(contestant: Contestant) -> None:
         answered, _, _ = select.select([last.socket if waits else talk.speaker.socket], [], [], 1.0)
         assert not answered, "the server has more descriptors than its limit"
         assert proc.cpu_seconds(server.pid) - cpu < 0.6, "the server spins while it is out of descriptors"
+        assert len(server.stderr()) < MUCH_TO_SAY, "it says the same again and again"
         for client in crowd:
             client.close()
         if not waits:
