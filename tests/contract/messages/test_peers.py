@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 
@@ -13,9 +14,13 @@ from tests.contract.messages.transport import BYE, FULL, HELO, WELC, Client, con
 from tests.contract.talk import message, reply
 from tests.support import proc
 from tests.support.patience import PATIENCE_S, eventually
+from tests.support.server import Server
 
 MEMORY_BOUND = 8 << 20
 LAST_ONES = 20
+FLOOD = 2000
+FLOODS = 4
+"""On a busy machine many of the first are there at once, and an allocator keeps the room for as many."""
 """Clients after a crowd, so many that each of a server's few threads has one of them after all of the crowd."""
 
 
@@ -135,29 +140,21 @@ def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload:
     """Where everybody has spoken, all stay known, what is refused costs nothing, and a place that is given up can be
     had again."""
     own = 2 if workload == "chat" else 1
-    peers, flood = 8, 2000
+    peers = 8
     with spoken.serving(workload, "--peers", str(peers)) as server:
         with (
             talking(spoken.transport, server, workload) as talk,
             joined(spoken.transport, server, peers - own) as crowd,
         ):
             speak([*talk.clients, *crowd], [*talk.clients, *crowd], workload)
-            memory = proc.resident_bytes(server.pid)
-            for number in range(flood):
-                with spoken.transport.client(server) as one:
-                    if number % 100 == 0:
-                        assert one.hello() == FULL
-                        talk.check()
-                        _forget_what_was_said(crowd)
-                    else:
-                        one.send(control(HELO, one.token))  # and gone before the answer comes
-            for _ in range(LAST_ONES):  # else a HELO that still waits at some thread's socket gets the place given up
-                with spoken.transport.client(server) as one:
-                    assert one.hello() == FULL
-            _forget_what_was_said(crowd)
-            talk.check()
-            if not proc.sanitized(server.pid):
-                assert proc.resident_bytes(server.pid) - memory < MEMORY_BOUND
+            bound = math.inf if proc.sanitized(server.pid) else MEMORY_BOUND
+            for _ in range(FLOODS):
+                memory = proc.resident_bytes(server.pid)
+                _say_hello_and_go(spoken, server, talk, crowd)
+                if proc.resident_bytes(server.pid) - memory < bound:
+                    break
+            else:
+                pytest.fail("each flood leaves something in the server")
             with spoken.transport.client(server) as late:
                 assert late.hello() == FULL
                 crowd[0].bye()
@@ -165,7 +162,23 @@ def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload:
                 late.bye()
         totals = server.stop()
     assert totals["connections"] == peers + 1
-    assert totals["peers_refused"] >= flood // 100 + 1
+    assert totals["peers_refused"] >= FLOOD // 100 + 1
+
+
+def _say_hello_and_go(spoken: Spoken, server: Server, talk: Talk, crowd: list[Client]) -> None:
+    for number in range(FLOOD):
+        with spoken.transport.client(server) as one:
+            if number % 100 == 0:
+                assert one.hello() == FULL
+                talk.check()
+                _forget_what_was_said(crowd)
+            else:
+                one.send(control(HELO, one.token))  # and gone before the answer comes
+    for _ in range(LAST_ONES):  # else a HELO that still waits at some thread's socket gets the place given up
+        with spoken.transport.client(server) as one:
+            assert one.hello() == FULL
+    _forget_what_was_said(crowd)
+    talk.check()
 
 
 def _forget_what_was_said(crowd: list[Client]) -> None:
