@@ -102,6 +102,36 @@ def test_a_filter_leaves_out_rows_lines_sections_and_a_link_to_it_shows_the_same
     assert "contestant" not in page.url
 
 
+def test_nobody_is_a_view_too_and_the_button_says_what_it_does(go: Watched) -> None:
+    page = go.page
+    page.locator("#filter summary").click()
+    turned = page.locator("#choices button[name=contestant]")
+    turned.click()
+    page.get_by_role("button", name="Copy a link to this view").click()
+    expect(page.get_by_role("status")).to_have_text("Link copied", timeout=PATIENCE_MS)
+    link = copied(go)
+    page.goto("about:blank")
+    page.goto(link)
+    assert ranked(go) == []
+    page.locator("#filter summary").click()
+    assert turned.inner_text() == "all of these"
+    choice(go, EPOLL).check()
+    assert turned.inner_text() == "all of these"
+    turned.click()
+    assert len(ranked(go)) > 2
+    assert turned.inner_text() == "none of these"
+    choice(go, EPOLL).uncheck()
+    assert turned.inner_text() == "all of these"
+
+
+@pytest.mark.parametrize("address", ["100%", "table=toString", "sort=99.x&order=y&contestant=nobody&at=%"])
+def test_an_address_that_says_nothing_shows_the_page(go: Watched, page_file: Path, address: str) -> None:
+    go.page.goto("about:blank")
+    go.page.goto(f"{page_file.as_uri()}#{address}")
+    assert len(ranked(go)) > 2
+    assert go.page.locator("#s1 .uplot").count() == 1
+
+
 def test_any_table_is_sorted_by_figures_both_ways_and_back_by_keyboard_too(go: Watched) -> None:
     table = go.page.locator("#s1 .ranking")
     heading = table.get_by_role("columnheader", name="throughput")
@@ -247,5 +277,6 @@ def test_two_runs_lie_over_each_other_and_one_is_left_out_at_a_time(browser: Bro
         assert page.evaluate(colours.format(2 + len({*MEASURED, FOLLY}))) == "transparent"
         assert page.evaluate(colours.format(2)) != "transparent"
         page.locator("#all > summary").click()
+        page.locator("#all-table tbody tr").first.wait_for()  # a browser says later that it was unfolded
         assert set(page.locator("#all-table tbody td:first-child").all_inner_texts()) == {first.run_id}
         assert watched.complaints == []

@@ -122,7 +122,7 @@ def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
     run = hostile(made_run(), evil)
     found = list(csv.reader(io.StringIO(tables.as_csv(exported(run)), newline="")))
     assert {len(row) for row in found} == {len(tables.COLUMNS)}
-    formulas = ("=1+1", "+1", "-1", "@SUM(1)")
+    formulas = ("=1+1", "+1", "-1", "@SUM(1)", "\t=1+1")
     notes = tuple(Note(kind="caveat", question=None, text=text) for text in formulas)
     with_notes = msgspec.structs.replace(exported(run), notes=notes)
     ends = [line.rpartition(",")[2] for line in tables.as_csv(with_notes).splitlines()[-len(formulas) :]]

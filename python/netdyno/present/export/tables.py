@@ -34,6 +34,8 @@ COLUMNS = (
 )
 """Of which a row has those that its table has (protocol/export.md); the others are empty."""
 Row = Mapping[str, object]
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What begins so may be one to a spreadsheet, which skips a tab."""
 
 
 def as_csv(export: Export) -> str:
@@ -51,7 +53,7 @@ def _cell(value: object) -> object:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    return f" {value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@") else value
+    return f" {value}" if isinstance(value, str) and value[:1] in FORMULA else value
 
 
 def rows(export: Export) -> Iterator[Row]:

@@ -142,7 +142,7 @@ const netdyno = (() => {
 
   /** A text that a spreadsheet would take for a formula has a space before it, as in an export. */
   const csvCell = (value) => {
-    const text = typeof value === "string" && /^[=+@-]/.test(value) ? ` ${value}` : plain(value);
+    const text = typeof value === "string" && /^[=+@\t\r-]/.test(value) ? ` ${value}` : plain(value);
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const csv = () => [sheets[sheet.name].columns, ...chosenRows()].map((row) => `${row.map(csvCell).join(",")}\r\n`).join("");
@@ -163,10 +163,12 @@ const netdyno = (() => {
   // --- the state of the page, in its address
 
   let place = "";
+  const NONE = "";
   const state = () => {
     const told = new URLSearchParams();
-    for (const kind of kinds) {
-      if (leftOut[kind].size) names[kind].filter((name) => shows(kind, name)).forEach((name) => told.append(kind, name));
+    for (const kind of kinds.filter((one) => leftOut[one].size)) {
+      const seen = names[kind].filter((name) => shows(kind, name));
+      (seen.length ? seen : [NONE]).forEach((name) => told.append(kind, name));
     }
     tables.forEach((table, number) => {
       const order = orders.get(table);
@@ -192,6 +194,7 @@ const netdyno = (() => {
       }
     }
     for (const box of document.querySelectorAll("#choices input")) box.checked = shows(box.name, box.value);
+    for (const turned of document.querySelectorAll("#choices button")) turned.textContent = leftOut[turned.name].size ? "all of these" : "none of these";
     const told = kinds.filter((kind) => leftOut[kind].size).map((kind) => `${names[kind].length - leftOut[kind].size} of ${names[kind].length} ${kind}s`);
     byId("filter").querySelector("summary").textContent = told.length ? `Filter: ${told.join(", ")}` : "Filter";
     fill();
@@ -200,14 +203,15 @@ const netdyno = (() => {
   const restore = () => {
     const hash = location.hash.slice(1);
     if (!hash.includes("=")) {
-      place = decodeURIComponent(hash);
+      try { place = decodeURIComponent(hash); } catch { place = ""; /* it is no address of ours */ }
       remember();
       return;
     }
     const told = new URLSearchParams(hash);
     for (const kind of kinds) {
-      const seen = told.getAll(kind).filter((name) => names[kind].includes(name));
-      leftOut[kind] = new Set(seen.length ? names[kind].filter((name) => !seen.includes(name)) : []);
+      const asked = told.getAll(kind);
+      const seen = asked.filter((name) => names[kind].includes(name));
+      leftOut[kind] = new Set(seen.length || asked.includes(NONE) ? names[kind].filter((name) => !seen.includes(name)) : []);
     }
     const orderOf = (text) => { const [column, way] = text.split("."); return { column: Number(column), down: way === "down" }; };
     orders.clear();
@@ -216,7 +220,7 @@ const netdyno = (() => {
       if (table) orders.set(table, orderOf(text.slice(text.indexOf(".") + 1)));
     }
     tables.forEach((table) => { if (orders.has(table) || table.querySelector("[aria-sort]")) arrange(table); });
-    sheet.name = told.get("table") in sheets ? told.get("table") : "";
+    sheet.name = Object.hasOwn(sheets, told.get("table")) ? told.get("table") : "";
     sheet.order = sheet.name && told.has("order") ? orderOf(told.get("order")) : undefined;
     place = told.get("at") ?? "";
     show();
@@ -351,10 +355,9 @@ const netdyno = (() => {
       });
       set.append(label);
     }
-    const turned = made("button", "none of these", { type: "button" });
+    const turned = made("button", "none of these", { type: "button", name: kind });
     turned.addEventListener("click", () => {
       leftOut[kind] = new Set(leftOut[kind].size ? [] : names[kind]);
-      turned.textContent = leftOut[kind].size ? "all of these" : "none of these";
       show();
       remember();
     });
