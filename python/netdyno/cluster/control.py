@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +49,7 @@ class Control:
     def addresses(self) -> frozenset[str]:
         """Of all that are there still. Raises GoneError where the scheduler does not say."""
         try:
-            known = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=engine.LOST_S)
+            known = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=engine.ANSWER_S)
         except OSError as error:
             raise GoneError("the scheduler is gone") from error
         return frozenset(known["workers"])
@@ -62,7 +63,11 @@ class Control:
         return True
 
     async def _hosts(self, *, links: bool) -> tuple[Host, ...]:
-        addresses = tuple((await self.client.scheduler.identity(n_workers=-1))["workers"])
+        try:
+            async with asyncio.timeout(engine.ANSWER_S):
+                addresses = tuple((await self.client.scheduler.identity(n_workers=-1))["workers"])
+        except OSError as error:
+            raise UserError("the scheduler does not answer") from error
         found = [await self._host(address) for address in addresses]
         if not links:
             return tuple(found)
@@ -72,8 +77,9 @@ class Control:
     async def _host(self, address: str) -> Host:
         there = self.client.rpc(address)
         try:
-            said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
-            clock = await clocks.measure(there.netdyno_clock)
+            async with asyncio.timeout(engine.ANSWER_S):
+                said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
+            clock = await clocks.measure(there.netdyno_clock, engine.ANSWER_S)
         except OSError as error:
             raise UserError(f"the host {address} has joined and does not answer") from error
         return Host(address=address, clock=clock, description=said, links={})
@@ -86,8 +92,9 @@ class Control:
             if other == address:
                 continue
             try:
-                round_trip_ns = await there.netdyno_round_trip(address=other)
-                rate = await there.netdyno_rate(address=other) if at_rest else None
+                async with asyncio.timeout(engine.ANSWER_S):
+                    round_trip_ns = await there.netdyno_round_trip(address=other)
+                    rate = await there.netdyno_rate(address=other) if at_rest else None
             except OSError as error:
                 raise UserError(f"{other} does not answer {address}, or {address} us") from error
             found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)

@@ -89,7 +89,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""
-        return (await clocks.measure(self.rpc(address).netdyno_clock)).round_trip_ns
+        return (await clocks.measure(self.rpc(address).netdyno_clock, engine.CONNECT_S)).round_trip_ns
 
     async def tell_rate(self, address: str) -> float:
         """How many bits a second come from another host."""
@@ -247,7 +247,8 @@ async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) 
     on."""
     with suppress(OSError, TimeoutError):
         while True:
-            said = await asyncio.wait_for(comm.read(), engine.LOST_S)
+            async with asyncio.timeout(engine.LOST_S):
+                said = await comm.read()
             order = next((word for word in ("go", "sent") if word in said), None)
             if order is not None and helper is not None:
                 helper.write(f"{order} {said[order]}\n".encode())
