@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -296,7 +297,7 @@ def join(
                 protocol="tls",
                 security=security,
                 local_directory=scratch,
-                name=f"{role}@{own}:{port}",
+                name=f"{role}@{own}:{port}-{uuid.uuid4().hex}",
                 death_timeout=engine.CONNECT_S,
                 role=role,
                 cores=tuple(cores),
