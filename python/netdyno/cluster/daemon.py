@@ -155,7 +155,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
         """Where stand-ins for the load of this host's trial come to (stand_in.py)."""
-        return await asyncio.start_unix_server(self._stand_in, path)
+        return await asyncio.start_unix_server(self._stand_in, path, limit=LONGEST_LINE)
 
     async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await loads.stand_in(self, reader, writer)
