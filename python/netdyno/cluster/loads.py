@@ -21,8 +21,9 @@ from netdyno.machine.process import describe_exit
 from netdyno.model.observation import HostCanary
 from netdyno.trial.load import NOT_BELIEVED
 
-GO_AHEAD_NS = 200_000_000
-"""How long before the common moment it is told: many times what the way takes, on hosts that are busy."""
+GO_AHEAD_NS = 500_000_000
+"""How long before the common moment it is told: many times what the way takes, on hosts that are busy. Three programs
+hand it on, each of which may have to wait for a core."""
 
 Tell = Callable[[bytes], Awaitable[None]]
 
