@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import signal
 import socket
@@ -10,7 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,12 @@ NETDYNO = (sys.executable, "-P", "-m", "netdyno")
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    """One that nobody is given who asks for any (ip_local_port_range, ip(7)), so that it is free a second later."""
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(first // 2, first), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    pytest.fail("a hundred ports are taken")
 
 
 @contextmanager

@@ -230,6 +230,16 @@ def test_differences_name_the_key_and_both_values() -> None:
     assert differences.decisive(before, before) == []
 
 
+def test_what_is_new_of_a_host_of_the_load_is_told() -> None:
+    """What is not recorded of it was as on the server's host."""
+    before = {"cluster.client": "lab-8 at 10.0.0.3", "cluster.client.doctor": ["bad"], "cluster.client-2.smt": "on"}
+    now = {"cluster.client": "lab-8 at 10.0.0.4", "cluster.client.doctor": [], "cluster.client.kernel": "6.2"}
+    assert [changes.said(change) for change in differences.decisive(before, now)] == [
+        "cluster.client-2.smt was on and is nothing",
+        "cluster.client.kernel was nothing and is 6.2",
+    ]
+
+
 def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, tmp_path: Path) -> None:
     generator, server = tmp_path / "load", tmp_path / "server.py"
     generator.write_text("load")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from netdyno.model.base import Name
+from netdyno.model.run import OF_LOAD
 
 DECISIVE = (
     "git_commit",
@@ -38,6 +40,8 @@ DECISIVE = (
 )
 """Of the environment: what decides how fast a program is. A load average or a measured link differs every time."""
 DECISIVE_PREFIXES = ("sysctl.", "pinning.", "ground.")
+_OF_A_LOAD = re.compile(rf"\A{re.escape(OF_LOAD)}(-\d+)?\.")
+"""Before the key of a host that makes a load, which is recorded where it is not that of the server's host."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +55,12 @@ class Change:
 
 def decisive(before: Mapping[str, object], now: Mapping[str, object]) -> list[Change]:
     """What decides on speed and is not as it was."""
-    keys = [key for key in dict.fromkeys((*before, *now)) if key in DECISIVE or key.startswith(DECISIVE_PREFIXES)]
-    return between(before, now, keys)
+    return between(before, now, filter(_decides, dict.fromkeys((*before, *now))))
+
+
+def _decides(key: str) -> bool:
+    of_host = _OF_A_LOAD.sub("", key)
+    return of_host in DECISIVE or of_host.startswith(DECISIVE_PREFIXES)
 
 
 def between(before: Mapping[str, object], now: Mapping[str, object], keys: Iterable[str]) -> list[Change]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from netdyno.audits.stationary import stalled
+from netdyno.audits.stationary import MISSED, stalled
 from netdyno.base import quantities
 from netdyno.model.load_result import Audit, LoadResult, Part
 
@@ -26,8 +26,9 @@ def common_start(within_ns: Mapping[str, float], window_s: float) -> Audit:
 
 
 def client_slower(parts: Sequence[Part]) -> Audit:
-    """No host of the load has much longer response times than another."""
-    fastest, slowest = min(parts, key=lambda part: part.p50_ns), max(parts, key=lambda part: part.p50_ns)
+    """No host of the load has much longer response times than another. One without an answer has none."""
+    timed = [part for part in parts if part.completed > 0] or parts
+    fastest, slowest = min(timed, key=lambda part: part.p50_ns), max(timed, key=lambda part: part.p50_ns)
     passed = slowest.p50_ns <= SLOWER * fastest.p50_ns + SLOWER_NS
     detail = (
         f"median response times from {quantities.duration(fastest.p50_ns)} on {fastest.host} to "
@@ -37,9 +38,20 @@ def client_slower(parts: Sequence[Part]) -> Audit:
 
 
 def client_stalled(by_host: Mapping[str, LoadResult], whole: LoadResult) -> Audit:
-    """No host of the load stood still while others were answered. Where nobody was, it is the server's."""
-    if not stalled(whole, "loopback").passed:
-        return Audit(name="client_stalled", passed=True, detail="not judged, for nobody was answered at times")
-    still = {host: one.detail for host, load in by_host.items() if not (one := stalled(load, "loopback")).passed}
-    told = "; ".join(f"{host} stood still while others were answered: {detail}" for host, detail in still.items())
-    return Audit(name="client_stalled", passed=not still, detail=told or "no host of the load stood still")
+    """No host of the load stood still while others were answered. While nobody is, it is the server that does."""
+    told = "; ".join(
+        f"{host} stood still while others were answered: {how}"
+        for host, load in by_host.items()
+        if (how := _standstill(load, whole, len(by_host)))
+    )
+    return Audit(
+        name="client_stalled", passed=not told, detail=told or "no host stood still while others were answered"
+    )
+
+
+def _standstill(load: LoadResult, whole: LoadResult, hosts: int) -> str:
+    """How a host stood still; empty where it did not."""
+    if load.requests.completed == 0 and whole.requests.completed >= MISSED * hosts:
+        return "it was not answered at all"  # so that nothing tells how often it would have been
+    found = stalled(load, "loopback", whole)
+    return "" if found.passed else found.detail

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,21 +59,28 @@ def stationary(load: LoadResult) -> Audit:
     return Audit(name="stationary", passed=passed, detail="; ".join(_told(series, each) for series, each in found))
 
 
-def stalled(load: LoadResult, link: Link) -> Audit:
-    """Answers came all the time. Over a link that loses frames TCP itself waits a fifth of a second and more."""
+def stalled(load: LoadResult, link: Link, among: LoadResult | None = None) -> Audit:
+    """Answers came all the time. Over a link that loses frames TCP itself waits a fifth of a second and more. `among`
+    is the load of which this one is a part, which is held against the others: a time counts in which they were."""
     interval_s = load.timeseries.interval_ns / 1e9
     full = load.timeseries.completed[: _full(load)]
     answered = [count for count in full if count]
     least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
-    longest = max(
-        (sum(1 for _ in run) for silent, run in itertools.groupby(full, key=lambda n: not n) if silent), default=0
-    )
+    longest = _longest_silence(full, itertools.repeat(1) if among is None else among.timeseries.completed)
     missed = STALL_S / interval_s * sum(answered) / len(answered) if answered else 0.0
     told = f"the longest time without an answer: {quantities.duration(longest * interval_s * 1e9)} of whole intervals"
     if LINKS[link].impaired or missed < MISSED:
         return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
     passed = longest * interval_s < least_s
     return Audit(name="stalled", passed=passed, detail=f"{told} (limit {quantities.duration(least_s * 1e9)})")
+
+
+def _longest_silence(completed: Sequence[int], of_all: Iterable[int]) -> int:
+    """Intervals on end without an answer, up to one in which nobody had any: what a host misses after that may be the
+    way in which a server catches up, with the connections of one host before those of another."""
+    runs = itertools.groupby(zip(completed, of_all, strict=False), key=lambda counts: not counts[0])
+    silences = (itertools.takewhile(lambda counts: counts[1] > 0, run) for silent, run in runs if silent)
+    return max((sum(1 for _ in silence) for silence in silences), default=0)
 
 
 def _strikes_out(series: _Series, one: Movement) -> bool:

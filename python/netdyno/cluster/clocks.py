@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -42,11 +43,13 @@ def start_within_ns(before: Offset, after: Offset) -> float:
     return before.round_trip_ns / 2 + abs(after.offset_ns - before.offset_ns)
 
 
-async def measure(ask: Callable[[], Awaitable[int]], exchanges: int = EXCHANGES) -> Offset:
-    """`ask` brings the other's time.monotonic_ns()."""
+async def measure(ask: Callable[[], Awaitable[int]], limit_s: float, exchanges: int = EXCHANGES) -> Offset:
+    """`ask` brings the other's time.monotonic_ns(). Raises TimeoutError where one answer takes longer than `limit_s`:
+    a host that is stopped keeps its connections."""
     found: list[Exchange] = []
     for _ in range(exchanges):
-        asked_ns = time.monotonic_ns()
-        there_ns = await ask()
-        found.append(Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
+        async with asyncio.timeout(limit_s):
+            asked_ns = time.monotonic_ns()
+            there_ns = await ask()
+            found.append(Exchange(asked_ns=asked_ns, there_ns=there_ns, answered_ns=time.monotonic_ns()))
     return offset(found)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 from distributed import Client
@@ -45,13 +46,13 @@ class Control:
         found: tuple[Host, ...] = self.client.sync(self._hosts, links=links)
         return tuple(sorted(found, key=lambda host: (host.description.role != "server", host.address)))
 
-    def addresses(self) -> frozenset[str]:
-        """Of all that are there still. Raises GoneError where the scheduler does not say."""
+    def names(self) -> dict[str, str]:
+        """Of all that are there still, by their addresses. Raises GoneError where the scheduler does not say."""
         try:
-            known = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=engine.LOST_S)
+            known = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=engine.ANSWER_S)
         except OSError as error:
             raise GoneError("the scheduler is gone") from error
-        return frozenset(known["workers"])
+        return _names(known)
 
     def answers(self, address: str) -> bool:
         """Whether a host does; one whose link is down is missed by the scheduler some seconds later."""
@@ -62,21 +63,26 @@ class Control:
         return True
 
     async def _hosts(self, *, links: bool) -> tuple[Host, ...]:
-        addresses = tuple((await self.client.scheduler.identity(n_workers=-1))["workers"])
-        found = [await self._host(address) for address in addresses]
+        try:
+            async with asyncio.timeout(engine.ANSWER_S):
+                names = _names(await self.client.scheduler.identity(n_workers=-1))
+        except OSError as error:
+            raise UserError("the scheduler does not answer") from error
+        found = [await self._host(address, name) for address, name in names.items()]
         if not links:
             return tuple(found)
         at_rest = not any(host.description.is_busy for host in found)
-        return tuple([replace(host, links=await self._links(host.address, addresses, at_rest)) for host in found])
+        return tuple([replace(host, links=await self._links(host.address, tuple(names), at_rest)) for host in found])
 
-    async def _host(self, address: str) -> Host:
+    async def _host(self, address: str, name: str) -> Host:
         there = self.client.rpc(address)
         try:
-            said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
-            clock = await clocks.measure(there.netdyno_clock)
+            async with asyncio.timeout(engine.ANSWER_S):
+                said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
+            clock = await clocks.measure(there.netdyno_clock, engine.ANSWER_S)
         except OSError as error:
             raise UserError(f"the host {address} has joined and does not answer") from error
-        return Host(address=address, clock=clock, description=said, links={})
+        return Host(address=address, name=name, clock=clock, description=said, links={})
 
     async def _links(self, address: str, everyone: Sequence[str], at_rest: bool) -> dict[str, Link]:
         """Of a host, from all others."""
@@ -86,9 +92,15 @@ class Control:
             if other == address:
                 continue
             try:
-                round_trip_ns = await there.netdyno_round_trip(address=other)
-                rate = await there.netdyno_rate(address=other) if at_rest else None
+                async with asyncio.timeout(engine.ANSWER_S):
+                    round_trip_ns = await there.netdyno_round_trip(address=other)
+                    rate = await there.netdyno_rate(address=other) if at_rest else None
             except OSError as error:
                 raise UserError(f"{other} does not answer {address}, or {address} us") from error
             found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
         return found
+
+
+def _names(known: dict[str, Any]) -> dict[str, str]:
+    """Of hosts, as the scheduler knows them."""
+    return {address: worker["name"] for address, worker in known["workers"].items()}

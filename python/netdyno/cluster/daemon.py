@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -89,7 +90,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""
-        return (await clocks.measure(self.rpc(address).netdyno_clock)).round_trip_ns
+        return (await clocks.measure(self.rpc(address).netdyno_clock, engine.CONNECT_S)).round_trip_ns
 
     async def tell_rate(self, address: str) -> float:
         """How many bits a second come from another host."""
@@ -154,7 +155,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
         """Where stand-ins for the load of this host's trial come to (stand_in.py)."""
-        return await asyncio.start_unix_server(self._stand_in, path)
+        return await asyncio.start_unix_server(self._stand_in, path, limit=LONGEST_LINE)
 
     async def _stand_in(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await loads.stand_in(self, reader, writer)
@@ -247,7 +248,8 @@ async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) 
     on."""
     with suppress(OSError, TimeoutError):
         while True:
-            said = await asyncio.wait_for(comm.read(), engine.LOST_S)
+            async with asyncio.timeout(engine.LOST_S):
+                said = await comm.read()
             order = next((word for word in ("go", "sent") if word in said), None)
             if order is not None and helper is not None:
                 helper.write(f"{order} {said[order]}\n".encode())
@@ -295,7 +297,7 @@ def join(
                 protocol="tls",
                 security=security,
                 local_directory=scratch,
-                name=f"{role}@{own}:{port}",
+                name=f"{role}@{own}:{port}-{uuid.uuid4().hex}",
                 death_timeout=engine.CONNECT_S,
                 role=role,
                 cores=tuple(cores),

@@ -28,9 +28,11 @@ class Description(Frozen):
 
 
 class Host(Frozen):
-    """A host as the controller sees it; `links`: from each other host, by its address, where they were asked for."""
+    """A host as the controller sees it; `name` is another's when it joins once more, `links`: from each other host, by
+    its address, where they were asked for."""
 
     address: str
+    name: str
     clock: Offset
     description: Description
     links: dict[str, Link]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 CONNECT_S = 5.0
 """How long a scheduler or a host may take to be connected to."""
+ANSWER_S = 10.0
+"""How long a host may take to answer what it is asked between trials, the connection to it included."""
 BEAT_S = 0.2
 """How often each side of a trial says that it is there."""
 LOST_S = 1.0

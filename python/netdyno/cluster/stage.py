@@ -156,12 +156,14 @@ class Stage:
         yield from ((kinds[number], warmup) for number, warmup in done.found)
 
     def _look(self, clients: int) -> None:
-        """Raises GoneError where a host has left that is to do something. Another does not take its place: what a
-        trial is made with is the same for all of a cell."""
-        there = self._control.addresses()
+        """Raises GoneError where a host has left that is to do something. Another does not take its place, nor does
+        the same that has joined anew, perhaps with other programs: what a trial is made with is the same for all of a
+        cell."""
+        there = self._control.names()
         for host in (self._server, *self._clients[:clients]):
-            if host.address not in there:
-                raise GoneError(f"the host {host.address} has left the cluster")
+            if (name := there.get(host.address)) != host.name:
+                anew = " and joined anew" if name else ""
+                raise GoneError(f"the host {host.address} has left the cluster{anew}")
             if not self._control.answers(host.address):
                 raise GoneError(f"the host {host.address} does not answer")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import structs
+
 from netdyno.base.units import format_duration
 from netdyno.model import transports
 from netdyno.model.base import type_level
@@ -28,7 +30,8 @@ def server_command(
 
 
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
-    """The same server and load as a user would start them: through the one entry."""
+    """The same server and load as a user would start them: through the one entry. What several hosts made, one does."""
+    settings = structs.replace(settings, client_hosts=1)
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
         load = load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)

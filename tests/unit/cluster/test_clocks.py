@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from netdyno.cluster.clocks import Exchange, measure, offset
+from tests.support.patience import PATIENCE_S
 
 
 def test_the_shortest_exchange_says_how_far_the_clocks_are_apart() -> None:
@@ -27,6 +28,6 @@ def test_a_clock_is_asked_as_often_as_it_was_wanted() -> None:
         asked.append(True)
         return time.monotonic_ns() + 10**12
 
-    found = asyncio.run(measure(ask, 7))
+    found = asyncio.run(measure(ask, PATIENCE_S, 7))
     assert len(asked) == 7
     assert abs(found.offset_ns - 10**12) <= found.round_trip_ns

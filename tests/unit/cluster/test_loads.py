@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
 
+import pytest
+
+from netdyno.cluster import engine
 from netdyno.cluster.clocks import Offset, start_within_ns
-from netdyno.cluster.loads import Parts, wanted
+from netdyno.cluster.loads import LostError, Parts, _Host, make, wanted
 from netdyno.cluster.requests import LoadAsked, LoadHost
+from tests.support.patience import PATIENCE_S
 
 HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))
 
@@ -77,3 +86,66 @@ def test_what_was_said_in_a_room_is_known_when_all_have_said_it_or_are_gone() ->
 def test_a_clock_that_went_on_differently_adds_to_what_a_start_may_be_off() -> None:
     before = Offset(offset_ns=1_000_000, round_trip_ns=400_000)
     assert start_within_ns(before, Offset(offset_ns=1_000_100, round_trip_ns=900_000)) == 200_100
+
+
+class _Standing:
+    """A connection to a host whose connections stand, and that goes on saying that it lives."""
+
+    def __init__(self) -> None:
+        self._says = [{"line": b'{"event":"connected","established":1}', "last": False}]
+
+    async def write(self, _words: dict[str, Any]) -> None:
+        pass
+
+    async def read(self) -> dict[str, Any]:
+        await asyncio.sleep(0)
+        return self._says.pop() if self._says else {"beat": True}
+
+
+class _StoppedClocks:
+    """Hosts as loads.Reach, of which none says what its clock shows."""
+
+    @asynccontextmanager
+    async def connected(self, _address: str) -> AsyncIterator[_Standing]:
+        yield _Standing()
+
+    async def ask_clock(self, _address: str) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+
+def test_a_host_that_stops_before_the_common_moment_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LOST_S", 0.01)
+
+    async def tell(_line: bytes) -> None:
+        pass
+
+    async def make_one() -> None:
+        load = make(asked("tcp://10.0.0.2:7000", "--share", "1/2"), _StoppedClocks(), tell)
+        await asyncio.wait_for(load, PATIENCE_S)
+
+    with pytest.raises(LostError, match=r"the host tls://10\.0\.0\.3:8787, which makes the load, was lost"):
+        asyncio.run(make_one())
+
+
+@pytest.mark.parametrize("turns", range(5))
+def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) -> None:
+    """So many turns of the loop after it; else a load that has failed would end with its last host."""
+
+    async def hear() -> bool:
+        word: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+
+        async def read() -> dict[str, Any]:
+            return await word
+
+        hearing = asyncio.create_task(_Host("tls://10.0.0.3:8787", SimpleNamespace(read=read)).hear())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        word.set_result({"beat": True})
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return not hearing.cancel() or isinstance(
+            (await asyncio.gather(hearing, return_exceptions=True))[0], BaseException
+        )
+
+    assert asyncio.run(hear())

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.cluster.clocks import Offset
+from netdyno.cluster.control import Control
 from netdyno.cluster.described import Description, Host, default_cores
+from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import Prepared
-from netdyno.cluster.stage import _check, _clients, _cores, _first, _only, _pinning
+from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _only, _pinning
+from netdyno.experiment.plan import Cell
+from netdyno.model.experiment import Scenario
 
+SCENARIO = Scenario(name="echo", workload="echo")
+CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
 HERE = ["epoll-reactor 1111", "netdyno-load 2222"]
 PREPARED = Prepared(environment={"git_commit": "abc"}, programs=tuple(HERE), why_not={})
 
@@ -20,7 +29,7 @@ def host(role: str, *, is_busy: bool = False, realtime: bool = True) -> Host:
         host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime, is_busy=is_busy
     )
     clock = Offset(offset_ns=0, round_trip_ns=1)
-    return Host(address=f"tls://{role}:8787", clock=clock, description=said, links={})
+    return Host(address=f"tls://{role}:8787", name=role, clock=clock, description=said, links={})
 
 
 def test_the_same_commit_and_programs_are_taken() -> None:
@@ -74,3 +83,22 @@ def test_a_load_leaves_a_core_to_its_worker() -> None:
     assert default_cores("client", (0, 1, 2)) == (1, 2)
     assert default_cores("client", (3,)) == (3,)
     assert default_cores("server", (0, 1, 2)) == (0, 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("names", "complaint"),
+    [
+        ({"tls://server:8787": "server"}, "tls://client:8787 has left the cluster$"),
+        ({"tls://server:8787": "server", "tls://client:8787": "once more"}, "has left the cluster and joined anew$"),
+        ({"tls://server:8787": "server", "tls://client:8787": "client"}, "tls://client:8787 does not answer$"),
+    ],
+)
+def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str) -> None:
+    """Nor with one that may have other programs by now."""
+    control = SimpleNamespace(
+        hosts=lambda: (host("server"), host("client")),
+        names=lambda: names,
+        answers=lambda address: address == "tls://server:8787",
+    )
+    with pytest.raises(GoneError, match=complaint):
+        Stage(cast(Control, control)).trial(CELL, SCENARIO, None)

@@ -9,6 +9,7 @@ from netdyno.analysis.findings import Analysis
 from netdyno.contestants import stand_in
 from netdyno.model.load_result import LoadResult
 from netdyno.model.options import Settings, settings
+from netdyno.model.run import OF_CLUSTER
 from netdyno.model.transports import LOOPBACK_ADDRESS
 from netdyno.model.trial import Trial
 from netdyno.present.prose.capacity_again import again
@@ -24,7 +25,8 @@ class Command:
 
 
 def commands(analysis: Analysis) -> tuple[Command, ...]:
-    whole = Command("The whole run again", again(analysis.asked, analysis.about))
+    where = " --cluster DIR" if OF_CLUSTER in analysis.environment else ""
+    whole = Command("The whole run again", again(analysis.asked, analysis.about) + where)
     report = Command("This report again, from what is stored", f"./netdyno report {analysis.run_id}")
     trial = analysis.example
     return (whole, report, *(_by_hand(analysis, trial, trial.load) if trial is not None and trial.load else ()))

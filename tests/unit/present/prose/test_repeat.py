@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
 from netdyno.model.contestant import About, Own
+from netdyno.model.run import OF_CLUSTER
 from netdyno.present.prose.repeat import commands
 from tests.support.builders.made_run import paired_run
 
@@ -49,3 +50,16 @@ def test_a_server_that_stands_already_is_not_started_to_repeat_a_trial() -> None
     whole, _, load = commands(analyse(replace(run, about=about)))
     assert load.line.startswith("./netdyno load tcp://127.0.0.1:7000 ")
     assert whole.line.endswith(f"--address tcp://127.0.0.1:7000 --as {name} --workload rpc")
+
+
+def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
+    run = paired_run()
+    assert "--cluster" not in commands(analyse(run))[0].line
+    hosts = replace(
+        run,
+        environment=run.environment | {OF_CLUSTER: "lab-7 at tls://10.0.0.2:8787"},
+        experiment=run.experiment.with_each(client_hosts=2),
+    )
+    whole, _, _, load = commands(analyse(hosts))
+    assert whole.line.endswith(" --cluster DIR")
+    assert "--share" not in load.line

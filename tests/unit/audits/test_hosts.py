@@ -1,0 +1,58 @@
+"""Hosts of one load that stand still, each held against the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from netdyno.audits.hosts import client_slower, client_stalled
+from netdyno.model.load_result import Audit, Part
+from tests.support.builders.made_load import load
+
+FIRST, SECOND = "tls://10.0.0.1:8787", "tls://10.0.0.2:8787"
+
+
+def judged(first: tuple[int, ...], second: tuple[int, ...]) -> Audit:
+    """By what each of two hosts was answered in each interval."""
+    whole = load([sum(counts) for counts in zip(first, second, strict=True)])
+    return client_stalled({FIRST: load(first), SECOND: load(second)}, whole)
+
+
+def test_who_stands_still_is_named_though_all_did_at_another_time() -> None:
+    found = judged((9, 0, 0, 9, 9, 9, 9, 9, 9, 9), (9, 0, 0, 9, 9, 0, 0, 0, 9, 9))
+    assert not found.passed
+    told = "the longest time without an answer: 300 ms of whole intervals (limit 150 ms)"
+    assert found.detail == f"{SECOND} stood still while others were answered: {told}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ((9, 9, 9, 0, 0, 9, 9, 9, 9, 9), (9, 9, 9, 0, 0, 0, 0, 9, 9, 9)),  # the server sees to the one before the other
+        ((9, 9, 9, 0, 0, 9, 9, 9, 9, 9), (9, 9, 0, 0, 0, 0, 9, 9, 9, 9)),  # and was late with its last answers
+    ],
+)
+def test_how_a_server_stops_and_catches_up_is_no_standstill_of_a_host(
+    first: tuple[int, ...], second: tuple[int, ...]
+) -> None:
+    assert judged(first, second).passed
+
+
+def test_who_stands_still_and_then_with_all_others_is_named_for_its_part() -> None:
+    found = judged((9, 9, 9, 9, 0, 0, 9, 9, 9, 9), (9, 9, 0, 0, 0, 0, 0, 9, 9, 9))
+    assert found.detail.startswith(f"{SECOND} stood still while others were answered: ")
+    assert "200 ms of whole" in found.detail
+
+
+def test_who_is_never_answered_is_named() -> None:
+    found = judged((9,) * 10, (0,) * 10)
+    assert found.detail == f"{SECOND} stood still while others were answered: it was not answered at all"
+    assert judged((2,) + (0,) * 9, (0,) * 10).passed
+    assert judged((0,) * 10, (0,) * 10).passed
+
+
+def test_who_is_never_answered_is_not_the_fastest() -> None:
+    parts = [
+        Part(host=host, connections=1, completed=count, p50_ns=p50_ns, p99_ns=p50_ns, cores_used=0.1)
+        for host, count, p50_ns in ((FIRST, 9, 900_000), (SECOND, 0, 0))
+    ]
+    assert client_slower(parts).passed
