@@ -49,10 +49,13 @@ def stages(build: Path, pytest_arguments: Sequence[str], root: Path = ROOT) -> l
         (_cpp_tests(build), _collection(), *_lint(root)),
         (
             _tried_again(
-                "Python, conformance and browser tests", "shared", pytest_arguments, beside=_beside(3 * _cores())
+                "Python, conformance and browser tests",
+                ("--machine", "shared", *pytest_arguments),
+                beside=_beside(3 * _cores()),
+                alone=_beside(1),
             ),
         ),
-        (_tried_again("tests of a quiet machine", "quiet", pytest_arguments),),
+        (_tried_again("tests of a quiet machine", ("--machine", "quiet", *pytest_arguments)),),
     ]
 
 
@@ -109,11 +112,12 @@ def _pytest(name: str, *arguments: str) -> Step:
     return Step(name, (sys.executable, "-m", "pytest", *arguments))
 
 
-def _tried_again(name: str, machine: str, arguments: Sequence[str], beside: Sequence[str] = ()) -> Step:
-    """The tests of a machine that is shared, or quiet. The second try ends with the first that fails again."""
-    asked = ("tests", "--machine", machine)
-    failed = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
-    return _pytest(name, *asked, *beside, *arguments)._replace(alone=_pytest(name, *asked, *failed, *arguments).command)
+def _tried_again(name: str, arguments: Sequence[str], beside: Sequence[str] = (), alone: Sequence[str] = ()) -> Step:
+    """All tests, and a second try that ends with the first which fails again. `alone`: in one process, but as the first
+    time under pytest-xdist where that was, for it stores who failed by names that have their group at the end."""
+    again = ("--last-failed", "--last-failed-no-failures", "none", "--exitfirst")
+    second = _pytest(name, "tests", *alone, *again, *arguments).command
+    return _pytest(name, "tests", *beside, *arguments)._replace(alone=second)
 
 
 def _beside(processes: int) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def test_all_python_tests_are_run_and_those_of_a_quiet_machine_alone_and_last() 
     """Which test is in which of the two steps is tested in tests/project/test_suite.py."""
     planned = stages(Path("/b"), ["-k", "x"])
     beside, quiet = (stage[0].command[3:] for stage in planned[-2:])
-    assert (beside[:3], quiet[:3]) == (("tests", "--machine", "shared"), ("tests", "--machine", "quiet"))
+    assert (beside[-4:-2], quiet[:3]) == (("--machine", "shared"), ("tests", "--machine", "quiet"))
     assert beside[-2:] == quiet[-2:] == ("-k", "x")
     assert ("--numprocesses" in beside, "--numprocesses" in quiet) == (True, False)
     assert [len(stage) for stage in planned[-2:]] == [1, 1]
@@ -116,6 +116,24 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
 
 
 PYTEST_FAILED = TESTS_FAILED["pytest"]
+TWO_TESTS = """
+from pathlib import Path
+import pytest
+
+def ran(name):
+    with Path("ran").open("a") as file:
+        file.write(f"{name} ")
+
+@pytest.mark.xdist_group("a group")
+def test_unsteady():
+    again = Path("ran").exists()
+    ran("unsteady")
+    assert again
+
+@pytest.mark.xdist_group("a group")
+def test_steady():
+    ran("steady")
+"""
 
 
 @pytest.mark.parametrize(("alone", "ends_with"), [("true", 0), ("false", 1)])
@@ -137,23 +155,18 @@ def test_what_passed_or_could_not_be_run_has_no_second_try(code: int) -> None:
     assert second_try([(lint, 1)]) == [(lint, 1)]
 
 
-def test_the_second_try_is_of_the_failed_tests_of_the_same_step_one_at_a_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("machine", ["shared", "quiet"])
+def test_the_second_try_is_of_those_that_failed_and_of_no_other(machine: str, tmp_path: Path) -> None:
+    """Of two tests, of which one fails the first time. They have a group, as all of the project's do."""
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    (tmp_path / "test_it.py").write_text(
-        "from pathlib import Path\n"
-        "def test_unsteady():\n    path = Path('ran'); ran = path.exists(); path.touch(); assert ran\n"
-        "def test_steady():\n    Path('steady').open('a').write('.')\n"
-    )
-    *_, (beside,), (quiet,) = stages(Path("/b"), ["-k", "x"])
-    for step, machine in ((beside, "shared"), (quiet, "quiet")):
-        assert step.alone[3:6] == ("tests", "--machine", machine)
-        assert step.alone[-2:] == ("-k", "x")
-        assert "--numprocesses" not in step.alone
-    options = [option for option in quiet.alone[6:-2] if option.startswith("--last") or option == "none"]
-    first = subprocess.run([*quiet.alone[:3]], cwd=tmp_path, check=False)
-    again = subprocess.run([*quiet.alone[:3], *options], cwd=tmp_path, check=False)
-    assert (first.returncode, again.returncode) == (PYTEST_FAILED, 0)
-    assert (tmp_path / "steady").read_text() == "."
+    (tmp_path / "test_it.py").write_text(TWO_TESTS)
+    *_, (beside,), (quiet,) = stages(Path("/b"), [])
+    step = beside if machine == "shared" else quiet
+    assert ("--machine", machine) in itertools.pairwise(step.alone)
+    first, second = ([word for word in one if word not in ("tests", "--machine", machine)] for one in step[1:])
+    assert subprocess.run(first, cwd=tmp_path, check=False).returncode == PYTEST_FAILED
+    assert subprocess.run(second, cwd=tmp_path, check=False).returncode == 0
+    assert (tmp_path / "ran").read_text() == "unsteady steady unsteady "
 
 
 def test_steps_at_the_same_time_are_told_in_their_order_each_in_one_piece(capfd: pytest.CaptureFixture[str]) -> None:
