@@ -4,10 +4,11 @@
     python bench/hosts_compare.py generators [--blocks 10]     one client host against two, each with half of the rate
     python bench/hosts_compare.py machine [--blocks 10]        this machine against a cluster that is on it
 
-Far below saturation: 2000 messages a second of echo over 20 connections, constant arrivals. The client hosts of the
-first are network namespaces on a bridge; the cluster of the second has both its workers on the loopback, as the run
-without one has. What is compared alternates in blocks, at random within a run, by turns between runs. Run by hand on a
-quiet machine.
+Far below saturation: 2000 messages a second of echo over 20 connections, constant arrivals; with --service-time 2ms, of
+requests that the server answers after so long, beside which little is left of what sharing a core costs. The client
+hosts of the first are network namespaces on a bridge; the cluster of the second has both its workers on the loopback,
+as the run without one has. What is compared alternates in blocks, at random within a run, by turns between runs. Run by
+hand on a quiet machine.
 """
 
 from __future__ import annotations
@@ -45,11 +46,16 @@ warmup = "200ms"
 duration = "1s"
 
 [[scenario]]
-name = "echo"
-workload = "echo"
+name = "load"
+workload = "{workload}"
 arrivals = "constant"
 connections = 20
 rate = 2000
+{server}
+"""
+WAITS = """[scenario.server]
+service-kind = "wait"
+service-time = "{service_time}"
 """
 LEVELS = "[scenario.factors]\nclient-hosts = [1, 2]\n"
 
@@ -108,10 +114,16 @@ def run(results: Path, blocks: int, toml: Path, *cluster: str, host: Host | None
     return read.load(path).trials
 
 
-def generators(blocks: int, folder: Path) -> str:
+def experiment(service_time: str) -> str:
+    """As TOML; an empty service time: echo."""
+    server = WAITS.format(service_time=service_time) if service_time else ""
+    return EXPERIMENT.format(workload="rpc" if service_time else "echo", server=server)
+
+
+def generators(blocks: int, asked: str, folder: Path) -> str:
     """One client host against two, within the blocks of one run."""
     toml, certificates = folder / "hosts.toml", folder / "cluster"
-    toml.write_text(EXPERIMENT + LEVELS)
+    toml.write_text(asked + LEVELS)
     with on_a_bridge("control", "server", "first", "second") as hosts, ExitStack() as stack:
         authority.init(certificates, f"tls://{hosts['control'].address}:8786")
         stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(certificates)))
@@ -123,10 +135,10 @@ def generators(blocks: int, folder: Path) -> str:
     return table([(figures([one]), figures([two])) for one, two in zip(by_level[1], by_level[2], strict=True)])
 
 
-def machine(blocks: int, folder: Path) -> str:
+def machine(blocks: int, asked: str, folder: Path) -> str:
     """Turns of this machine and of a cluster on it, and how long a trial of each takes."""
     toml, certificates = folder / "machine.toml", folder / "cluster"
-    toml.write_text(EXPERIMENT)
+    toml.write_text(asked)
     pairs: list[tuple[Figures, Figures]] = []
     took: tuple[list[float], list[float]] = ([], [])
     with on_loopback(certificates):
@@ -173,9 +185,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("generators", "machine"))
     parser.add_argument("--blocks", type=int, default=10)
+    parser.add_argument("--service-time", default="", help="such as 2ms (default: echo)")
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hosts-") as folder:
-        print((generators if wanted.what == "generators" else machine)(wanted.blocks, Path(folder)))
+        compare = generators if wanted.what == "generators" else machine
+        print(compare(wanted.blocks, experiment(wanted.service_time), Path(folder)))
 
 
 if __name__ == "__main__":
