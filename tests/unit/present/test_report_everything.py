@@ -15,7 +15,7 @@ from netdyno.present.export.collect import collect
 from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
 from netdyno.store.profiles import Stored
-from tests.support.builders.made_run import made_run
+from tests.support.builders.made_run import EPOLL, made_run
 
 MANY = 3_000
 
@@ -47,6 +47,14 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
     found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert found is not None
     assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(run.trials)
+
+
+def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
+    run = made_run()
+    alone = replace(run, trials=tuple(one for one in run.trials if one.contestant == EPOLL))
+    captions = re.findall("<caption>(.*?)</caption>", report.html(analyse(alone)))
+    assert any(caption.startswith("Against the first") for caption in captions)
+    assert [caption for caption in captions if re.search(r"\.\s*\.", caption)] == []
 
 
 def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_are_several() -> None:
