@@ -11,8 +11,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
@@ -32,16 +33,18 @@ GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
 """What others do beside a test is no fault of it."""
 HELD_UP = re.compile(
-    "was lost: it said nothing for a second|did not answer within|was told to begin|has left|not answer"
+    "was lost: (it said nothing for a second|Timed out)|not answer|was told to begin|has left|did not finish"
 )
 """Why there is no trial where a host had no core for too long."""
 TRIES = 5
 
 
 class Cluster(NamedTuple):
-    """`server`, `client` and `second`, another client, are the workers of these hosts."""
+    """`server`, `client` and `second`, another client, are the workers of these hosts, and have their files in
+    `temporary`."""
 
     folder: Path
+    temporary: Path
     control: Host
     scheduler: subprocess.Popen[str]
     server: subprocess.Popen[str]
@@ -118,15 +121,17 @@ def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextMa
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("hosts") / "cluster"
-    with on_a_bridge("control", "server", "client", "second") as hosts:
+    with ExitStack() as stack:
+        hosts = stack.enter_context(on_a_bridge("control", "server", "client", "second"))
+        # Not below the folder: a socket's path may have 107 bytes (unix(7)).
+        temporary = stack.enter_context(TemporaryDirectory(prefix="hosts-"))
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("TMPDIR", temporary)
         authority.init(folder, f"tls://{hosts['control'].address}:8786")
-        with (
-            daemon(hosts["control"], "scheduler", "--cluster", str(folder)) as scheduler,
-            joined(hosts, "server", folder) as server,
-            joined(hosts, "client", folder) as client,
-            joined(hosts, "second", folder) as second,
-        ):
-            yield Cluster(folder, hosts["control"], scheduler, server, client, second, hosts)
+        scheduler = stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))
+        server = stack.enter_context(joined(hosts, "server", folder))
+        client = stack.enter_context(joined(hosts, "client", folder))
+        second = stack.enter_context(joined(hosts, "second", folder))
+        yield Cluster(folder, Path(temporary), hosts["control"], scheduler, server, client, second, hosts)
 
 
 def stored(results: Path) -> Run:
@@ -255,6 +260,11 @@ def test_a_part_that_is_lost_fails_its_trial(cluster: Cluster, tmp_path: Path) -
     lost, *_ = stored(tmp_path / "results").all_trials
     assert lost.status == "failed"
     assert f"the generator on {address(cluster, 'second')} ended with signal SIGKILL" in lost.reason
+
+    def left() -> list[str]:
+        return [name for _, names, _ in os.walk(cluster.temporary) for name in names if "load-" in name]
+
+    eventually(lambda: not left(), lambda: f"there are still {left()}")
 
 
 STANDING = 300
