@@ -1,14 +1,19 @@
-"""Runs on the hosts of a cluster: network namespaces on a bridge, whose clocks are a day apart."""
+"""Runs on the hosts of a cluster: network namespaces on a bridge, whose clocks are a day apart.
+
+Whoever works beside them may take the cores for most of a window, or keep a host from saying that it lives. So where
+that decides on what is looked for, it is looked for some times, and has to be found once."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +23,7 @@ from netdyno.cluster import authority, described
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
 from netdyno.store import read, schema
+from tests.support.builders.made_load import named
 from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
@@ -26,12 +32,19 @@ SERVER = "epoll-reactor"
 GENERATOR = "netdyno-load"
 MEASURED = {"valid", "struck_out"}
 """What others do beside a test is no fault of it."""
+HELD_UP = re.compile(
+    "was lost: (it said nothing for a second|Timed out)|not answer|was told to begin|has left|did not finish"
+)
+"""Why there is no trial where a host had no core for too long."""
+TRIES = 5
 
 
 class Cluster(NamedTuple):
-    """`server`, `client` and `second`, another client, are the workers of these hosts."""
+    """`server`, `client` and `second`, another client, are the workers of these hosts, and have their files in
+    `temporary`."""
 
     folder: Path
+    temporary: Path
     control: Host
     scheduler: subprocess.Popen[str]
     server: subprocess.Popen[str]
@@ -55,8 +68,46 @@ class Cluster(NamedTuple):
 
     def run(self, results: Path, duration: str, blocks: int = 1) -> subprocess.Popen[str]:
         """A run of two trials a block."""
-        words = ["run", "smoke", "--blocks", str(blocks), "--duration", duration, "--contestant", SERVER]
-        return self.start(results, *words, "--foreign-load", "count")
+        return self.start(results, *smoke(duration, blocks))
+
+    def measured(self, folder: Path, *words: str) -> Run:
+        """A run all of whose trials have a load; another, where a host was held up in one."""
+        found: list[Run] = []
+
+        def run(results: Path) -> str:
+            code, said = ended(self.start(results, *words))
+            if code not in (0, 1):
+                assert HELD_UP.search(said), said
+                return said
+            found[:] = [stored(results)]
+            reasons = [trial.reason for trial in found[0].all_trials if trial.load is None]
+            assert all(map(HELD_UP.search, reasons)), reasons
+            return "; ".join(reasons)
+
+        in_some_try(run, folder)
+        return found[0]
+
+
+def smoke(duration: str, blocks: int = 1) -> tuple[str, ...]:
+    words = ("run", "smoke", "--blocks", str(blocks), "--duration", duration, "--contestant", SERVER)
+    return *words, "--foreign-load", "count"
+
+
+def written(toml: Path, text: str) -> tuple[str, ...]:
+    """The words of a run of it."""
+    toml.write_text(text)
+    return "run", str(toml), "--foreign-load", "count"
+
+
+def in_some_try(look: Callable[[Path], str], folder: Path) -> None:
+    """One of TRIES has to be right: `look` says what is wrong in one, empty where nothing is, and has a folder for it
+    that is not there yet."""
+    wrong: list[str] = []
+    while len(wrong) < TRIES:
+        if not (found := look(folder / f"try-{len(wrong) + 1}")):
+            return
+        wrong.append(found)
+    raise AssertionError(wrong)
 
 
 def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextManager[subprocess.Popen[str]]:
@@ -70,20 +121,27 @@ def joined(hosts: dict[str, Host], role: str, folder: Path) -> AbstractContextMa
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("hosts") / "cluster"
-    with on_a_bridge("control", "server", "client", "second") as hosts:
+    with ExitStack() as stack:
+        hosts = stack.enter_context(on_a_bridge("control", "server", "client", "second"))
+        # Not below the folder: a socket's path may have 107 bytes (unix(7)).
+        temporary = stack.enter_context(TemporaryDirectory(prefix="hosts-"))
+        stack.enter_context(pytest.MonkeyPatch.context()).setenv("TMPDIR", temporary)
         authority.init(folder, f"tls://{hosts['control'].address}:8786")
-        with (
-            daemon(hosts["control"], "scheduler", "--cluster", str(folder)) as scheduler,
-            joined(hosts, "server", folder) as server,
-            joined(hosts, "client", folder) as client,
-            joined(hosts, "second", folder) as second,
-        ):
-            yield Cluster(folder, hosts["control"], scheduler, server, client, second, hosts)
+        scheduler = stack.enter_context(daemon(hosts["control"], "scheduler", "--cluster", str(folder)))
+        server = stack.enter_context(joined(hosts, "server", folder))
+        client = stack.enter_context(joined(hosts, "client", folder))
+        second = stack.enter_context(joined(hosts, "second", folder))
+        yield Cluster(folder, Path(temporary), hosts["control"], scheduler, server, client, second, hosts)
 
 
 def stored(results: Path) -> Run:
     (folder,) = results.iterdir()
     return read.load(folder / schema.FILE_NAME)
+
+
+def address(cluster: Cluster, name: str) -> str:
+    """Of the worker of that host."""
+    return f"tls://{cluster.hosts[name].address}:8787"
 
 
 def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
@@ -92,9 +150,7 @@ def ended(run: subprocess.Popen[str]) -> tuple[int, str]:
 
 
 def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Path) -> None:
-    code, said = ended(cluster.run(tmp_path / "results", "300ms"))
-    assert code in (0, 1), said
-    run = stored(tmp_path / "results")
+    run = cluster.measured(tmp_path / "results", *smoke("1s"))
     server, client = cluster.hosts["server"].address, cluster.hosts["client"].address
     assert {trial.position for trial in run.trials} == {0, 1}
     for trial in run.trials:
@@ -110,7 +166,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
             "steal",
             "foreign_load",
         ]
-        assert "== server: " in (tmp_path / "results" / run.run_id / trial.log).read_text()
+        assert "== server: " in next(tmp_path.glob(f"results/*/{run.run_id}/{trial.log}")).read_text()
     assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")
     assert run.links == ("the network between its hosts",)
     status = cluster.status()
@@ -141,13 +197,8 @@ client-hosts = [1, 2]
 
 
 def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
-    (tmp_path / "shared.toml").write_text(SHARED)
-    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "shared.toml"), "--foreign-load", "count")
-    code, said = ended(run)
-    assert code in (0, 1), said
-    stored_run = stored(tmp_path / "results")
-    loads = {trial.levels["client-hosts"]: trial.load for trial in stored_run.trials}
-    assert None not in loads.values(), [trial.reason for trial in stored_run.trials]
+    run = cluster.measured(tmp_path / "results", *written(tmp_path / "shared.toml", SHARED))
+    loads = {trial.levels["client-hosts"]: trial.load for trial in run.trials}
     one, two = loads[1], loads[2]
     assert one is not None
     assert two is not None
@@ -164,7 +215,7 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert load.requests.sent == 500
         assert load.latency.response_ns.count == 500
         assert sum(load.timeseries.completed) == load.requests.completed
-    (trial,) = (trial for trial in stored_run.trials if trial.levels["client-hosts"] == 2)
+    (trial,) = (trial for trial in run.trials if trial.levels["client-hosts"] == 2)
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
@@ -183,12 +234,9 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
 def test_two_hosts_are_in_one_room(cluster: Cluster, tmp_path: Path, audience: str) -> None:
     """Each hears what both say, to the last message."""
     words = SHARED.replace("[1, 2]", "[2]").replace('"echo"', '"chat"').replace("rate = 1000", "rate = 200")
-    (tmp_path / "room.toml").write_text(f'{words}\n[scenario.server]\naudience = "{audience}"\n')
-    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "room.toml"), "--foreign-load", "count")
-    code, said = ended(run)
-    assert code in (0, 1), said
-    trial, *_ = stored(tmp_path / "results").all_trials
-    assert trial.load is not None, trial.reason
+    room = f'{words}\n[scenario.server]\naudience = "{audience}"\n'
+    trial, *_ = cluster.measured(tmp_path / "results", *written(tmp_path / "room.toml", room)).all_trials
+    assert trial.load is not None
     messages = trial.load.messages
     assert messages.sent == 110  # warm-up and window
     assert messages.expected == messages.sent * (4 if audience == "others" else 5)
@@ -203,9 +251,28 @@ def test_two_hosts_are_in_one_room(cluster: Cluster, tmp_path: Path, audience: s
     assert totals.passed, totals.detail
 
 
+def test_a_part_that_is_lost_fails_its_trial(cluster: Cluster, tmp_path: Path) -> None:
+    words = written(tmp_path / "shared.toml", SHARED.replace("[1, 2]", "[2]"))
+    run = cluster.start(tmp_path / "results", *words)
+    os.kill(await_child(cluster.second.pid, GENERATOR), signal.SIGKILL)
+    code, said = ended(run)
+    assert code in (0, 1), said
+    lost, *_ = stored(tmp_path / "results").all_trials
+    assert lost.status == "failed"
+    assert f"the generator on {address(cluster, 'second')} ended with signal SIGKILL" in lost.reason
+
+    def left() -> list[str]:
+        return [name for _, names, _ in os.walk(cluster.temporary) for name in names if "load-" in name]
+
+    eventually(lambda: not left(), lambda: f"there are still {left()}")
+
+
 STANDING = 300
 """Segments: what makes connections and tells of it are a few, and a part of SHARED sends hundreds a second."""
-STALL_S = 0.5
+STALLED = 400
+"""What the other part sends in more than half a second."""
+LONGEST_S = 2.0
+"""After that the other part has stood still, too, or its window is over."""
 
 
 def sent(pid: int) -> int:
@@ -213,27 +280,31 @@ def sent(pid: int) -> int:
     return server_proc.parse_counters(server_proc.take_kernel(Path(f"/proc/{pid}/net")))["OutSegs"]
 
 
-def test_a_part_that_is_lost_fails_its_trial_and_one_that_stalls_is_named(cluster: Cluster, tmp_path: Path) -> None:
-    words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "2500ms").replace("blocks = 1", "blocks = 2")
-    (tmp_path / "shared.toml").write_text(words)
-    run = cluster.start(tmp_path / "results", "run", str(tmp_path / "shared.toml"), "--foreign-load", "count")
-    first = await_child(cluster.second.pid, GENERATOR)
-    os.kill(first, signal.SIGKILL)
-    stalls = await_child(cluster.second.pid, GENERATOR, but=first)
-    before = sent(stalls)
-    eventually(lambda: sent(stalls) > before + STANDING, "its load never began")
-    os.kill(stalls, signal.SIGSTOP)
-    time.sleep(STALL_S)
-    os.kill(stalls, signal.SIGCONT)
-    code, said = ended(run)
-    assert code in (0, 1), said
-    second = f"tls://{cluster.hosts['second'].address}:8787"
-    lost, stalled, *_ = stored(tmp_path / "results").all_trials
-    assert lost.status == "failed"
-    assert f"the generator on {second} ended with signal SIGKILL" in lost.reason
-    (found,) = [audit for audit in stalled.audits if audit.name == "client_stalled"]
-    assert not found.passed
-    assert found.detail.startswith(f"{second} stood still while others were answered: ")
+def test_a_part_that_stalls_is_named(cluster: Cluster, tmp_path: Path) -> None:
+    text = SHARED.replace("[1, 2]", "[2]").replace("500ms", "2500ms")
+    words = written(tmp_path / "shared.toml", text)
+
+    def look(results: Path) -> str:
+        run = cluster.start(results, *words)
+        stalls = await_child(cluster.second.pid, GENERATOR)
+
+        least = sent(cluster.second.pid) + STANDING
+        eventually(lambda: sent(cluster.second.pid) > least or run.poll() is not None, "its load never began")
+        with suppress(ProcessLookupError):
+            os.kill(stalls, signal.SIGSTOP)
+            least, latest = sent(cluster.client.pid) + STALLED, time.monotonic() + LONGEST_S
+            eventually(lambda: sent(cluster.client.pid) > least or time.monotonic() > latest, "unreachable")
+            os.kill(stalls, signal.SIGCONT)
+        code, said = ended(run)
+        trial, *_ = stored(results).all_trials
+        if trial.load is None:
+            return trial.reason or said
+        assert code in (0, 1), said
+        found = named(trial.audits, "client_stalled")
+        told = f"{address(cluster, 'second')} stood still while others were answered: "
+        return "" if told in found.detail and not found.passed else found.detail
+
+    in_some_try(look, tmp_path / "results")
 
 
 LINK_HZ = 20_000_000
@@ -258,38 +329,42 @@ def narrow(host: Host, rate_hz: int, burst: str = "32kb") -> Iterator[None]:
         subprocess.run([*link, "del", "dev", "eth0", "root"], check=True)
 
 
-def test_the_status_shows_what_every_link_carries(cluster: Cluster) -> None:
+def test_the_status_shows_what_every_link_carries(cluster: Cluster, tmp_path: Path) -> None:
     """Each way for itself: what one host sends goes through a bucket, and what it hears does not."""
-    with narrow(cluster.hosts["second"], LINK_HZ):
+    second = address(cluster, "second")
+
+    def look(_: Path) -> str:
         hosts = cluster.status()
-    addresses = {host.address for host in hosts}
-    assert len(addresses) == 3
-    second = f"tls://{cluster.hosts['second'].address}:8787"
-    for host in hosts:
-        assert host.links.keys() == addresses - {host.address}
-        for other, link in host.links.items():
-            assert link.round_trip_ns > 0
-            assert link.bits_per_second is not None
-            if other == second:
-                assert link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
-            else:
-                assert link.bits_per_second > 2 * LINK_HZ
+        addresses = {host.address for host in hosts}
+        assert len(addresses) == 3
+        assert all(host.links.keys() == addresses - {host.address} for host in hosts)
+        wrong = []
+        for host in hosts:
+            for other, link in host.links.items():
+                assert link.round_trip_ns > 0
+                assert link.bits_per_second is not None
+                is_narrow = link.bits_per_second == pytest.approx(LINK_HZ, rel=0.15)
+                if not (is_narrow if other == second else link.bits_per_second > 2 * LINK_HZ):
+                    wrong.append(f"{other} to {host.address}: {link.bits_per_second:g}")
+        return "; ".join(wrong)
+
+    with narrow(cluster.hosts["second"], LINK_HZ):
+        in_some_try(look, tmp_path)
 
 
 def test_a_host_that_is_slower_than_the_others_is_named(cluster: Cluster, tmp_path: Path) -> None:
     """No connection of its own watches for it: with equal shares, the answers to all others of its load do."""
-    words = SHARED.replace("[1, 2]", "[2]").replace('arrivals = "constant"\n', "")
-    words = words.replace("rate = 1000", f"size = {MESSAGE_BYTES}")
-    (tmp_path / "slow.toml").write_text(words)
+    text = SHARED.replace("[1, 2]", "[2]").replace('arrivals = "constant"\n', "")
+    words = written(tmp_path / "slow.toml", text.replace("rate = 1000", f"size = {MESSAGE_BYTES}"))
+
+    def look(results: Path) -> str:
+        trial, *_ = cluster.measured(results, *words).all_trials
+        found = named(trial.audits, "client_slower")
+        is_named = not found.passed and found.detail.endswith(f" on {address(cluster, 'second')}")
+        return "" if is_named else found.detail
+
     with narrow(cluster.hosts["second"], SLOW_HZ, burst=ONE_FRAME):
-        run = cluster.start(tmp_path / "results", "run", str(tmp_path / "slow.toml"), "--foreign-load", "count")
-        code, said = ended(run)
-    assert code in (0, 1), said
-    second = f"tls://{cluster.hosts['second'].address}:8787"
-    trial, *_ = stored(tmp_path / "results").all_trials
-    (found,) = [audit for audit in trial.audits if audit.name == "client_slower"]
-    assert not found.passed, found.detail
-    assert found.detail.endswith(f" on {second}")
+        in_some_try(look, tmp_path / "results")
 
 
 def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Path) -> None:
@@ -308,21 +383,28 @@ def test_no_link_is_filled_while_a_trial_is_made(cluster: Cluster, tmp_path: Pat
 
 def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> None:
     """What comes back to both is what the one link of the server lets through, however fast this machine is."""
-    words = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
-    words = words.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
-    (tmp_path / "full.toml").write_text(words)
+    text = SHARED.replace("[1, 2]", "[2]").replace("500ms", "1500ms").replace("connections = 5", "connections = 40")
+    text = text.replace('arrivals = "constant"\n', "").replace("rate = 1000", f"size = {MESSAGE_BYTES}")
+    words = written(tmp_path / "full.toml", text)
+    had_the_cores: list[bool] = []
+
+    def look(results: Path) -> str:
+        (trial,) = cluster.measured(results, *words).trials
+        assert trial.load is not None
+        machine = trial.machine
+        had_the_cores.append(
+            machine is None or machine.foreign_s + machine.steal_s <= machine.cores * machine.window_s / 2
+        )
+        share = 8 * FRAME_BYTES * trial.load.requests.per_second / LINK_HZ
+        return "" if 0.99 <= share <= 1.01 else f"it was full to {share:.1%}"
+
     with narrow(cluster.hosts["server"], LINK_HZ):
-        run = cluster.start(tmp_path / "results", "run", str(tmp_path / "full.toml"), "--foreign-load", "count")
-        code, said = ended(run)
-    assert code in (0, 1), said
-    (trial,) = stored(tmp_path / "results").trials
-    assert trial.load is not None, trial.reason
-    share = 8 * FRAME_BYTES * trial.load.requests.per_second / LINK_HZ
-    assert share <= 1.01
-    machine = trial.machine
-    if share < 0.99 and machine and machine.foreign_s + machine.steal_s > machine.cores * machine.window_s / 2:
-        pytest.skip(f"others had the cores, and the link was full to {share:.0%}")
-    assert share >= 0.99
+        try:
+            in_some_try(look, tmp_path / "results")
+        except AssertionError as never:
+            if len(had_the_cores) == TRIES and not any(had_the_cores):
+                pytest.skip(f"others had the cores: {never}")
+            raise
 
 
 def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluster, tmp_path: Path) -> None:
@@ -335,15 +417,18 @@ def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluste
     cluster.client.kill()
     code, said = ended(run)
     assert code == 4, said
-    assert "The run ends here: the host tls://10.88.0.3:8787 has left the cluster." in said
+    # Who asks before the scheduler has missed it gets no answer.
+    assert re.search(
+        r"The run ends here: the host tls://10\.88\.0\.3:8787 (has left the cluster|does not answer)\.", said
+    )
     reasons = [trial.reason for trial in stored(results).trials]
     assert "the generator was ended by signal 9" in reasons[0]
     assert "the host tls://10.88.0.3:8787, which makes the load, was lost" in reasons[1]
-    assert server_proc.family(cluster.server.pid) == (cluster.server.pid,), "something of its trials is left"
+    eventually(lambda: len(server_proc.family(cluster.server.pid)) == 1, "something of its trials is left")
     with cluster.joined("client"):
         code, said = ended(cluster.start(results, "resume", stored(results).run_id))
     assert code in (0, 1), said
     trials = stored(results).trials
     assert [trial.status for trial in trials[:2]] == ["failed", "failed"]
-    assert {trial.status for trial in trials[2:]} <= MEASURED
+    assert all(trial.status in MEASURED or HELD_UP.search(trial.reason) for trial in trials[2:])
     assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}

@@ -183,7 +183,11 @@ class Worker(DaskWorker):  # type: ignore[misc]
             await _await_silence(comm)
             return Status.dont_reply
         try:
-            await self._make_load(comm, {**wanted, "parent": os.getpid()})
+            # Not the helper's own, which may be ended at any moment.
+            with tempfile.TemporaryDirectory(
+                dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True
+            ) as folder:
+                await self._make_load(comm, {**wanted, "parent": os.getpid(), "folder": folder})
         finally:
             self.netdyno_loading.release()
         return Status.dont_reply

@@ -11,7 +11,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -59,9 +58,7 @@ class Cores:
 def main() -> None:
     wanted = msgspec.json.decode(sys.stdin.buffer.readline(), type=LoadWanted)
     die_with(wanted.parent)
-    with tempfile.TemporaryDirectory(prefix="netdyno-load-") as scratch:
-        ended = run(wanted, Path(scratch))
-    _say(msgspec.json.encode(ended))
+    _say(msgspec.json.encode(run(wanted, Path(wanted.folder))))
 
 
 def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:

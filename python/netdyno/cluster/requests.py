@@ -91,7 +91,8 @@ class LoadAsked(Frozen):
 
 
 class LoadWanted(Frozen):
-    """The words of a load program after its own name, but those that say where its result and its events go."""
+    """The words of a load program after its own name, but those that say where its result and its events go. The worker
+    that has it made adds its own process id, and a folder for it."""
 
     words: tuple[str, ...]
     events: bool
@@ -99,6 +100,7 @@ class LoadWanted(Frozen):
     realtime: bool
     foreign_load: ForeignLoad
     parent: int = 0
+    folder: str = ""
 
 
 class LoadEnded(Frozen):
