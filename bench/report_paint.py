@@ -34,7 +34,7 @@ def opened(browser: Browser, file: Path) -> tuple[float, float, float]:
     """First paint, end of loading, and a contestant left out until the page is laid out anew."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(file.as_uri())
-    page.wait_for_timeout(200)
+    page.wait_for_function("performance.getEntriesByName('first-paint').length > 0")
     paint, loaded = page.evaluate(TIMES)
     filtered = page.evaluate(FILTER)
     page.close()

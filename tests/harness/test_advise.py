@@ -16,6 +16,7 @@ import pytest
 import typer
 from msgspec.structs import replace
 
+from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands import advise
 from netdyno.commands.cli import main
@@ -24,7 +25,7 @@ from netdyno.experiment import experiment, workload
 from netdyno.experiment.plan import Cell
 from netdyno.machine import environment
 from netdyno.model.contestant import Contestant
-from netdyno.model.experiment import Scenario
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present import report
@@ -181,6 +182,23 @@ def test_who_ends_that_early_has_the_answer_all_the_same(
     out = capsys.readouterr().out
     assert ", which was made for this." in out
     assert "none was looked at" in out
+
+
+def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_same(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = runner.check
+
+    def refuse(found: Experiment, *rest: Any) -> None:
+        if len(found.scenarios) > 1:
+            raise UserError("too few file descriptors")
+        check(found, *rest)
+
+    monkeypatch.setattr(runner, "check", refuse)
+    assert machine.asks("--time-budget", "20m") == 0
+    said = capsys.readouterr()
+    assert "netdyno: half and double were not looked at: too few file descriptors" in said.err
+    assert "none was looked at" in said.out
 
 
 # --- what is stored ------------------------------------------------------------------------------------------------

@@ -320,7 +320,10 @@ def test_where_runs_have_nothing_in_common_page_and_stderr_say_so(
     said = capsys.readouterr().err.splitlines()
     assert [line.partition(",")[0].partition(":")[2] for line in said] == [
         " later has no question in common with first",
-        " nobody has no cell in common with first: no contestant at the same levels has valid trials in both",
+        (
+            " nobody has no cell in common with first: no contestant has valid trials at the same levels and of the "
+            "same metric in both"
+        ),
     ]
     assert all(f"{line.removeprefix('netdyno: ')}." in page for line in said)
     assert "What changed since the first run" not in page

@@ -8,24 +8,31 @@ from pathlib import Path
 import pytest
 
 from netdyno.commands.cli import main
+from netdyno.model import outcomes
 from netdyno.store import read, schema
 
 pytestmark = pytest.mark.needs_build
 
-NAMES = ("epoll-reactor", "threads-global-lock")
+NAMES = {"epoll-reactor", "threads-global-lock"}
 
 
-def test_a_short_run_ends_with_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_short_run_ends_with_an_answer_where_any_trial_is_valid(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     workload = ("--connections", "5", "--rate", "300", "--service-time", "100us", "--waits", "--objective", "p99<5s")
     named = ("--contestants", ",".join(NAMES), "--time-budget", "4s", "--no-along")
-    assert main(["advise", *workload, *named, "--results", str(tmp_path), "--json"]) == 0
+    code = main(["advise", *workload, *named, "--results", str(tmp_path), "--json"])
     captured = capsys.readouterr()
     said = json.loads(captured.out)
-    assert set(said["take"]) <= set(NAMES)
-    assert said["take"]
-    run = read.load(tmp_path / said["run"] / schema.FILE_NAME)
-    assert {one.contestant for one in run.trials} == set(NAMES)
-    assert {one.status for one in run.trials} & {"valid"}
+    (folder,) = tmp_path.iterdir()
+    run = read.load(folder / schema.FILE_NAME)
     assert run.experiment.scenarios[0].server["service-kind"] == "wait"
-    assert f"It rests on {tmp_path / said['run']}, which was made for this." in captured.err
-    assert {one.name for one in (tmp_path / said["run"]).iterdir()} >= {"advise.toml", "advice.json", "report.html"}
+    assert {one.contestant for one in run.trials} <= NAMES
+    assert {"advise.toml", "report.html"} <= {one.name for one in folder.iterdir()}
+    # A machine that is busy enough spoils every trial, or leaves time for one.
+    valid = {one.contestant for one in outcomes.judged(run).trials if one.status in outcomes.RANKED}
+    assert set(said["take"]) <= valid
+    assert (code, bool(said["take"])) == ((0, True) if valid else (1, False))
+    if valid:
+        assert (said["run"], (folder / "advice.json").is_file()) == (run.run_id, True)
+        assert f"It rests on {folder}, which was made for this." in captured.err

@@ -61,9 +61,11 @@ def test_the_documents_have_commands() -> None:
     assert sum(block.info == RUN for block in BLOCKS) >= 5
 
 
-ALONE = re.compile(r"^\./netdyno (load|capacity|calibrate|new)\b|^\./netdyno run .* --address ", re.MULTILINE)
+ALONE = re.compile(
+    r"^\./netdyno (load|capacity|calibrate|new|advise)\b|^\./netdyno run (flip-|.* --address )", re.MULTILINE
+)
 """What ends with a failure where its machine was too busy to be believed, or adds to the tree. A run only says so, but
-one of two or three trials may have none that is believed."""
+one of a few trials, as for an advice or a flip, may have none that is believed."""
 NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {NOT_BELIEVED} ] || exit $code' ERR"
 """As `set -e`, but for a load that its machine was too busy for: it has worked and says so (docs/load.md)."""
 EXECUTED = [

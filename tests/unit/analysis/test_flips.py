@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -78,6 +79,14 @@ def test_who_is_not_told_to_be_better_is_better_by_this_at_most() -> None:
     most = max(-untold.interval.low, untold.interval.high)
     at = f"which is at {untold.at:g} cannot be told from these blocks"
     assert sentence(one).endswith(f"{at}, and neither by more than {quantities.share(math.expm1(most))}")
+
+
+def test_of_bounds_nobody_knows_by_how_much_one_may_be_better() -> None:
+    at_limit = dataclasses.replace(answer(crossing_run(10.0)), bounded=(10.0,))
+    assert sentence(at_limit).endswith(
+        "which is at 10 cannot be told from these blocks; at 10 the generator was at its limit, which makes a "
+        "difference smaller or hides it"
+    )
 
 
 def test_without_a_flip_the_better_one_is_named() -> None:

@@ -79,14 +79,16 @@ def _told(one: FlipFound) -> str:
     if not untold:
         return f"{told}, and between these it may change" if one.pursuit is None else f"{told}, and the run ended there"
     if not told:
-        return f"neither {one.first} nor {one.second} is told to be better at {_numbers(one, untold)}{_at_most(open_)}"
-    return f"{told}; which is at {_numbers(one, untold)} cannot be told from these blocks{_at_most(open_)}"
+        told = f"neither {one.first} nor {one.second} is told to be better at {_numbers(one, untold)}"
+        return told + _at_most(one, open_)
+    return f"{told}; which is at {_numbers(one, untold)} cannot be told from these blocks{_at_most(one, open_)}"
 
 
-def _at_most(points: Sequence[Point]) -> str:
-    """By how much one may be better all the same: who is as good as even is an answer, too."""
+def _at_most(one: FlipFound, points: Sequence[Point]) -> str:
+    """By how much one may be better all the same: who is as good as even is an answer, too. Where the generator was at
+    its limit, nobody knows."""
     ends = [max(abs(point.interval.low), abs(point.interval.high)) for point in points if point.interval]
-    if len(ends) < len(points):
+    if len(ends) < len(points) or any(point.at in one.bounded for point in points):
         return ""
     return f", and neither by more than {quantities.share(math.expm1(max(ends)))}"
 
@@ -112,7 +114,8 @@ def _silent(one: FlipFound) -> str:
 def _bounded(one: FlipFound) -> str:
     if not one.bounded:
         return ""
-    return f"; at {_numbers(one, one.bounded)} the generator was at its limit, which makes a difference smaller"
+    at_limit = f"at {_numbers(one, one.bounded)} the generator was at its limit"
+    return f"; {at_limit}, which makes a difference smaller or hides it"
 
 
 # --- places -----------------------------------------------------------------------------------------------------------

@@ -26,8 +26,8 @@ def nothing_shared(found: SideBySide, first: Analysis, second: Analysis) -> str:
         )
     if not found.cells:
         return (
-            f"{found.second} has no cell in common with {found.first}: no contestant at the same levels has valid "
-            "trials in both, and no change can be told"
+            f"{found.second} has no cell in common with {found.first}: no contestant has valid trials at the same "
+            "levels and of the same metric in both, and no change can be told"
         )
     return ""
 
