@@ -119,7 +119,9 @@ def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n3\r\nabc\r\n0\r\nSeen: yes\r\n\r\n"
 KEPT = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"
-INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </abcdef>\r\n\r\n"
+PIECE = 9
+"""Bytes. INTERIM ends with one."""
 
 
 @pytest.mark.parametrize(
@@ -131,8 +133,8 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
-            for at in range(0, len(answer), 9) if pieces else (0,):
-                connection.sendall(answer[at : at + 9] if pieces else answer)
+            for at in range(0, len(answer), PIECE) if pieces else (0,):
+                connection.sendall(answer[at : at + PIECE] if pieces else answer)
                 if pieces:
                     time.sleep(0.0005)
 
