@@ -661,6 +661,15 @@ def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ..
     assert ("MISSED" in told) == (code == 4)
 
 
+def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
+    """The one message is due before the window."""
+    with http(always(OK)) as url:
+        options = ("--rate", "1", "--warmup", "50ms", "--duration", "50ms")
+        done = load(url, *options, "--assert", "p99<5ms", "--assert", "errors=0")
+    assert done.returncode in {4, 3}, done
+    assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
+
+
 def interrupted(*options: str) -> str:
     """What a load says that is interrupted when it has told how far its window is, half a second after it began."""
     told, telling = os.pipe()
