@@ -225,12 +225,19 @@ bool Worker::takes_one(Nanos intended) {
   return !spent_;
 }
 
-/// The last thread whose messages are all answered, or given up, ends the window for all.
+/// All messages of this thread are answered, or given up.
 bool Worker::ends_with_the_count() {
-  told_ = clients_.waiting == clients_.overdue;  // what was given up is waited for after the window, as ever
-  if (!told_) return false;
-  if (++control_.answered == control_.threads() && now_ + 1 < control_.end_early) control_.end_early = now_ + 1;
+  if (clients_.waiting != clients_.overdue) return false;  // what was given up is waited for after the window, as ever
+  tell_answered();
   return true;
+}
+
+/// The last thread to tell it ends the window for all, after the last answer of each.
+void Worker::tell_answered() {
+  told_ = true;
+  if (++control_.answered < control_.threads()) return;
+  const Nanos end = std::max(now_ns(), window_.start) + 1;
+  if (end < std::min(window_.end, control_.end_early.load())) control_.end_early = end;
 }
 
 void Worker::send_due(int most) {
@@ -238,7 +245,7 @@ void Worker::send_due(int most) {
     const std::uint32_t number = schedule_->next().connection;
     Connection& connection = clients_[number];
     for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
-      if (!takes_one(schedule_->next().intended)) return;
+      if (!takes_one(schedule_->next().intended)) break;  // what it has taken by now is still to be sent
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
       if (connection.gone()) continue;
@@ -248,7 +255,7 @@ void Worker::send_due(int most) {
     }
     if (connection.open()) {
       sender_.push(number, connection);
-    } else if (connection.state == Connection::State::left) {
+    } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
       connecting_.come_back(number, *this);
     }
   }
@@ -279,6 +286,7 @@ void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
 }
 
 void Worker::finish() {
+  if (plan_.count > 0 && !told_) tell_answered();  // without a connection it sends no more
   now_ = clock_.turn();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();

@@ -56,6 +56,7 @@ class Worker final : private TransportEvents {
   bool takes_one(Nanos intended);
   bool has_all_answers() const;
   bool ends_with_the_count();
+  void tell_answered();
   void send_due(int most);
   void expire_some();
   void note_silence(std::uint32_t number, std::uint64_t messages);
