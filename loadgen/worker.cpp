@@ -98,7 +98,7 @@ void Worker::measure(Nanos start) {
 
   while (clients_.open > 0) {
     now_ = clock_.turn();
-    if (control_.end_early.load(std::memory_order_relaxed) < window_.end) end_early();
+    heed_early_end();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
     if (spent_ && !told_ && ends_with_the_count()) continue;
@@ -124,9 +124,14 @@ void Worker::measure(Nanos start) {
   finish();
 }
 
-/// Somebody does not want to wait for the window's end: it is now.
-void Worker::end_early() {
-  const Nanos at = control_.end_early;
+/// Somebody does not want to wait for the window's end, which is now; or after it, for the last answers.
+void Worker::heed_early_end() {
+  const Nanos at = control_.end_early.load(std::memory_order_relaxed);
+  if (at < window_.end) return end_window(at);
+  if (at > window_.end) give_up_ = std::min(give_up_, at);
+}
+
+void Worker::end_window(Nanos at) {
   window_ = {std::min(window_.start, at), at};
   give_up_ = window_.end + plan_.timeout;
   if (boundary_ != never) boundary_ = std::min(boundary_, at);
@@ -288,6 +293,7 @@ void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
 void Worker::finish() {
   if (plan_.count > 0 && !told_) tell_answered();  // without a connection it sends no more
   now_ = clock_.turn();
+  heed_early_end();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
   for (std::uint32_t number = 0; number < clients_.size(); ++number) {

@@ -670,14 +670,15 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
     assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
 
 
-def interrupted(*options: str) -> str:
-    """What a load says that is interrupted when it has told how far its window is, half a second after it began."""
+def interrupted(*options: str, serve: Serve = always(OK), at: str = "progress") -> str:
+    """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
+    beginning of its window."""
     told, telling = os.pipe()
-    with http(always(OK)) as url, os.fdopen(told) as events:
+    with http(serve) as url, os.fdopen(told) as events:
         command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(telling)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[telling]) as generator:
             os.close(telling)
-            next(line for line in events if json.loads(line)["event"] == "progress")
+            next(line for line in events if json.loads(line)["event"] == at)
             generator.send_signal(signal.SIGINT)
             began = time.monotonic()
             text, _ = generator.communicate(timeout=PATIENCE_S)
@@ -697,6 +698,17 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
     assert "messages/s" in text
     assert len(result.timeseries.completed) == int(result.plan.duration_s * 1e9) // result.timeseries.interval_ns
     expect_all_right(result)
+
+
+def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if count < 2:
+                connection.sendall(OK)
+
+    options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
+    text = interrupted(*options, serve=serve, at="window_end")
+    assert re.search("^replies +as expected 2, others 0, without an answer 1,", text, re.MULTILINE), text
 
 
 def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Path) -> None:
