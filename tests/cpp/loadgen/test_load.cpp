@@ -70,6 +70,19 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
   }
 }
 
+/// However late whoever watches is: here it hears of the window's beginning until that is long over.
+TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
+  struct Slow : Quiet {
+    void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
+    void progress(std::uint64_t, Nanos elapsed, const Timeline::Slot&) override { told.push_back(elapsed); }
+    void window_end() override { told.push_back(never); }
+    std::vector<Nanos> told;
+  } slow;
+  const FakeServer server{FakeServer::echo};
+  run_load(one_by_one(server.url(), 600), slow);
+  EXPECT_EQ(slow.told, (std::vector<Nanos>{500 * ms, never}));
+}
+
 TEST(Load, CountsEveryCorruptMessage) {
   const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
     if (every_tenth(message)) line[static_cast<std::size_t>(message) % 30] ^= 1;
