@@ -24,6 +24,7 @@ from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import (
     LAST,
+    MANY,
     MEASURED,
     OK,
     PATIENCE_S,
@@ -62,7 +63,7 @@ def test_a_connection_that_the_server_closes_after_its_reply_is_made_anew(
                 return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", *rate, *QUICK)
+        result = result_of(url, "-c", "2", *rate, *MANY)
     expect_all_right(result)
     assert result.connections.established == result.connections.attempted == result.connect_ns.count
     assert result.connections.established >= result.messages.sent // 5 > 2
@@ -80,7 +81,7 @@ def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
                 return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "1", "--depth", "4", *QUICK)
+        result = result_of(url, "-c", "1", "--depth", "4", *MANY)
     expect_all_right(result)
     assert replies_of(result).resent > 0
     assert result.requests.sent == result.messages.sent, "each once"
@@ -112,7 +113,7 @@ def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         result = result_of(url, "--rate", "100", "--warmup", "0", "--duration", "600ms")
     assert result.latency.response_ns.count == result.messages.received == 60
-    assert 300e6 <= result.latency.response_ns.max < 600e6
+    assert 300e6 <= result.latency.response_ns.max
     assert result.latency.response_ns.mean > 70e6, "those that waited meanwhile count from when they were due"
     assert result.connections.established == 2
 
@@ -154,7 +155,7 @@ def test_a_reply_may_end_with_its_connection(version: bytes) -> None:
             return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", "--verify", "length", *QUICK)
+        result = result_of(url, "-c", "2", "--verify", "length", *MANY)
     expect_all_right(result)
     assert result.connections.established >= result.messages.sent > 2
 
@@ -192,7 +193,7 @@ def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
 
     with http(serve) as url:
         (tmp_path / "urls").write_text(f"# three\n{url}a\n\n{url}b\n{url}c\n")
-        expect_all_right(result_of(f"@{tmp_path}/urls", *QUICK))
+        expect_all_right(result_of(f"@{tmp_path}/urls", *MANY))
     assert seen[:6] == [b"/a", b"/b", b"/c"] * 2
 
 
@@ -270,12 +271,12 @@ BAD: dict[str, tuple[Serve, str]] = {
 def test_it_says_what_was_wrong(name: str) -> None:
     serve, words = BAD[name]
     with http(serve) as url:
-        done = load(url, "-c", "2", *QUICK)
+        done = load(url, "-c", "2", *MANY)
     assert done.returncode == 1, done
     (line,) = done.stderr.splitlines()
     told = re.fullmatch(rf"netdyno-load: no reply was right: {re.escape(words)} to (\d+) of (\d+)", line)
     assert told, line
-    assert int(told[1]) == int(told[2]) > 2, "it goes on: the next message gets its chance"
+    assert int(told[1]) == int(told[2]) == 40, "it goes on: the next message gets its chance"
     assert re.search(rf"^wrong +{re.escape(words)} to ", done.stdout, re.MULTILINE)
 
 
@@ -299,8 +300,7 @@ def test_a_message_without_an_answer_costs_its_connection_and_no_other_message()
                 connection.sendall(OK)
 
     with http(serve) as url:
-        options = ("--rate", "100", "--warmup", "0", "--duration", "200ms", "--timeout", "100ms")
-        result = result_of(url, *options, ends={3})
+        result = result_of(url, "--rate", "100", "-n", "20", "--timeout", "1s", ends={3})
     assert (result.messages.sent, result.messages.received, result.messages.lost) == (20, 19, 1)
     assert "verification" in failed(result), "times without those that never came are not those of the server"
     assert result.connections.established == 2
@@ -325,7 +325,7 @@ def test_what_a_server_says_instead_of_a_reply_is_told() -> None:
 
 def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -> None:
     with http(always(OK)) as url:
-        spun_s = {spin: result_of(url, "--spin", spin, *QUICK).generator.spun_s for spin in ("on", "off")}
+        spun_s = {spin: result_of(url, "--spin", spin, *MANY).generator.spun_s for spin in ("on", "off")}
     assert spun_s["off"] == 0
     assert spun_s["on"] > 0 or os.cpu_count() == 1
 
@@ -355,12 +355,12 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
             connection.sendall(moved if count % 4 == 3 else OK)
 
     with http(serve) as url:
-        result = result_of(url, *QUICK, ends={3})
-        text = load(url, *QUICK).stdout
+        result = result_of(url, *MANY, ends={3})
+        text = load(url, *MANY).stdout
     statuses = replies_of(result).statuses
     assert statuses["200"] == result.messages.received
     assert statuses["302"] == replies_of(result).unexpected == replies_of(result).faults[0].count
-    assert statuses["302"] in {statuses["200"] // 3, statuses["200"] // 3 - 1}
+    assert statuses == {"200": 30, "302": 10}
     assert result.messages.lost == 0
     assert failed(result) == {"verification"}
     (moved,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
@@ -389,7 +389,7 @@ def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str)
             connection.sendall(other if count % 2 else OK)
 
     with http(serve) as url:
-        result = result_of(url, "--verify", check, *QUICK)
+        result = result_of(url, "--verify", check, *MANY)
     assert {kind.what for kind in replies_of(result).faults} == ({fault} if fault else set())
 
 
@@ -400,9 +400,9 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     with http(serve) as url:
-        result = result_of(f"{url}x/", "--verify", "stamp", *QUICK, ends={3})
+        result = result_of(f"{url}x/", "--verify", "stamp", *MANY, ends={3})
     assert [kind.what for kind in replies_of(result).faults] == ["the body is not the request's target"]
-    assert result.messages.received - replies_of(result).unexpected in {0, 1}
+    assert result.messages.received == replies_of(result).unexpected == 20
 
 
 def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
@@ -430,9 +430,9 @@ def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         threading.Thread(target=serve, daemon=True).start()
         began = time.monotonic()
-        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "300ms")
+        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "1500ms")
         result = result_of(url, *options, ends={3})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert result.messages.received == 5
     assert result.connections.refused > 1, "it tries again"
     assert "a connection was refused" in {kind.what for kind in replies_of(result).faults}
@@ -622,7 +622,7 @@ def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -
             connection.sendall(reply)
 
     with tcp(serve) as url:
-        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK[:-2], "--timeout", "200ms")
+        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK)
     assert done.returncode == 1
     assert f"no reply was right: {words} to" in done.stderr
 
