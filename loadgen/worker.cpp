@@ -446,6 +446,7 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   if (foreign_) {
     Connection& connection = clients_[number];
     matching_.arrived(number, now_);
+    matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
     // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
     // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1).
     std::string why = told;
