@@ -1,6 +1,7 @@
 #include "loadgen/assertion.hpp"
 
 #include <charconv>
+#include <limits>
 #include <map>
 
 #include "lib/cli/units.hpp"
@@ -61,6 +62,7 @@ std::optional<Assertion> parse_assertion(std::string_view text) {
 double value_of(const Assertion& assertion, const Figures& figures, double window_s) {
   if (assertion.metric == "rate") return static_cast<double>(figures.completed_in_window) / window_s;
   if (assertion.metric == "errors") return static_cast<double>(errors_of(figures));
+  if (figures.response.count() == 0) return std::numeric_limits<double>::quiet_NaN();
   if (assertion.metric == "mean") return figures.response.mean();
   return static_cast<double>(figures.response.at(percentiles.at(assertion.metric)));
 }

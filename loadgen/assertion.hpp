@@ -21,7 +21,7 @@ struct Assertion {
 std::optional<Assertion> parse_assertion(std::string_view text);
 
 /// The figure that it is about, in its unit: nanoseconds of response time, right answers a second, or how many messages
-/// and connections went wrong.
+/// and connections went wrong. NaN, of which nothing holds, where there is no time to take it from.
 double value_of(const Assertion& assertion, const Figures& figures, double window_s);
 bool holds(const Assertion& assertion, double value);
 

@@ -54,7 +54,7 @@ class Control {
   static_assert(std::atomic<Nanos>::is_always_lock_free);
 
   /// --count: messages of the window that no thread has taken yet, and threads that have the answers to all of theirs
-  /// when none is left.
+  /// when none is left, or no connection any more.
   std::atomic<std::int64_t> left{0};
   std::atomic<std::size_t> answered{0};
   std::size_t threads() const { return threads_; }

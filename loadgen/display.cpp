@@ -4,13 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 
 namespace netdyno::load {
 namespace {
 
-/// "850 ns", "12.3 us", "4.56 ms", "1.23 s".
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s"; "none" of NaN.
 std::string time_text(double ns) {
+  if (std::isnan(ns)) return "none";
   if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
   if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
   if (ns < 1e9) return fmt::format("{:.2f} ms", ns / 1e6);

@@ -192,13 +192,14 @@ std::uint64_t Matching::recipients() const {
   return established - std::min(apart, established);
 }
 
-/// A closed loop always has a message under way, so a connection that began none in the window has waited all the time.
+/// A closed loop always has a message under way, so a connection that began none in the window has waited all the time,
+/// unless others have taken all that there were.
 void Matching::end() const {
   for (const Connection& connection : clients_.connections) {
     if (connection.answered > 0)
       recorder_.figures.connection.record(static_cast<Nanos>(connection.response_ns / connection.answered));
-    else if (plan_.arrivals == Arrivals::closed && connection.open())
-      recorder_.figures.connection.record(plan_.duration);
+    else if (plan_.arrivals == Arrivals::closed && plan_.count == 0 && connection.open())
+      recorder_.figures.connection.record(window_.end - window_.start);
   }
 }
 

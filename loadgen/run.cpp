@@ -113,14 +113,17 @@ class Run {
   void watch() {
     const Nanos window_start = start_ + plan_.warmup;
     const Nanos window_end = window_start + plan_.duration;
-    if (!control_.wait_for(Milestone::finished, window_start)) observer_.window_start();
+    if (comes(window_start)) observer_.window_start();
     for (Nanos next = window_start + progress_interval; next < window_end; next += progress_interval) {
-      if (control_.wait_for(Milestone::finished, next)) return;
+      if (!comes(next)) return;
       observer_.progress(completed(), next - window_start, timeline_.latest());
     }
-    // The threads may be done with the window before this one sees its end; done earlier than that, they had no window.
-    if (!control_.wait_for(Milestone::finished, window_end) || now_ns() >= window_end) observer_.window_end();
+    if (comes(window_end)) observer_.window_end();
   }
+
+  /// Waits for a moment of the window. It does not come where the threads are done before; those that are done once it
+  /// has come may be so before this thread sees it.
+  bool comes(Nanos moment) { return !control_.wait_for(Milestone::finished, moment) || now_ns() >= moment; }
 
   /// A part of a room: each of its listeners hears what all parts have sent, but for what it said to others itself.
   void hear_the_others() {

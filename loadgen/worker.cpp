@@ -98,7 +98,7 @@ void Worker::measure(Nanos start) {
 
   while (clients_.open > 0) {
     now_ = clock_.turn();
-    if (control_.end_early.load(std::memory_order_relaxed) < window_.end) end_early();
+    heed_early_end();
     if (now_ >= boundary_) cross_boundary();
     send_due(plan_.round > 0 ? std::numeric_limits<int>::max() : sends_between_waits);
     if (spent_ && !told_ && ends_with_the_count()) continue;
@@ -124,9 +124,14 @@ void Worker::measure(Nanos start) {
   finish();
 }
 
-/// Somebody does not want to wait for the window's end: it is now.
-void Worker::end_early() {
-  const Nanos at = control_.end_early;
+/// Somebody does not want to wait for the window's end, which is now; or after it, for the last answers.
+void Worker::heed_early_end() {
+  const Nanos at = control_.end_early.load(std::memory_order_relaxed);
+  if (at < window_.end) return end_window(at);
+  if (at > window_.end) give_up_ = std::min(give_up_, at);
+}
+
+void Worker::end_window(Nanos at) {
   window_ = {std::min(window_.start, at), at};
   give_up_ = window_.end + plan_.timeout;
   if (boundary_ != never) boundary_ = std::min(boundary_, at);
@@ -225,12 +230,19 @@ bool Worker::takes_one(Nanos intended) {
   return !spent_;
 }
 
-/// The last thread whose messages are all answered, or given up, ends the window for all.
+/// All messages of this thread are answered, or given up.
 bool Worker::ends_with_the_count() {
-  told_ = clients_.waiting == clients_.overdue;  // what was given up is waited for after the window, as ever
-  if (!told_) return false;
-  if (++control_.answered == control_.threads() && now_ + 1 < control_.end_early) control_.end_early = now_ + 1;
+  if (clients_.waiting != clients_.overdue) return false;  // what was given up is waited for after the window, as ever
+  tell_answered();
   return true;
+}
+
+/// The last thread to tell it ends the window for all, after the last answer of each.
+void Worker::tell_answered() {
+  told_ = true;
+  if (++control_.answered < control_.threads()) return;
+  const Nanos end = std::max(now_ns(), window_.start) + 1;
+  if (end < std::min(window_.end, control_.end_early.load())) control_.end_early = end;
 }
 
 void Worker::send_due(int most) {
@@ -279,7 +291,9 @@ void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
 }
 
 void Worker::finish() {
+  if (plan_.count > 0 && !told_) tell_answered();  // without a connection it sends no more
   now_ = clock_.turn();
+  heed_early_end();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
   for (std::uint32_t number = 0; number < clients_.size(); ++number) {
@@ -432,6 +446,7 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
   if (foreign_) {
     Connection& connection = clients_[number];
     matching_.arrived(number, now_);
+    matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
     // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
     // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1).
     std::string why = told;

@@ -56,6 +56,7 @@ class Worker final : private TransportEvents {
   bool takes_one(Nanos intended);
   bool has_all_answers() const;
   bool ends_with_the_count();
+  void tell_answered();
   void send_due(int most);
   void expire_some();
   void note_silence(std::uint32_t number, std::uint64_t messages);
@@ -67,7 +68,8 @@ class Worker final : private TransportEvents {
   void received_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
   void make_anew(std::uint32_t number, std::string_view why);
-  void end_early();
+  void heed_early_end();
+  void end_window(Nanos at);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
   std::uint64_t& ends_by(CloseReason reason);
   bool is_chat() const { return plan_.workload == Workload::chat; }

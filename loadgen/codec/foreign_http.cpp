@@ -101,7 +101,8 @@ class ForeignHttpDecoder final : public Decoder {
     if (!error && reply_->is_done()) deliver(sink);
   }
 
-  bool at_boundary() const override { return !reply_ && pending_.empty(); }
+  /// Behind an interim response stands no boundary: the answer it announces is still to come, on this connection.
+  bool at_boundary() const override { return !reply_ && pending_.empty() && size_ == 0; }
 
  private:
   /// Takes what can be understood off the front of `bytes`.

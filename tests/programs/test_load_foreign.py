@@ -24,6 +24,7 @@ from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import (
     LAST,
+    MANY,
     MEASURED,
     OK,
     PATIENCE_S,
@@ -62,7 +63,7 @@ def test_a_connection_that_the_server_closes_after_its_reply_is_made_anew(
                 return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", *rate, *QUICK)
+        result = result_of(url, "-c", "2", *rate, *MANY)
     expect_all_right(result)
     assert result.connections.established == result.connections.attempted == result.connect_ns.count
     assert result.connections.established >= result.messages.sent // 5 > 2
@@ -80,7 +81,7 @@ def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
                 return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "1", "--depth", "4", *QUICK)
+        result = result_of(url, "-c", "1", "--depth", "4", *MANY)
     expect_all_right(result)
     assert replies_of(result).resent > 0
     assert result.requests.sent == result.messages.sent, "each once"
@@ -112,14 +113,16 @@ def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         result = result_of(url, "--rate", "100", "--warmup", "0", "--duration", "600ms")
     assert result.latency.response_ns.count == result.messages.received == 60
-    assert 300e6 <= result.latency.response_ns.max < 600e6
+    assert 300e6 <= result.latency.response_ns.max
     assert result.latency.response_ns.mean > 70e6, "those that waited meanwhile count from when they were due"
     assert result.connections.established == 2
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nok\r\n3\r\nabc\r\n0\r\nSeen: yes\r\n\r\n"
 KEPT = b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 2\r\n\r\nok"
-INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </abcdef>\r\n\r\n"
+PIECE = 9
+"""Bytes. INTERIM ends with one."""
 
 
 @pytest.mark.parametrize(
@@ -131,8 +134,8 @@ INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
 def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for _ in requests(connection):
-            for at in range(0, len(answer), 9) if pieces else (0,):
-                connection.sendall(answer[at : at + 9] if pieces else answer)
+            for at in range(0, len(answer), PIECE) if pieces else (0,):
+                connection.sendall(answer[at : at + PIECE] if pieces else answer)
                 if pieces:
                     time.sleep(0.0005)
 
@@ -152,9 +155,11 @@ def test_a_reply_may_end_with_its_connection(version: bytes) -> None:
             return
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", "--verify", "length", *QUICK)
+        result = result_of(url, "-c", "2", "--verify", "length", *MANY)
     expect_all_right(result)
-    assert result.connections.established >= result.messages.sent > 2
+    assert result.connections.established >= result.messages.sent == 40
+    assert result.receive_lag_ns is not None
+    assert result.receive_lag_ns.count == 0, "nobody knows when an end arrived"
 
 
 def test_a_reply_to_head_has_no_body() -> None:
@@ -190,7 +195,7 @@ def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
 
     with http(serve) as url:
         (tmp_path / "urls").write_text(f"# three\n{url}a\n\n{url}b\n{url}c\n")
-        expect_all_right(result_of(f"@{tmp_path}/urls", *QUICK))
+        expect_all_right(result_of(f"@{tmp_path}/urls", *MANY))
     assert seen[:6] == [b"/a", b"/b", b"/c"] * 2
 
 
@@ -268,12 +273,12 @@ BAD: dict[str, tuple[Serve, str]] = {
 def test_it_says_what_was_wrong(name: str) -> None:
     serve, words = BAD[name]
     with http(serve) as url:
-        done = load(url, "-c", "2", *QUICK)
+        done = load(url, "-c", "2", *MANY)
     assert done.returncode == 1, done
     (line,) = done.stderr.splitlines()
     told = re.fullmatch(rf"netdyno-load: no reply was right: {re.escape(words)} to (\d+) of (\d+)", line)
     assert told, line
-    assert int(told[1]) == int(told[2]) > 2, "it goes on: the next message gets its chance"
+    assert int(told[1]) == int(told[2]) == 40, "it goes on: the next message gets its chance"
     assert re.search(rf"^wrong +{re.escape(words)} to ", done.stdout, re.MULTILINE)
 
 
@@ -297,8 +302,7 @@ def test_a_message_without_an_answer_costs_its_connection_and_no_other_message()
                 connection.sendall(OK)
 
     with http(serve) as url:
-        options = ("--rate", "100", "--warmup", "0", "--duration", "200ms", "--timeout", "100ms")
-        result = result_of(url, *options, ends={3})
+        result = result_of(url, "--rate", "100", "-n", "20", "--timeout", "1s", ends={3})
     assert (result.messages.sent, result.messages.received, result.messages.lost) == (20, 19, 1)
     assert "verification" in failed(result), "times without those that never came are not those of the server"
     assert result.connections.established == 2
@@ -323,7 +327,7 @@ def test_what_a_server_says_instead_of_a_reply_is_told() -> None:
 
 def test_a_closed_loop_looks_for_replies_before_it_sleeps_unless_that_is_off() -> None:
     with http(always(OK)) as url:
-        spun_s = {spin: result_of(url, "--spin", spin, *QUICK).generator.spun_s for spin in ("on", "off")}
+        spun_s = {spin: result_of(url, "--spin", spin, *MANY).generator.spun_s for spin in ("on", "off")}
     assert spun_s["off"] == 0
     assert spun_s["on"] > 0 or os.cpu_count() == 1
 
@@ -353,12 +357,12 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
             connection.sendall(moved if count % 4 == 3 else OK)
 
     with http(serve) as url:
-        result = result_of(url, *QUICK, ends={3})
-        text = load(url, *QUICK).stdout
+        result = result_of(url, *MANY, ends={3})
+        text = load(url, *MANY).stdout
     statuses = replies_of(result).statuses
     assert statuses["200"] == result.messages.received
     assert statuses["302"] == replies_of(result).unexpected == replies_of(result).faults[0].count
-    assert statuses["302"] in {statuses["200"] // 3, statuses["200"] // 3 - 1}
+    assert statuses == {"200": 30, "302": 10}
     assert result.messages.lost == 0
     assert failed(result) == {"verification"}
     (moved,) = re.findall(r"^status .* 302: (\d+)$", text, re.MULTILINE)
@@ -387,7 +391,7 @@ def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str)
             connection.sendall(other if count % 2 else OK)
 
     with http(serve) as url:
-        result = result_of(url, "--verify", check, *QUICK)
+        result = result_of(url, "--verify", check, *MANY)
     assert {kind.what for kind in replies_of(result).faults} == ({fault} if fault else set())
 
 
@@ -398,9 +402,9 @@ def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     with http(serve) as url:
-        result = result_of(f"{url}x/", "--verify", "stamp", *QUICK, ends={3})
+        result = result_of(f"{url}x/", "--verify", "stamp", *MANY, ends={3})
     assert [kind.what for kind in replies_of(result).faults] == ["the body is not the request's target"]
-    assert result.messages.received - replies_of(result).unexpected in {0, 1}
+    assert result.messages.received == replies_of(result).unexpected == 20
 
 
 def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
@@ -428,9 +432,9 @@ def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         threading.Thread(target=serve, daemon=True).start()
         began = time.monotonic()
-        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "300ms")
+        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "1500ms")
         result = result_of(url, *options, ends={3})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert result.messages.received == 5
     assert result.connections.refused > 1, "it tries again"
     assert "a connection was refused" in {kind.what for kind in replies_of(result).faults}
@@ -620,7 +624,7 @@ def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -
             connection.sendall(reply)
 
     with tcp(serve) as url:
-        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK[:-2], "--timeout", "200ms")
+        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK)
     assert done.returncode == 1
     assert f"no reply was right: {words} to" in done.stderr
 
@@ -659,14 +663,24 @@ def test_a_threshold_that_is_missed_is_told_by_the_end(assertions: tuple[str, ..
     assert ("MISSED" in told) == (code == 4)
 
 
-def interrupted(*options: str) -> str:
-    """What a load says that is interrupted when it has told how far its window is, half a second after it began."""
+def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
+    """The one message is due before the window."""
+    with http(always(OK)) as url:
+        options = ("--rate", "1", "--warmup", "50ms", "--duration", "50ms")
+        done = load(url, *options, "--assert", "p99<5ms", "--assert", "errors=0")
+    assert done.returncode in {4, 3}, done
+    assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
+
+
+def interrupted(*options: str, serve: Serve = always(OK), at: str = "progress") -> str:
+    """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
+    beginning of its window."""
     told, telling = os.pipe()
-    with http(always(OK)) as url, os.fdopen(told) as events:
+    with http(serve) as url, os.fdopen(told) as events:
         command = [str(generator_path(build_dir())), url, *options, "--events-fd", str(telling)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[telling]) as generator:
             os.close(telling)
-            next(line for line in events if json.loads(line)["event"] == "progress")
+            next(line for line in events if json.loads(line)["event"] == at)
             generator.send_signal(signal.SIGINT)
             began = time.monotonic()
             text, _ = generator.communicate(timeout=PATIENCE_S)
@@ -686,6 +700,17 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
     assert "messages/s" in text
     assert len(result.timeseries.completed) == int(result.plan.duration_s * 1e9) // result.timeseries.interval_ns
     expect_all_right(result)
+
+
+def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if count < 2:
+                connection.sendall(OK)
+
+    options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
+    text = interrupted(*options, serve=serve, at="window_end")
+    assert re.search("^replies +as expected 2, others 0, without an answer 1,", text, re.MULTILINE), text
 
 
 def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from netdyno.model.load_result import LoadResult
 from tests.support.certificates import make_authority
-from tests.support.foreign import QUICK, Serve, end, failed, listening, load, replies_of, result_of
+from tests.support.foreign import MANY, QUICK, Serve, end, failed, listening, load, replies_of, result_of
 from tests.support.patience import eventually
 from tests.support.websocket import BINARY, CLOSE, PING, PONG, TEXT, accept_of, agree, frame, frames, read_head
 
@@ -49,7 +49,7 @@ def expect_all_right(result: LoadResult) -> None:
 )
 def test_an_echo(options: tuple[str, ...]) -> None:
     with websocket(echo) as url:
-        result = result_of(url, "-c", "3", *options, *QUICK)
+        result = result_of(url, "-c", "3", *options, *MANY)
     expect_all_right(result)
     assert result.plan.url == url
     assert (result.connections.established > 3) == ("--requests-per-connection" in options)
@@ -75,7 +75,7 @@ def test_what_is_said(tmp_path: Path) -> None:
 
     file = str(tmp_path / "socket")
     with listening(serve, socket.AF_UNIX, file):
-        expect_all_right(result_of("ws://localhost/a?b=c", "--unix-socket", file, "-H", "Origin: x", "-c", "2", *QUICK))
+        expect_all_right(result_of("ws://localhost/a?b=c", "--unix-socket", file, "-H", "Origin: x", "-c", "2", *MANY))
     asked = re.compile(
         rb"GET /a\?b=c HTTP/1\.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         rb"Sec-WebSocket-Version: 13\r\nOrigin: x\r\nSec-WebSocket-Key: ([A-Za-z0-9+/]{22}==)\r\n\r\n"
@@ -294,7 +294,7 @@ def test_what_is_no_echo_is_told() -> None:
             connection.sendall(frame(payload.upper() if count == 3 else payload, opcode))
 
     with websocket(serve) as url:
-        result = result_of(url, "--rate", "100", *QUICK[:-2], "--timeout", "200ms", ends={3})
+        result = result_of(url, "--rate", "100", *QUICK, ends={3})
     assert (result.messages.corrupt, result.messages.lost) == (1, 1)
     assert "verification" in failed(result)
 

@@ -22,7 +22,7 @@ struct Quiet : Observer {
 
 constexpr Nanos ms = 1'000'000;
 
-/// `messages` on one connection, one a millisecond.
+/// `messages` on one connection, one a millisecond. A busy machine may take a core away for most of the timeout.
 inline LoadPlan one_by_one(const Url& url, int messages) {
   LoadPlan plan;
   plan.url = url;
@@ -30,7 +30,7 @@ inline LoadPlan one_by_one(const Url& url, int messages) {
   plan.rate_hz = 1000;
   plan.duration = messages * ms;
   plan.warmup = 0;
-  plan.timeout = 300 * ms;
+  plan.timeout = one_second;
   return plan;
 }
 

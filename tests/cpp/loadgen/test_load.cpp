@@ -70,6 +70,19 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
   }
 }
 
+/// However late whoever watches is: here it hears of the window's beginning until that is long over.
+TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
+  struct Slow : Quiet {
+    void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
+    void progress(std::uint64_t, Nanos elapsed, const Timeline::Slot&) override { told.push_back(elapsed); }
+    void window_end() override { told.push_back(never); }
+    std::vector<Nanos> told;
+  } slow;
+  const FakeServer server{FakeServer::echo};
+  run_load(one_by_one(server.url(), 600), slow);
+  EXPECT_EQ(slow.told, (std::vector<Nanos>{500 * ms, never}));
+}
+
 TEST(Load, CountsEveryCorruptMessage) {
   const Figures f = hundred([](int, int message, std::string line) -> FakeServer::Answer {
     if (every_tenth(message)) line[static_cast<std::size_t>(message) % 30] ^= 1;
@@ -253,11 +266,11 @@ TEST(Load, WhatIsGivenUpGivesItsPlaceBack) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
     return {message == 0 ? std::string{} : line};
   }};
-  LoadPlan plan = one_by_one(server.url(), 100);
-  plan.timeout = 50 * ms;
+  LoadPlan plan = one_by_one(server.url(), 20'000);
+  plan.count = 100;
   plan.flight_is_limited = true;
   const Figures f = measure(plan).figures;
-  EXPECT_GE(f.messages.received, 90U);
+  EXPECT_EQ(f.messages.received, 99U);
   EXPECT_GE(f.errors.timeout, 1U);
 }
 
@@ -277,7 +290,7 @@ TEST(Load, EndsWithTheCount) {
     EXPECT_EQ(f.messages.received, 37U);
     EXPECT_EQ(f.completed_in_window, 37U);
     EXPECT_EQ(f.response.count(), 37U);
-    EXPECT_LT(measured.duration, 2 * one_second);
+    EXPECT_LT(measured.duration, plan.duration / 2);
     EXPECT_GE(measured.duration, open ? 36 * ms : 0);
   }
 }
@@ -310,13 +323,39 @@ TEST(Load, ACountEndsThoughSomethingIsLost) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
     return {message == 3 ? std::string{} : line};
   }};
-  LoadPlan plan = one_by_one(server.url(), 5000);
-  plan.timeout = 50 * ms;
+  LoadPlan plan = one_by_one(server.url(), 20'000);
   plan.count = 10;
   const Measurement measured = measure(plan);
   EXPECT_EQ(measured.figures.messages.sent, 10U);
   EXPECT_EQ(measured.figures.messages.received, 9U);
-  EXPECT_LT(measured.duration, 2 * one_second);
+  EXPECT_LT(measured.duration, plan.duration / 2);
+}
+
+/// A thread that has no connection any more takes no more messages, and nobody waits for it.
+TEST(Load, ACountEndsThoughConnectionsDo) {
+  const FakeServer server{[](int connection, int, const std::string& line) -> FakeServer::Answer {
+    return {line, connection == 0 ? Then::close : Then::go_on};
+  }};
+  for (const std::uint32_t threads : {1U, 2U}) {
+    LoadPlan plan = one_by_one(server.url(), 20'000);
+    plan.arrivals = Arrivals::closed;
+    plan.rate_hz.reset();
+    plan.connections = plan.threads = threads;
+    plan.count = 5000;  // the other thread takes long enough for them
+    const Measurement measured = measure(plan);
+    EXPECT_GE(measured.figures.messages.received, 1U);
+    EXPECT_LT(measured.duration, plan.duration / 2);
+  }
+}
+
+TEST(Load, AConnectionForWhichACountHoldsNothingHasNoMean) {
+  const FakeServer server{FakeServer::echo};
+  LoadPlan plan = one_by_one(server.url(), 20'000);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  plan.connections = 7;
+  plan.count = 3;
+  EXPECT_LE(measure(plan).figures.connection.count(), 3U);
 }
 
 TEST(Load, TellsItsStepsApart) {
@@ -382,14 +421,14 @@ TEST(Load, KeepsIntendedTimesAndBytesWhenTheSocketIsFull) {
 TEST(Load, AClosedLoopGoesOnAfterALostMessage) {
   const FakeServer server{
       [](int, int message, const std::string& line) -> FakeServer::Answer { return {message == 0 ? "" : line}; }};
-  LoadPlan plan = one_by_one(server.url(), 300);
+  LoadPlan plan = one_by_one(server.url(), 20'000);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz = std::nullopt;
-  plan.timeout = 50 * ms;
+  plan.count = 5;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.errors.timeout, 1U);
   EXPECT_EQ(f.messages.lost(), 1);
-  EXPECT_GT(f.messages.received, 1U);
+  EXPECT_EQ(f.messages.received, 4U);
 }
 
 TEST(Load, AnAnswerAfterTheTimeoutIsTimedAsLongAsItTook) {
@@ -398,14 +437,14 @@ TEST(Load, AnAnswerAfterTheTimeoutIsTimedAsLongAsItTook) {
     if (message == 0) return first = line, FakeServer::Answer{""};
     return {std::exchange(first, "") + line};
   }};
-  LoadPlan plan = one_by_one(server.url(), 300);
+  LoadPlan plan = one_by_one(server.url(), 20'000);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz = std::nullopt;
-  plan.timeout = 50 * ms;
+  plan.count = 5;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.errors.timeout, 1U);
   EXPECT_EQ(f.messages.lost(), 0);
-  EXPECT_GE(f.response.max(), 50 * ms);
+  EXPECT_GE(f.response.max(), plan.timeout);
 }
 
 TEST(Load, ConnectsFromTheSourceAddressesInTurn) {
@@ -522,13 +561,13 @@ TEST(Load, CountsWhatEachReceiverOfAChatMisses) {
 TEST(Load, TellsConnectionsApart) {
   FakeServer server{
       [](int connection, int, const std::string& line) -> FakeServer::Answer { return {connection == 1 ? "" : line}; }};
-  LoadPlan plan = one_by_one(server.url(), 200);
+  LoadPlan plan = one_by_one(server.url(), 2000);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz.reset();
   plan.connections = 3;
   const Figures f = measure(plan).figures;
   EXPECT_EQ(f.connection.count(), 3U);
-  EXPECT_NEAR(static_cast<double>(f.connection.max()), static_cast<double>(plan.duration), 1e-3 * 2e8)
+  EXPECT_NEAR(static_cast<double>(f.connection.max()), static_cast<double>(plan.duration), 1e-3 * 2e9)
       << "one was answered nothing, and waited all the time";
   EXPECT_LT(f.connection.at(50), plan.duration / 4);
 }
@@ -547,9 +586,10 @@ struct Counting {
 
 TEST(Load, MakesAConnectionAnewWhenItsRequestsAreAnswered) {
   Counting counting;
-  LoadPlan plan = one_by_one(counting.server.url(), 200);
+  LoadPlan plan = one_by_one(counting.server.url(), 20'000);
   plan.arrivals = Arrivals::closed;
   plan.rate_hz.reset();
+  plan.count = 60;
   plan.connections = 2;
   plan.depth = 2;
   plan.requests_per_connection = 3;
@@ -595,9 +635,9 @@ Figures reached_once(Shut shut) {
   ServerOptions options;
   options.backlog = 1;
   const UniqueFd listener = listen_tcp(options, false);
-  LoadPlan plan = one_by_one(local_endpoint(listener.get()), 300);
+  LoadPlan plan = one_by_one(local_endpoint(listener.get()), 5000);
   plan.requests_per_connection = 1;
-  plan.connect_timeout = 50 * ms;
+  plan.connect_timeout = one_second;
   std::thread server{[&] {
     const Accepted client = accept_one(listener.get(), false);
     char line[64];
@@ -634,7 +674,7 @@ TEST(Load, SaysThatAConnectionWasNotMadeAnewInTime) {
     }
   });
   EXPECT_EQ(f.connections.timed_out, 1U);
-  EXPECT_LT(f.scheduled_in_window, 300U) << "its only client is gone, long before the window ends";
+  EXPECT_LT(f.scheduled_in_window, 5000U) << "its only client is gone, long before the window ends";
 }
 
 struct Case {
@@ -668,13 +708,17 @@ TEST_P(LoadContestant, IsVerifiedWithoutAFault) {
   if (c.arrivals != Arrivals::closed) plan.rate_hz = 1000;
   plan.warmup = 50 * ms;
   plan.duration = 200 * ms;
+  if (c.requests_per_connection > 0) {  // more than the first connections take, however busy the machine
+    plan.count = 200;
+    plan.duration = 20 * one_second;
+  }
 
   const Measurement result = measure(plan);
   const Figures& f = result.figures;
   const auto audits = audit(plan, result);
   for (const char* name : {"verification", "bytes", "connections"})
     EXPECT_TRUE(passed(audits, name)) << std::ranges::find(audits, name, &Audit::name)->detail;
-  EXPECT_GT(f.completed_in_window, 0U);
+  EXPECT_GT(f.messages.received, 0U);
   EXPECT_EQ(f.errors.timeout, 0U);
   EXPECT_EQ(f.response.count(), f.sent_in_window);
   EXPECT_EQ(f.service.count(), f.sent_in_window);
