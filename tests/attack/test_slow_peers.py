@@ -19,6 +19,7 @@ from tests.contract.tcp.talk import joined as has_joined
 from tests.support import proc
 from tests.support.chosen import discovered, startable
 from tests.support.client import Client
+from tests.support.patience import eventually
 from tests.support.server import serving
 
 PEERS = 10
@@ -101,7 +102,8 @@ def test_a_flood_of_connections_leaves_no_memory_and_ends_at_once(seed: int, nam
             for client in clients:
                 chance.choice((client.reset, client.close))()
         if not proc.sanitized(server.pid):
-            assert proc.resident_bytes(server.pid) - memory < FLOOD_MEMORY
+            # Those who went last may still be there, each with a thread.
+            eventually(lambda: proc.resident_bytes(server.pid) - memory < FLOOD_MEMORY, "the flood leaves memory")
         for _ in range(FLOODERS):
             flood(chance, stack.enter_context(Client(server.address)))
         told = time.monotonic()

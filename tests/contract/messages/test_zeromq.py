@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import resource
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -271,21 +272,30 @@ def test_answers_beyond_the_mark_are_dropped_and_counted(spoken: Spoken, workloa
 
 @pytest.mark.workloads("rpc")
 def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, workload: str) -> None:
-    """Half of it, so that the answers to what was taken find room together."""
-    how_many, hwm, room = 50, 10, 5
-    with spoken.serving(workload, "--hwm", str(hwm)) as server:
-        with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server) as (eager,):
-            eager.send(wire.frame(wire.request(0, b"s", 1_000_000)))
-            for number in range(1, how_many):
-                eager.send(message(workload, eager.identity, number))
-            talk.check()
-            assert eager.receive() == wire.frame(wire.response(0, b"s"))
-            for number in range(1, room):
-                assert eager.receive() == reply(workload, eager.identity, number)
-            expect_nothing(eager, eager, workload)
-        totals = server.stop()
-    assert totals["receive_dropped"] == how_many - room
-    assert totals["send_dropped"] == 0
+    """Half of it, so that the answers to what was taken find room together. On a machine where not all is taken while
+    the first is served, once more."""
+    how_many, hwm, room, service_s = 50, 10, 5, 1.0
+    for _ in range(10):
+        with spoken.serving(workload, "--hwm", str(hwm)) as server:
+            with talking(spoken.transport, server, workload) as talk, joined(spoken.transport, server) as (eager,):
+                began = time.monotonic()
+                eager.send(wire.frame(wire.request(0, b"s", int(service_s * 1e6))))
+                for number in range(1, how_many):
+                    eager.send(message(workload, eager.identity, number))
+                assert eager.hello() == WELC  # so all of it was taken or dropped
+                in_time = time.monotonic() - began < service_s
+                talk.check()
+                if in_time:
+                    assert eager.receive() == wire.frame(wire.response(0, b"s"))
+                    for number in range(1, room):
+                        assert eager.receive() == reply(workload, eager.identity, number)
+                    expect_nothing(eager, eager, workload)
+            totals = server.stop()
+        if in_time:
+            assert totals["receive_dropped"] == how_many - room
+            assert totals["send_dropped"] == 0
+            return
+    raise AssertionError(f"never did it take {how_many} requests within {service_s:g} s")
 
 
 @pytest.mark.workloads("chat")
