@@ -227,8 +227,10 @@ class Server:
         loop, sock = self.loop, listen_or_exit(self.options)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop)
-        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=self.options.backlog)
+        # To asyncio it is also how often it accepts in a turn, and, without descriptors, how often it fails to.
+        making = loop.create_server(lambda: Connection(self), sock=sock, backlog=1)
         self._listener = loop.run_until_complete(making)
+        sock.listen(self.options.backlog)
         loop.call_soon(announce_ready, sock)  # by the loop: between two runs, uvloop does not look at signals
         loop.run_forever()
         print_totals(self.totals)

@@ -22,6 +22,8 @@ ROUNDS_BEFORE = 4
 ROUNDS = 12
 TRIES = 4
 MEMORY_BOUND = 24 << 20
+MOST_SAID = 64 << 10
+"""Bytes on stderr in some seconds without a descriptor."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +145,7 @@ def test_running_out_of_descriptors(contestant: Contestant) -> None:
         answered, _, _ = select.select([last.socket if waits else talk.speaker.socket], [], [], 1.0)
         assert not answered, "the server has more descriptors than its limit"
         assert proc.cpu_seconds(server.pid) - cpu < 0.6, "the server spins while it is out of descriptors"
+        assert len(server.stderr()) < MOST_SAID, "it reports over and over that it is out of descriptors"
         for client in crowd:
             client.close()
         if not waits:
