@@ -10,8 +10,9 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -23,8 +24,12 @@ NETDYNO = (sys.executable, "-P", "-m", "netdyno")
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    """Not one of those that the kernel gives to whoever asks for any (ip_local_port_range, ip(7)): such a one could be
+    somebody else's before it is listened at."""
+    for port in Random().sample(range(20_000, 30_000), 100):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
+    raise AssertionError("a hundred ports are taken")
 
 
 @contextmanager

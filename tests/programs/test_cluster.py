@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import statistics
 import subprocess
 import time
 from collections.abc import Iterator
@@ -317,12 +318,15 @@ def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> 
     assert code in (0, 1), said
     (trial,) = stored(tmp_path / "results").trials
     assert trial.load is not None, trial.reason
-    share = 8 * FRAME_BYTES * trial.load.requests.per_second / LINK_HZ
-    assert share <= 1.01
+    completed, interval_s = trial.load.timeseries.completed, trial.load.timeseries.interval_ns / 1e9
+    some = round(0.1 / interval_s)
+    tenths = [sum(completed[at : at + some]) for at in range(0, len(completed) - some + 1, some)]
+    # In some of them a host that has no core answers less than the link carries, and in the next one more.
+    share = 8 * FRAME_BYTES * statistics.median(tenths) / (some * interval_s) / LINK_HZ
     machine = trial.machine
-    if share < 0.99 and machine and machine.foreign_s + machine.steal_s > machine.cores * machine.window_s / 2:
+    if share < 0.98 and machine and machine.foreign_s + machine.steal_s > machine.cores * machine.window_s / 2:
         pytest.skip(f"others had the cores, and the link was full to {share:.0%}")
-    assert share >= 0.99
+    assert share == pytest.approx(1, abs=0.02)
 
 
 def test_a_run_whose_host_is_lost_ends_whole_and_is_gone_on_with(cluster: Cluster, tmp_path: Path) -> None:

@@ -20,8 +20,9 @@ from netdyno.machine.process import describe_exit
 from netdyno.model.observation import HostCanary
 from netdyno.trial.load import NOT_BELIEVED
 
-GO_AHEAD_NS = 200_000_000
-"""How long before the common moment it is told: many times what the way takes, on hosts that are busy."""
+GO_AHEAD_NS = 600_000_000
+"""How long before the common moment it is told: many times what the way takes, and longer than something else may have
+the core of a host that is busy: who is told too late makes no load."""
 
 Tell = Callable[[bytes], Awaitable[None]]
 
