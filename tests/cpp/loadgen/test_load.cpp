@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <string>
 #include <thread>
+#include <utility>
 
 #include "lib/measure/process.hpp"
 #include "lib/measure/stamp.hpp"
@@ -292,13 +294,28 @@ TEST(Load, ACountIsOfTheWindow) {
   EXPECT_EQ(f.messages.sent, 50U);
 }
 
+/// Three are answered at once, so three more are due, and one is left.
+TEST(Load, TheLastOfACountIsSentThoughMoreAreDue) {
+  std::string held;
+  const FakeServer server{[&held](int, int message, const std::string& line) -> FakeServer::Answer {
+    held += line;
+    return {message < 2 ? std::string{} : std::exchange(held, {})};
+  }};
+  LoadPlan plan = one_by_one(server.url(), 1000);
+  plan.arrivals = Arrivals::closed;
+  plan.rate_hz.reset();
+  plan.depth = 3;
+  plan.count = 4;
+  EXPECT_EQ(measure(plan).figures.messages.sent, 4U);
+}
+
 /// One message that never gets its answer counts as over when it is given up.
 TEST(Load, ACountEndsThoughSomethingIsLost) {
   const FakeServer server{[](int, int message, const std::string& line) -> FakeServer::Answer {
     return {message == 3 ? std::string{} : line};
   }};
   LoadPlan plan = one_by_one(server.url(), 5000);
-  plan.timeout = 50 * ms;
+  plan.timeout = 500 * ms;
   plan.count = 10;
   const Measurement measured = measure(plan);
   EXPECT_EQ(measured.figures.messages.sent, 10U);
