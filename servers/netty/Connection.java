@@ -80,7 +80,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
     if ((!byPeer && !byUs) || ended) return;
     ended = true;
     if (closing) channel.close();
-    else if (!busy) end();
+    else if (!busy) readOn();
   }
 
   @Override
@@ -224,12 +224,14 @@ final class Connection extends ChannelInboundHandlerAdapter {
   }
 
   /**
-   * With what was held back, then with the socket; but who does not take its replies is not read. Broadcasts are no
-   * replies: their bound is the outbox limit.
+   * With what was held back, then with the socket or its end; but who does not take its replies is not read. Broadcasts
+   * are no replies: their bound is the outbox limit.
    */
   private void readOn() {
     if (gone) return;
-    if (!channel.isWritable() && !chats && !closing) {
+    if (ended && held == null) {
+      if (!closing) end();
+    } else if (!channel.isWritable() && !chats && !closing) {
       channel.config().setAutoRead(false);
     } else if (held != null) {
       byte[] data = held;
@@ -237,8 +239,6 @@ final class Connection extends ChannelInboundHandlerAdapter {
       receive(data, data.length);
     } else if (!channel.config().isAutoRead()) {
       channel.config().setAutoRead(true);
-    } else if (ended && !closing) {
-      end();
     }
   }
 

@@ -34,7 +34,8 @@ def _talkative(monkeypatch: pytest.MonkeyPatch) -> None:
     """A load that says ten times a second how far it is."""
     monkeypatch.setenv("FAKE_LOAD", "steady")
     monkeypatch.setattr(warm_up, "SLICE_S", 0.1)
-    monkeypatch.setattr(warm_up, "LIMIT_S", 4.0)
+    monkeypatch.setattr(warm_up, "REST_S", 0.5)
+    monkeypatch.setattr(warm_up, "LIMIT_S", 60.0)
     monkeypatch.setattr(cpu_share, "observation", lambda *_: None)
 
 
@@ -48,7 +49,7 @@ def test_it_lasts_until_a_message_costs_what_it_costs_from_then_on(
     monkeypatch.setenv("FAKE_SERVER", "jit")
     (found,) = measured(contestant, bench)
     assert found.steady
-    assert 0.25 <= found.measured_s < 3.0
+    assert found.measured_s > 0.25  # a hundred messages that take 3.5 ms at least
     assert found.seconds == pytest.approx(warm_up.MARGIN * found.measured_s + warm_up.SLICE_S)
     (log,) = (bench.folder / "logs").iterdir()
     assert log.name == "warm-up-echo-fake.log"
@@ -194,7 +195,8 @@ def slices_until_settled(taken: float) -> int:
     return 20
 
 
-def test_what_others_took_of_the_cores_is_no_time_at_rest() -> None:
+def test_what_others_took_of_the_cores_is_no_time_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # its slices are as long as those of a run
     assert slices_until_settled(0.0) == 6
     assert slices_until_settled(0.6) == 10
     assert slices_until_settled(0.9) == 20

@@ -23,7 +23,7 @@ def slowness(build: Path) -> int:
 
 
 # How long anything may take that should come at once, on a busy machine. Not a speed limit.
-PATIENCE_S = 30.0 * slowness(build_dir())
+PATIENCE_S = 60.0 * slowness(build_dir())
 POLL_S = 0.005
 
 

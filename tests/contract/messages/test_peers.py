@@ -17,10 +17,10 @@ from tests.support.patience import PATIENCE_S, eventually
 from tests.support.server import Server
 
 MEMORY_BOUND = 8 << 20
-LAST_ONES = 20
 FLOOD = 2000
 FLOODS = 4
 """On a busy machine many of the first are there at once, and an allocator keeps the room for as many."""
+LAST_ONES = 20
 """Clients after a crowd, so many that each of a server's few threads has one of them after all of the crowd."""
 
 

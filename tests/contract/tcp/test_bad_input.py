@@ -148,6 +148,18 @@ def test_half_close_after_more_replies_than_the_socket_buffers_hold(served: Serv
             assert client.rest() == b""
 
 
+@pytest.mark.workloads("rpc")
+def test_half_close_while_a_request_is_served_and_another_waits(served: Served, talk: Talk) -> None:
+    with talk.client() as client:
+        for number in range(2):
+            client.send(wire.frame(wire.request(number, b"s", 50_000)))
+            served.server.wait_read(client.address)
+        client.half_close()
+        for number in range(2):
+            assert client.frame() == wire.response(number, b"s")
+        assert client.rest() == b""
+
+
 @pytest.mark.workloads("lines")
 def test_an_unterminated_last_line_is_echoed_at_the_end(talk: Talk) -> None:
     with talk.client() as client:
