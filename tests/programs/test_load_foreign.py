@@ -113,7 +113,7 @@ def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         result = result_of(url, "--rate", "100", "--warmup", "0", "--duration", "600ms")
     assert result.latency.response_ns.count == result.messages.received == 60
-    assert 300e6 <= result.latency.response_ns.max
+    assert result.latency.response_ns.max >= 300e6
     assert result.latency.response_ns.mean > 70e6, "those that waited meanwhile count from when they were due"
     assert result.connections.established == 2
 
@@ -672,7 +672,10 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
     assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
 
 
-def interrupted(*options: str, serve: Serve = always(OK), at: str = "progress") -> str:
+ALL_RIGHT = always(OK)
+
+
+def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress") -> str:
     """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
     beginning of its window."""
     told, telling = os.pipe()

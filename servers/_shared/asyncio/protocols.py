@@ -223,8 +223,8 @@ class Connection(asyncio.BufferedProtocol):
 
 
 ACCEPTS_AT_ONCE = 100
-"""asyncio has one number for the kernel's queue and for how often it accepts in a turn. Without a descriptor left it does
-so in vain each time, and writes a traceback: of 4096 in a turn it was busy for half a second in each."""
+"""asyncio has one number for the kernel's queue and for how often it accepts in a turn. Without a descriptor left it
+does so in vain each time, and writes a traceback: of 4096 in a turn it was busy for half a second in each."""
 
 
 class Server:
