@@ -215,7 +215,7 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert load.requests.sent == 500
         assert load.latency.response_ns.count == 500
         assert sum(load.timeseries.completed) == load.requests.completed
-    (trial,) = (trial for trial in run.trials if trial.levels["client-hosts"] == 2)
+    *_, trial = (trial for trial in run.trials if trial.levels["client-hosts"] == 2)  # the machine may want another try
     audits = {audit.name: audit for audit in trial.audits}
     assert {"common_start", "client_slower", "client_stalled"} <= audits.keys()
     assert audits["server_totals"].passed, audits["server_totals"].detail
@@ -389,7 +389,7 @@ def test_two_hosts_fill_a_link_to_its_rate(cluster: Cluster, tmp_path: Path) -> 
     had_the_cores: list[bool] = []
 
     def look(results: Path) -> str:
-        (trial,) = cluster.measured(results, *words).trials
+        *_, trial = cluster.measured(results, *words).trials
         assert trial.load is not None
         machine = trial.machine
         had_the_cores.append(
