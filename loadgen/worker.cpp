@@ -238,7 +238,7 @@ void Worker::send_due(int most) {
     const std::uint32_t number = schedule_->next().connection;
     Connection& connection = clients_[number];
     for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
-      if (!takes_one(schedule_->next().intended)) return;
+      if (!takes_one(schedule_->next().intended)) break;  // those before it are sent, and nothing is due any more
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
       if (connection.gone()) continue;
@@ -248,7 +248,7 @@ void Worker::send_due(int most) {
     }
     if (connection.open()) {
       sender_.push(number, connection);
-    } else if (connection.state == Connection::State::left) {
+    } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
       connecting_.come_back(number, *this);
     }
   }

@@ -28,6 +28,7 @@ from tests.support.foreign import (
     OK,
     PATIENCE_S,
     QUICK,
+    WINDOW,
     Serve,
     always,
     end,
@@ -112,7 +113,7 @@ def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         result = result_of(url, "--rate", "100", "--warmup", "0", "--duration", "600ms")
     assert result.latency.response_ns.count == result.messages.received == 60
-    assert 300e6 <= result.latency.response_ns.max < 600e6
+    assert result.latency.response_ns.max >= 300e6
     assert result.latency.response_ns.mean > 70e6, "those that waited meanwhile count from when they were due"
     assert result.connections.established == 2
 
@@ -137,7 +138,7 @@ def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) ->
                     time.sleep(0.0005)
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", *QUICK)
+        result = result_of(url, "-c", "2", *(WINDOW if pieces else QUICK))
     expect_all_right(result)
     assert result.connections.established == 2
     assert result.bytes.received == len(answer) * result.messages.received
@@ -297,7 +298,7 @@ def test_a_message_without_an_answer_costs_its_connection_and_no_other_message()
                 connection.sendall(OK)
 
     with http(serve) as url:
-        options = ("--rate", "100", "--warmup", "0", "--duration", "200ms", "--timeout", "100ms")
+        options = ("--rate", "100", "--warmup", "0", "--duration", "200ms", "--timeout", "1s")
         result = result_of(url, *options, ends={3})
     assert (result.messages.sent, result.messages.received, result.messages.lost) == (20, 19, 1)
     assert "verification" in failed(result), "times without those that never came are not those of the server"
@@ -409,7 +410,7 @@ def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
             connection.sendall(OK + OK)
 
     with http(serve) as url:
-        result = result_of(url, "--rate", "50", *QUICK, ends={3})
+        result = result_of(url, "--rate", "50", *WINDOW, ends={3})
     assert replies_of(result).faults[0].what == "a reply that nobody had asked for"
 
 
@@ -428,9 +429,9 @@ def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
         url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
         threading.Thread(target=serve, daemon=True).start()
         began = time.monotonic()
-        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "300ms")
+        options = ("--rate", "100", "--warmup", "0", "--duration", "400ms", "--timeout", "1s")
         result = result_of(url, *options, ends={3})
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 10
     assert result.messages.received == 5
     assert result.connections.refused > 1, "it tries again"
     assert "a connection was refused" in {kind.what for kind in replies_of(result).faults}
@@ -536,7 +537,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 def test_nginx_with_connections_for_a_hundred_requests(
     nginx: tuple[str, ...], target: str, options: tuple[str, ...]
 ) -> None:
-    result = result_of(f"http://localhost/{target}", *nginx, "-c", "2", *options, *QUICK)
+    result = result_of(f"http://localhost/{target}", *nginx, "-c", "2", *options, *WINDOW)
     expect_all_right(result)
     assert result.connections.established >= result.messages.sent / 100
 
@@ -556,7 +557,7 @@ def test_bytes_with_places_and_replies_up_to_a_mark() -> None:
 
     send = r'{"n":{sequence},"c":{connection},"r":{random:10},"{other}"}\t\x41\r\n'
     with tcp(serve) as url:
-        result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *QUICK)
+        result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *WINDOW)
     expect_all_right(result)
     told = [re.fullmatch(rb'\{"n":(\d+),"c":([01]),"r":\d,"\{other\}"\}\tA\r\n', line) for line in seen]
     assert all(told)
@@ -620,7 +621,7 @@ def test_a_length_that_cannot_be_is_told(field: str, reply: bytes, words: str) -
             connection.sendall(reply)
 
     with tcp(serve) as url:
-        done = load(url, "--send", r"x\n", "--reply-length", field, *QUICK[:-2], "--timeout", "200ms")
+        done = load(url, "--send", r"x\n", "--reply-length", field, *WINDOW[:-2], "--timeout", "200ms")
     assert done.returncode == 1
     assert f"no reply was right: {words} to" in done.stderr
 
@@ -751,7 +752,7 @@ def test_the_urls_of_a_file_are_of_one_server(tmp_path: Path) -> None:
 
 def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
     with http(always(OK)) as url:
-        done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *QUICK)
+        done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *WINDOW)
     assert done.returncode == 1
     assert "any other is loaded by http://... or --send" in done.stderr
 

@@ -29,7 +29,7 @@ from tests.support.server import serving
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 QUICK = ("--warmup", "20ms", "--duration", "200ms")
 Done = subprocess.CompletedProcess[str]
 
@@ -133,14 +133,13 @@ def test_each_connection_has_its_mean(server: str) -> None:
     assert means.p50 <= means.max <= result.latency.response_ns.max
 
 
-def echo(connection: socket.socket, held_after_s: float) -> None:
-    """Each message after 2 ms, and the first one after that time 400 ms later."""
-    held_at = time.monotonic() + held_after_s
+def echo(connection: socket.socket, held: int) -> None:
+    """Each message after 2 ms, and one of them after 400 ms."""
     with connection:
+        number = 0
         while data := connection.recv(1 << 16):
-            held = time.monotonic() >= held_at
-            time.sleep(0.4 if held else 0.002)
-            held_at = float("inf") if held else held_at
+            number += 1
+            time.sleep(0.4 if number == held else 0.002)
             connection.sendall(data)
 
 
@@ -149,9 +148,9 @@ def test_a_connection_that_is_held_up_beyond_the_window_is_not_the_best_served()
         url = f"tcp://127.0.0.1:{listens.getsockname()[1]}"
         command = [str(generator_path(build_dir())), url, "-c", "2", "--json", "-", *QUICK]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            for held_after_s in (0.1, float("inf")):
+            for held in (20, 0):
                 connection, _ = listens.accept()
-                threading.Thread(target=echo, args=(connection, held_after_s), daemon=True).start()
+                threading.Thread(target=echo, args=(connection, held), daemon=True).start()
             stdout, _ = process.communicate(timeout=PATIENCE_S)
     means = msgspec.json.decode(stdout, type=LoadResult).connection_mean_ns
     assert means is not None
@@ -446,6 +445,10 @@ def part(number: int, server: str, result: Path, *more: str) -> subprocess.Popen
     return started
 
 
+AHEAD_NS = 600_000_000
+"""How long before it the common moment is told: a busy machine may take half a second for the telling."""
+
+
 def tell(one: subprocess.Popen[str], line: str) -> None:
     assert one.stdin is not None
     one.stdin.write(f"{line}\n")
@@ -468,13 +471,13 @@ def test_each_part_of_a_chat_hears_all_that_all_have_said(
     results = [tmp_path / "1", tmp_path / "2"]
     of_room = ("--workload", "chat", "--audience", audience)
     command = (str(build_dir() / "servers" / "epoll-reactor"), *of_room)
-    more = (*of_room, "--slow-readers", str(slow), "--timeout", "300ms" if too_many else "10s")
+    more = (*of_room, "--slow-readers", str(slow), "--timeout", "1s" if too_many else "10s")
     with (
         serving(command) as serves,
         part(1, serves.endpoint, results[0], *more) as first,
         part(2, serves.endpoint, results[1], *more) as second,
     ):
-        at = time.monotonic_ns() + 200_000_000
+        at = time.monotonic_ns() + AHEAD_NS
         for one in (first, second):
             tell(one, f"go {at}")
         said = [sent_by(one) for one in (first, second)]
@@ -499,7 +502,7 @@ def test_each_part_of_a_chat_hears_all_that_all_have_said(
 def test_two_programs_make_one_load_from_the_moment_that_they_are_told(server: str, tmp_path: Path) -> None:
     results = [tmp_path / "1", tmp_path / "2"]
     with part(1, server, results[0]) as first, part(2, server, results[1]) as second:
-        at = time.monotonic_ns() + 200_000_000
+        at = time.monotonic_ns() + AHEAD_NS
         for one in (first, second):
             tell(one, f"go {at}")
         for one in (first, second):

@@ -21,6 +21,7 @@ from tests.support.foreign import (
     LAST,
     OK,
     QUICK,
+    WINDOW,
     Serve,
     always,
     end,
@@ -247,7 +248,7 @@ def test_a_body_that_ends_with_its_connection_is_whole_where_the_server_says_so(
 
     with https(serve, context) as url:
         if says_so:
-            expect_all_right(result_of(url, *trusted, *QUICK))
+            expect_all_right(result_of(url, *trusted, *WINDOW))
         else:
             assert "the connection ended in the middle of a reply" in load(url, *trusted, *QUICK).stderr
 
@@ -276,7 +277,7 @@ def test_a_connection_that_cannot_be_made_anew_says_why(authority: Authority, tr
                 return
 
     with listening(serve) as (host, port):
-        result = result_of(f"https://{host}:{port}/", *trusted, *QUICK, ends={3})
+        result = result_of(f"https://{host}:{port}/", *trusted, *WINDOW, ends={3})
     assert result.messages.received == 1
     assert replies_of(result).faults[0].what.startswith("the server's certificate has expired")
 
@@ -295,7 +296,7 @@ def test_who_takes_too_long_is_not_told_by_what_another_connection_ended_with(
                     below.sendall(b"garbage " * 100)
 
     with listening(serve) as (host, port):
-        options = ("--warmup", "0", "--duration", "400ms", "--timeout", "300ms", "--connect-timeout", "100ms")
+        options = ("--warmup", "0", "--duration", "400ms", "--timeout", "1s", "--connect-timeout", "500ms")
         result = result_of(f"https://{host}:{port}/", *trusted, *options, ends={3})
     counts = {fault.what: fault.count for fault in replies_of(result).faults}
     last = 1  # the one that is under way when the run ends

@@ -17,10 +17,13 @@ from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult, Replies
 from netdyno.trial.load import NOT_BELIEVED
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 MEASURED = {0, NOT_BELIEVED}
 """How it ends when it has measured: a busy machine may be why that is not believed."""
-QUICK = ("--warmup", "0", "--duration", "150ms", "--timeout", "2s")
+QUICK = ("-n", "40", "--warmup", "0", "--timeout", "2s")
+"""So many messages, however long a busy machine takes for them."""
+WINDOW = ("--warmup", "0", "--duration", "150ms", "--timeout", "2s")
+"""Where some are never answered, or slowly: each would take its time."""
 Serve = Callable[[socket.socket, int], None]
 """Serves one connection, the how manieth of all; it is closed then."""
 
