@@ -30,7 +30,7 @@ inline LoadPlan one_by_one(const Url& url, int messages) {
   plan.rate_hz = 1000;
   plan.duration = messages * ms;
   plan.warmup = 0;
-  plan.timeout = 300 * ms;
+  plan.timeout = one_second;
   return plan;
 }
 

@@ -298,7 +298,7 @@ TEST(Load, ACountEndsThoughSomethingIsLost) {
     return {message == 3 ? std::string{} : line};
   }};
   LoadPlan plan = one_by_one(server.url(), 5000);
-  plan.timeout = 50 * ms;
+  plan.timeout = 500 * ms;
   plan.count = 10;
   const Measurement measured = measure(plan);
   EXPECT_EQ(measured.figures.messages.sent, 10U);
