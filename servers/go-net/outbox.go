@@ -10,14 +10,16 @@ import (
 // aWhile is how long who speaks lets the goroutines that write have their turn.
 const aWhile = 100 * time.Microsecond
 
-// outbox holds the frames that wait for one reader, bounded in what they hold. What was taken waits no more.
+// outbox holds the frames that wait for one reader, bounded in what they hold. What was taken counts until more is
+// taken, as it is sent then.
 type outbox struct {
 	limit  int
 	reads  func() bool // the reader leaves room for more
 	mutex  sync.Mutex
 	filled sync.Cond
 	frames [][]byte
-	held   int
+	held   int // by them, and by what was taken last
+	taken  int // by that
 	closed bool
 }
 
@@ -77,10 +79,12 @@ func (o *outbox) close() {
 func (o *outbox) take(spare [][]byte) [][]byte {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
+	o.held -= o.taken
+	o.taken = 0
 	for len(o.frames) == 0 && !o.closed {
 		o.filled.Wait()
 	}
-	taken := o.frames
-	o.frames, o.held = spare[:0], 0
-	return taken
+	frames := o.frames
+	o.frames, o.taken = spare[:0], o.held
+	return frames
 }

@@ -18,8 +18,9 @@ pub struct Member {
 #[derive(Default)]
 struct Mail {
     frames: Vec<Frame>,
-    held: usize, // by frames
-    stuck: bool, // in its last turn the task could send nothing, as the peer does not read
+    held: usize,  // by frames, and by those that were taken last
+    taken: usize, // by the latter
+    stuck: bool,  // in its last turn the task could send nothing, as the peer does not read
     closed: bool,
     news: News,
 }
@@ -117,13 +118,14 @@ impl Member {
         Some(self.mail().news)
     }
 
-    /// Moves what waits into `frames`.
+    /// Moves what waits into `frames`; all that was moved before is sent.
     pub(crate) fn take(&self, frames: &mut impl Extend<Frame>) {
         let mut mail = self.mail();
         if self.has_much(&mail) {
             self.had_its_turn.notify_waiters();
         }
-        mail.held = 0;
+        mail.held -= mail.taken;
+        mail.taken = mail.held;
         mail.stuck = false;
         frames.extend(mail.frames.drain(..));
     }

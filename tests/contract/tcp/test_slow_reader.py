@@ -304,6 +304,33 @@ def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Conte
         assert 0 < server.stop()["slow_closed"] <= slow_readers
 
 
+@pytest.mark.asynchronous(True)
+@pytest.mark.workloads("chat")
+def test_what_is_being_sent_to_a_slow_reader_counts_too(contestant: Contestant, workload: str) -> None:
+    """It waits as what comes after it does. This reader reads once, so that the server has all that waits sent."""
+    limit, almost, beside = 16 << 20, 15 << 20, 4 << 20
+    options = ("--workload", workload, "--outbox-limit", str(limit), *room_for(contestant, 3))
+    with serving(contestant.command, *options) as server, ExitStack() as stack:
+        crowd = Crowd(server, stack)
+        open_before, said, read = proc.descriptors(server.pid), 0, 4 << 20
+
+        def in_kernel() -> int:
+            unread = proc.queued(crowd.slow.address, server.address)[0]
+            return unread + proc.queued(server.address, crowd.slow.address)[1]
+
+        while said - in_kernel() < almost:
+            crowd.say()
+            said += FRAME
+        held_by_kernel = in_kernel()
+        crowd.slow.receive(read)
+        eventually(lambda: in_kernel() > held_by_kernel // 2, "what waits is not sent to one who reads")
+        while proc.descriptors(server.pid) == open_before:
+            held_by_kernel = max(held_by_kernel, in_kernel())
+            crowd.say()
+            said += FRAME
+            assert said - read < limit + held_by_kernel + beside, "it takes more than the limit"
+
+
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
 def test_a_client_that_asks_and_never_reads(contestant: Contestant, workload: str) -> None:
     """The server stops reading from it, or closes it; it neither hoards replies nor lets others wait."""
