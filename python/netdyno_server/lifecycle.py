@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import select
 import socket
 import sys
 
@@ -43,6 +44,13 @@ def listen_or_exit(options: Options) -> socket.socket:
 
 def format_url(host: str, port: int) -> str:
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+def takes_more(descriptor: int) -> bool:
+    """The kernel takes bytes for the peer of a socket now: who reads leaves room for more."""
+    watched = select.poll()
+    watched.register(descriptor, select.POLLOUT)
+    return watched.poll(0) == [(descriptor, select.POLLOUT)]
 
 
 def announce_ready(listener: socket.socket) -> None:

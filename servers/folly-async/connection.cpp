@@ -126,6 +126,10 @@ void Connection::deliver(const SharedFrame& frame) {
     send_outbox();  // what waits for the end of the turn only
     taken = closed_ || outbox_.push(frame);
   }
+  if (!taken && takes_more(socket_->getNetworkSocket().toFd())) {
+    outbox_.push_beyond(frame);  // what is under way goes on in the next turn: it is the server that is behind
+    taken = true;
+  }
   if (!taken) {
     worker_.counters().add_slow_closed();
     return close();

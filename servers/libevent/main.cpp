@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/net/send.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
@@ -101,6 +102,10 @@ class Client {
     if (!taken) {
       flush();  // what waits for the end of the turn only
       taken = closed_ || outbox_.push(frame);
+    }
+    if (!taken && takes_more(fd())) {  // what is under way goes on in the next turn: it is the server that is behind
+      outbox_.push_beyond(frame);
+      taken = true;
     }
     if (!taken) {
       shared_.counters.add_slow_closed();

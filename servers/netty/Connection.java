@@ -107,11 +107,17 @@ final class Connection extends ChannelInboundHandlerAdapter {
   // --- what the shard calls ---
 
   /**
-   * Gives the channel a frame; false where too much waits for this reader. What a channel keeps of a message takes some
-   * hundreds of bytes, so what it does not take soon waits here.
+   * Gives the channel a frame; false where too much would wait for this reader: one frame always may. What a channel
+   * keeps of a message takes some hundreds of bytes, so what it does not take soon waits here.
    */
   boolean deliver(ByteBuf frame, int header) {
     frameHeader = header;
+    long held = frame.readableBytes() + Effects.FRAME_OVERHEAD;
+    for (long before = Long.MAX_VALUE; !hasRoom(held) && waiting < before; ) {
+      before = waiting;
+      channel.flush(); // what the channel holds; what the outbox holds comes after it
+    }
+    if (!hasRoom(held)) return false;
     waiting += Effects.FRAME_OVERHEAD;
     if (outbox.isEmpty() && channel.isWritable() && !passing) {
       pass(frame);
@@ -119,8 +125,11 @@ final class Connection extends ChannelInboundHandlerAdapter {
       waiting += frame.readableBytes();
       outbox.add(frame.retain());
     }
-    if (waiting > options.outboxLimit) channel.flush();
-    return waiting <= options.outboxLimit;
+    return true;
+  }
+
+  private boolean hasRoom(long held) {
+    return waiting == 0 || waiting + held <= options.outboxLimit;
   }
 
   private void pass(ByteBuf frame) {

@@ -12,7 +12,14 @@ from contextlib import suppress
 from time import monotonic
 from typing import cast
 
-from netdyno_server.lifecycle import LINGER_S, SHUTDOWN_GRACE_S, announce_ready, listen_or_exit, print_totals
+from netdyno_server.lifecycle import (
+    LINGER_S,
+    SHUTDOWN_GRACE_S,
+    announce_ready,
+    listen_or_exit,
+    print_totals,
+    takes_more,
+)
 from netdyno_server.options import Options
 from netdyno_server.session import FRAME_OVERHEAD, Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
@@ -89,7 +96,8 @@ class Connection(asyncio.BufferedProtocol):
     # --- what the server calls ---
 
     def deliver(self, parts: tuple[bytes, ...]) -> None:
-        """Sends a frame, or lets it wait where the transport has no room; closes a reader for whom too much waits."""
+        """Sends a frame, or lets it wait where the transport has no room; closes a reader for whom too much waits, if
+        its socket takes nothing: the loop may have had no turn yet in which to see that it takes more."""
         if self._transport.is_closing():
             return
         if not self._full:
@@ -99,16 +107,20 @@ class Connection(asyncio.BufferedProtocol):
             self._outbox += part
         self._waiting += 1
         held = len(self._outbox) + self._waiting * FRAME_OVERHEAD + self._transport.get_write_buffer_size()
-        if held > self._options.outbox_limit:
+        if held > self._options.outbox_limit and not takes_more(self._descriptor()):
             self._totals.slow_closed += 1
             self.give_up()
 
     def stop_receiving(self) -> None:
         """Ends the input at what has arrived. Both loops' own sockets refuse that, so another object asks."""
-        own = socket.socket(fileno=self._transport.get_extra_info("socket").fileno())
+        own = socket.socket(fileno=self._descriptor())
         with suppress(OSError):  # the peer is gone
             own.shutdown(socket.SHUT_RD)
         own.detach()
+
+    def _descriptor(self) -> int:
+        descriptor: int = self._transport.get_extra_info("socket").fileno()
+        return descriptor
 
     def give_up(self) -> None:
         """What waits is not sent any more."""

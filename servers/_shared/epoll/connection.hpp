@@ -59,8 +59,9 @@ class Connection : public Watched {
   /// When all is sent that is not yet; to be asked for only then.
   void when_sent(Next next) { drainer_ = next; }
 
-  /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. A client whose queue stays
-  /// above the outbox limit is given up and counted. True when a flush() is to be called that was not before.
+  /// Queues a frame, to be sent by the next flush() with whatever else is queued by then. One frame may always wait; a
+  /// client for whom more than the outbox limit would, and whose socket takes nothing, is given up and counted. True
+  /// when a flush() is to be called that was not before.
   bool post(const SharedFrame& frame);
   void flush();
 
@@ -85,6 +86,9 @@ class Connection : public Watched {
   };
 
   void on_events(std::uint32_t events) final;
+  bool has_room_for(const Frame& frame) const {
+    return outbox_held_ == 0 || outbox_held_ + held_for(frame) <= options_.outbox_limit;
+  }
   ssize_t read(std::span<char> buffer);
   void queue(Part part);
   ssize_t write_some();
@@ -146,13 +150,16 @@ ssize_t Connection<Next>::read(std::span<char> buffer) {
 template <Continuation Next>
 bool Connection<Next>::post(const SharedFrame& frame) {
   if (!member || broken_) return false;
-  for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
-  outbox_held_ += frame_overhead;
-  if (outbox_held_ > options_.outbox_limit) flush();
-  if (outbox_held_ > options_.outbox_limit) {
+  if (!has_room_for(*frame)) {
+    writable_ = true;  // as far as is known: since epoll was asked, the client may have read
+    flush();
+  }
+  if (!has_room_for(*frame)) {
     counters_.add_slow_closed();
     give_up();
   }
+  for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
+  outbox_held_ += frame_overhead;
   return writable_ && !broken_ && !std::exchange(flush_due_, true);
 }
 

@@ -80,7 +80,7 @@ bool Connection::deliver(const SharedFrame& frame) {
   if (!open_) return true;
   const bool idle = outbox_.empty();
   if (!outbox_.push(frame)) {
-    if (!stuck_) return false;
+    if (!stuck_ || takes_more(fd_.get())) return false;
     shared_.counters.add_slow_closed();
     open_ = false;
     shutdown(fd_.get(), SHUT_RDWR);  // its thread hears of that as of any other end
@@ -153,10 +153,21 @@ void Connection::broadcast(SharedFrame frame) {
   for (const auto& member : *everybody) {
     if (member.get() == this && options_.audience == Audience::others) continue;
     while (!member->deliver(frame) && !over_) {
-      send_outbox();
+      send_on();
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
   }
+}
+
+/// What the event loop would do, which has no turn meanwhile.
+void Connection::send_on() {
+  if (!outbox_writes_) return send_outbox();
+  if (peer_ended_) return;
+  flushing_ = true;
+  socket_->flush();
+  flushing_ = false;
+  note_written();
+  if (unsent_ == 0) on_all_written();
 }
 
 /// Sends what waits in the outbox, until nothing does or the peer takes no more; ends the connection after the last

@@ -43,7 +43,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Any thread. Takes a frame into the outbox, and wakes the client's thread where that does not send already. Ends
   /// the connection of a reader who does not read while too much waits for it. False, and nothing is taken, where as
-  /// much waits because its thread has not got round to sending it.
+  /// much waits because its thread has not got round to sending it, or to seeing that the peer reads again.
   [[nodiscard]] bool deliver(const SharedFrame& frame);
 
   /// Any thread. Ends the stream at what has arrived.
@@ -55,6 +55,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool carry_out();
   bool receive();
   void broadcast(SharedFrame frame);
+  void send_on();
   void send_outbox();
   bool write(std::span<const std::string_view> parts);
   bool write_blocking();

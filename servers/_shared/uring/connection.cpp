@@ -95,7 +95,7 @@ bool UringConnection::post(const SharedFrame& frame) {
   if (!member || broken_) return false;
   for_each_part(*frame, options_.write_mode, [&](std::string_view bytes) { queue({bytes, frame}); });
   outbox_held_ += frame_overhead;
-  if (outbox_held_ > options_.outbox_limit && stuck()) {
+  if (outbox_held_ > options_.outbox_limit && stuck() && !takes_more(fd())) {
     counters_.add_slow_closed();
     give_up();
   }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import select
+import signal
 from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
@@ -25,6 +26,7 @@ from tests.support.server import Server, serving
 FRAME = 64 << 10
 # More than the kernel buffers of one connection ever hold (tcp_wmem and tcp_rmem: 4 and 6 MiB by default).
 BEYOND_KERNEL_BUFFERS = 24 << 20
+LONGER_THAN_KERNEL_BUFFERS = 12 << 20
 NEVER_CLOSED = 96 << 20
 SMALL_BUFFER = 4096
 MEMORY_BOUND = 48 << 20
@@ -247,14 +249,17 @@ def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contesta
 
 
 @pytest.mark.workloads("chat")
-def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(contestant: Contestant, workload: str) -> None:
-    """The limit is on what waits, and nothing waits for one who reads."""
-    options = ("--workload", workload, "--outbox-limit", "1KiB", *threads_for(contestant))
+@pytest.mark.parametrize("size", [16 << 10, LONGER_THAN_KERNEL_BUFFERS])
+def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(
+    contestant: Contestant, workload: str, size: int
+) -> None:
+    """The limit is on what waits beside one frame, which always may, however little of it the kernel takes at once."""
+    options = ("--workload", workload, "--outbox-limit", "1KiB", "--max-frame", "16MiB", *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         speaker, listener = (stack.enter_context(joined(server, workload)) for _ in range(2))
         for _ in range(3):
             number = speaker.next_number()
-            speaker.send(message(workload, speaker.identity, number, 16 << 10))
+            speaker.send(message(workload, speaker.identity, number, size))
             while wire.read_stamp(listener.frame()) != (speaker.identity, number):
                 pass
         assert server.stop()["slow_closed"] == 0
@@ -329,6 +334,40 @@ def test_what_is_being_sent_to_a_slow_reader_counts_too(contestant: Contestant, 
             crowd.say()
             said += FRAME
             assert said - read < limit + held_by_kernel + beside, "it takes more than the limit"
+
+
+@pytest.mark.asynchronous(True)
+@pytest.mark.workloads("chat")
+def test_who_has_read_since_the_server_looked_is_not_slow(contestant: Contestant, workload: str) -> None:
+    """The server stands still meanwhile. Then it finds at once that more than the limit was said, and that this reader,
+    whose socket had taken nothing, takes more."""
+    if contestant.manifest.kind == "java" or "node" in contestant.manifest.run:
+        pytest.skip("its runtime tells what a socket takes when the loop turns (protocol/WIRE.md)")
+    limit, speakers, each = 1 << 20, 20, 64
+    options = ("--workload", workload, "--outbox-limit", str(limit), "--read-buffer", "128KiB")
+    with serving(contestant.command, *options, *room_for(contestant, speakers + 2)) as server, ExitStack() as stack:
+        reader, first = (stack.enter_context(joined(server, workload)) for _ in range(2))
+        _fill_kernel_buffers(server, first, reader)
+        crowd = [stack.enter_context(joined(server, workload)) for _ in range(speakers)]
+        server.signal(signal.SIGSTOP)
+        for speaker in crowd:
+            numbers = [speaker.next_number() for _ in range(each)]
+            speaker.send(b"".join(message(workload, speaker.identity, number, 1000) for number in numbers))
+        eventually(lambda: _takes_all(reader, server), "the kernel does not hand over what it holds for a reader")
+        server.signal(signal.SIGCONT)
+        heard = {speaker.identity: [0] for speaker in crowd}
+        while sum(map(len, heard.values())) < speakers * (1 + each):
+            sender, number = wire.read_stamp(reader.frame())
+            if sender in heard and number:
+                heard[sender].append(number)
+        assert all(numbers == list(range(1 + each)) for numbers in heard.values())
+
+
+def _takes_all(reader: Client, server: Server) -> bool:
+    """Takes what is there, without waiting. True when the kernel holds no more for it."""
+    if select.select([reader.socket], [], [], 0)[0]:
+        reader.pull()
+    return not proc.queued(server.address, reader.address)[1] and not proc.queued(reader.address, server.address)[0]
 
 
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
