@@ -31,7 +31,7 @@ final class Connection {
   private final Condition changed = lock.newCondition();
   private final ArrayDeque<Frame> outbox = new ArrayDeque<>();
   private long waiting; // held by frames, until the thread that writes takes them
-  private boolean writing; // it has taken some, and has not come back for more
+  private volatile boolean writing; // to the socket, and not waiting for the lock
   private final Thread writer;
   private boolean last; // no frame comes any more
 
@@ -197,8 +197,10 @@ final class Connection {
       OutputStream output = socket.getOutputStream();
       for (byte[] bytes = next(); bytes != null; bytes = next()) {
         int header = options.split ? Math.min(4, bytes.length) : 0;
+        writing = true;
         if (header > 0) output.write(bytes, 0, header);
         output.write(bytes, header, bytes.length - header);
+        writing = false;
         members.totals.bytesOut.add(bytes.length);
       }
     } catch (IOException | InterruptedException gone) {
@@ -210,10 +212,8 @@ final class Connection {
   private byte[] next() throws InterruptedException {
     lock.lock();
     try {
-      writing = false;
       while (outbox.isEmpty() && !last) changed.await();
       if (outbox.isEmpty()) return null;
-      writing = true;
       Frame taken = outbox.poll();
       byte[] first = taken.bytes();
       waiting -= taken.held();

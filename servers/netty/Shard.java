@@ -24,7 +24,7 @@ final class Shard {
   private final Set<Connection> members = new HashSet<>(); // of the chat
   private List<Connection> unflushed = new ArrayList<>();
   private List<Connection> flushing = new ArrayList<>();
-  private final AtomicLong inbox = new AtomicLong(); // bytes of frames from other shards
+  private final AtomicLong inbox = new AtomicLong(); // held by frames from other shards
   private final CountDownLatch ended = new CountDownLatch(1);
   private boolean stopping;
 
@@ -65,7 +65,7 @@ final class Shard {
         deliver(frame, options.toAll ? null : sender);
         continue;
       }
-      int size = frame.bytes().length;
+      int size = frame.held();
       if (shard.inbox.addAndGet(size) > options.outboxLimit) full = shard;
       shard.loop.execute(() -> {
         shard.inbox.addAndGet(-size);
