@@ -1,7 +1,7 @@
 // What waits to be sent to one client.
 'use strict';
 
-/** What a part that waits counts beside its bytes (protocol/WIRE.md): a frame of one byte takes far more to keep. */
+/** What a frame that waits counts beside its bytes (protocol/WIRE.md): one of a byte takes far more to keep. */
 const OVERHEAD = 128;
 
 /** Gathered: all that waits leaves in one write. Split: each part in a write of its own. While the socket holds bytes
@@ -12,6 +12,7 @@ class Outbox {
     this.socket = socket;
     this.split = options.split;
     this.limit = options.outboxLimit;
+    this.overhead = options.split ? OVERHEAD / 2 : OVERHEAD; // of a part: split, a frame has two
     this.totals = totals;
     this.waiting = []; // parts, after those of `sending`
     this.sending = []; // parts from `next` on
@@ -41,7 +42,7 @@ class Outbox {
   push(parts, size) {
     for (const part of parts) this.waiting.push(part);
     this.size += size;
-    this.held += size + parts.length * OVERHEAD;
+    this.held += size + parts.length * this.overhead;
   }
 
   /** Writes as long as the kernel takes everything at once. */
@@ -65,7 +66,7 @@ class Outbox {
     const size = parts.reduce((sum, part) => sum + part.length, 0);
     const count = parts.length;
     this.size -= size;
-    const held = size + count * OVERHEAD;
+    const held = size + count * this.overhead;
     let taken = false; // at once, by the kernel: what Node tells only after this turn
     this.socket.cork(); // several become one writev(2)
     for (const part of parts.slice(0, -1)) this.socket.write(part);
