@@ -10,8 +10,8 @@ import (
 // aWhile is how long who speaks lets the goroutines that write have their turn.
 const aWhile = 100 * time.Microsecond
 
-// outbox holds the frames that wait for one reader, bounded in what they hold. What was taken waits until more is taken,
-// as it is sent then.
+// outbox holds the frames that wait for one reader, bounded in what they hold. What was taken counts until more is
+// taken, as it is sent then.
 type outbox struct {
 	limit  int
 	reads  func() bool // the reader leaves room for more

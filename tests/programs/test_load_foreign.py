@@ -29,7 +29,6 @@ from tests.support.foreign import (
     OK,
     PATIENCE_S,
     QUICK,
-    WINDOW,
     Serve,
     always,
     end,
@@ -141,7 +140,7 @@ def test_replies_of_every_framing_are_understood(answer: bytes, pieces: bool) ->
                     time.sleep(0.0005)
 
     with http(serve) as url:
-        result = result_of(url, "-c", "2", *(WINDOW if pieces else QUICK))
+        result = result_of(url, "-c", "2", *QUICK)
     expect_all_right(result)
     assert result.connections.established == 2
     assert result.bytes.received == len(answer) * result.messages.received
@@ -414,7 +413,7 @@ def test_a_reply_that_nobody_had_asked_for_is_told() -> None:
             connection.sendall(OK + OK)
 
     with http(serve) as url:
-        result = result_of(url, "--rate", "50", *WINDOW, ends={3})
+        result = result_of(url, "--rate", "50", *QUICK, ends={3})
     assert replies_of(result).faults[0].what == "a reply that nobody had asked for"
 
 
@@ -541,7 +540,7 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, ...]]
 def test_nginx_with_connections_for_a_hundred_requests(
     nginx: tuple[str, ...], target: str, options: tuple[str, ...]
 ) -> None:
-    result = result_of(f"http://localhost/{target}", *nginx, "-c", "2", *options, *WINDOW)
+    result = result_of(f"http://localhost/{target}", *nginx, "-c", "2", *options, *QUICK)
     expect_all_right(result)
     assert result.connections.established >= result.messages.sent / 100
 
@@ -561,7 +560,7 @@ def test_bytes_with_places_and_replies_up_to_a_mark() -> None:
 
     send = r'{"n":{sequence},"c":{connection},"r":{random:10},"{other}"}\t\x41\r\n'
     with tcp(serve) as url:
-        result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *WINDOW)
+        result = result_of(url, "--send", send, "--expect", "+OK", "--reply-until", r"\r\n.\r\n", "-c", "2", *QUICK)
     expect_all_right(result)
     told = [re.fullmatch(rb'\{"n":(\d+),"c":([01]),"r":\d,"\{other\}"\}\tA\r\n', line) for line in seen]
     assert all(told)
@@ -780,7 +779,7 @@ def test_the_urls_of_a_file_are_of_one_server(tmp_path: Path) -> None:
 
 def test_it_says_how_to_load_a_server_that_is_not_ours() -> None:
     with http(always(OK)) as url:
-        done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *WINDOW)
+        done = load(url.replace("http", "tcp").rstrip("/"), "--workload", "http", "--size", "40", *QUICK)
     assert done.returncode == 1
     assert "any other is loaded by http://... or --send" in done.stderr
 

@@ -22,7 +22,6 @@ from tests.support.foreign import (
     MANY,
     OK,
     QUICK,
-    WINDOW,
     Serve,
     always,
     end,
@@ -249,7 +248,7 @@ def test_a_body_that_ends_with_its_connection_is_whole_where_the_server_says_so(
 
     with https(serve, context) as url:
         if says_so:
-            expect_all_right(result_of(url, *trusted, *WINDOW))
+            expect_all_right(result_of(url, *trusted, *QUICK))
         else:
             assert "the connection ended in the middle of a reply" in load(url, *trusted, *QUICK).stderr
 

@@ -59,7 +59,7 @@ def test_an_echo(options: tuple[str, ...]) -> None:
 def test_messages_of_each_kind_of_length(size: int) -> None:
     with websocket(echo) as url:
         options = ("--depth", "2", "--size", str(size), "--send-buffer", "8KiB")
-        expect_all_right(result_of(url, "-c", "2", *options, *WINDOW))
+        expect_all_right(result_of(url, "-c", "2", *options, *QUICK))
 
 
 def test_what_is_said(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_chat(audience: str) -> None:
 
     with websocket(serve) as url:
         options = ("--workload", "chat", "--audience", audience, "-c", "4", "--rate", "100")
-        result = result_of(url, *options, *WINDOW)
+        result = result_of(url, *options, *QUICK)
     assert result.messages.received == result.messages.sent * (4 if audience == "all" else 3) > 0
     assert result.bytes.received == result.bytes.expected
     assert failed(result) == set()
@@ -134,7 +134,7 @@ def test_frames_in_parts_and_between_them_pings_which_are_answered() -> None:
                 time.sleep(0.0002)
 
     with websocket(serve) as url:
-        result = result_of(url, *WINDOW)
+        result = result_of(url, *QUICK)
     expect_all_right(result)
     assert pongs == [b"%d" % (at + 1) for at in range(result.messages.sent)]
 
@@ -153,7 +153,7 @@ def test_a_ping_in_the_middle_of_a_message_is_answered_after_it() -> None:
             connection.sendall(frame(payload, opcode))
 
     with websocket(serve) as url:
-        expect_all_right(result_of(url, "--size", "1MiB", "--send-buffer", "8KiB", *WINDOW[:-2]))
+        expect_all_right(result_of(url, "--size", "1MiB", "--send-buffer", "8KiB", *QUICK[:-2]))
     assert said[:2] == [(TEXT, 1 << 20), (PONG, 3)]
 
 

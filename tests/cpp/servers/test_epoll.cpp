@@ -195,8 +195,19 @@ TEST_F(ConnectionTest, AReaderThatStopsReadingIsGivenUpAndCountedOnce) {
 TEST_F(ConnectionTest, ALargeFrameIsNoSlowReaderWhereTheKernelTakesIt) {
   Client& client = connect();
   clients.broadcast(frame(50'000), nullptr);
+  clients.end_turn();
   EXPECT_FALSE(client.broken());
   EXPECT_EQ(taken(0).size(), 50'000U);
+}
+
+TEST_F(ConnectionTest, OneFrameMayAlwaysWaitAndNoMoreBesideIt) {
+  Client& client = connect();
+  clients.broadcast(frame(4 << 20), nullptr);
+  clients.end_turn();
+  EXPECT_FALSE(client.broken());
+  EXPECT_FALSE(client.all_sent());
+  clients.broadcast(frame(10), nullptr);
+  EXPECT_TRUE(client.broken());
 }
 
 TEST_F(ConnectionTest, WhoWaitsForItsRepliesToBeSentIsTold) {
