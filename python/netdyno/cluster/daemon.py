@@ -329,12 +329,18 @@ def own_address(other: TcpUrl) -> str:
 
 
 async def _start(server: Any, why_not: str) -> None:
-    try:
-        await asyncio.wait_for(server, 2 * engine.CONNECT_S)
-    except (OSError, TimeoutError, RuntimeError, ValueError) as error:
-        with suppress(Exception):
-            await server.close()
-        raise UserError(f"{why_not} ({_innermost(error)})") from error
+    """Not by wait_for, which waits for what it has cancelled: Dask then closes what it had begun, and that may never
+    end."""
+    starting = asyncio.ensure_future(server)
+    await asyncio.wait({starting}, timeout=2 * engine.CONNECT_S)
+    error = starting.exception() if starting.done() else TimeoutError("it took too long")
+    if error is None:
+        return
+    if not isinstance(error, OSError | RuntimeError | ValueError):
+        raise error
+    starting.cancel()
+    await asyncio.wait({asyncio.ensure_future(server.close())}, timeout=engine.CONNECT_S)
+    raise UserError(f"{why_not} ({_innermost(error)})") from error
 
 
 def _innermost(error: BaseException) -> str:

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from netdyno.base.errors import UserError
+from netdyno.cluster import daemon, engine
 from netdyno.cluster.daemon import Worker
+from tests.support.patience import PATIENCE_S
 
 
 def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Path) -> None:
@@ -34,3 +41,29 @@ def test_a_load_of_a_hundred_hosts_with_many_cores_can_be_asked_for(tmp_path: Pa
                 writer.close()
 
     assert asyncio.run(hears()) == line
+
+
+class Stuck:
+    """Dask's server, as it is seen rarely: it neither stands nor ends where it is cancelled."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self.start().__await__()
+
+    async def start(self) -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        await asyncio.Event().wait()
+
+
+def test_a_host_that_never_comes_to_stand_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "CONNECT_S", 0.05)
+
+    async def start() -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await daemon._start(Stuck(), "no scheduler")
+
+    with pytest.raises(UserError, match=r"no scheduler \(it took too long\)"):
+        asyncio.run(start())
