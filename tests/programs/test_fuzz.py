@@ -1,5 +1,5 @@
-"""The fuzzer (tests/cpp/fuzz/) for a moment: every target, some thousand inputs each. docs/reliability.md has the
-command for hours of it, with sanitizers."""
+"""The fuzzer (tests/cpp/fuzz/) for a moment: every target, what was kept of it and some thousand inputs more.
+docs/measurements/attacks.md has the command for hours of it, with sanitizers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tests.support.patience import PATIENCE_S
 pytestmark = pytest.mark.needs_build
 
 EXECUTIONS = 10_000
+CORPUS = ROOT / "tests" / "cpp" / "fuzz" / "corpus"
 FOUND = [
     # A part that is longer than its message, and in it a text: libprotobuf reserved up to 50 MB.
     ("decoder-rpc", "000000000a0affffffff011adddddd"),
@@ -30,13 +31,25 @@ def fuzz(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_target_holds_for_some_thousand_inputs() -> None:
-    done = fuzz("--executions", str(EXECUTIONS))
+    kept = {path.name: path.read_text() for path in CORPUS.iterdir()}
+    done = fuzz("--executions", str(EXECUTIONS), "--corpus", str(CORPUS))
     assert done.returncode == 0, done.stderr[-2000:]
+    assert {path.name: path.read_text() for path in CORPUS.iterdir()} == kept
     sources = (ROOT / "tests" / "cpp" / "fuzz").glob("*.cpp")
     declared = [name for source in sources for name in TARGET.findall(source.read_text())]
     *lines, last = done.stdout.splitlines()
     assert sorted(line.partition(":")[0] for line in lines) == sorted(declared)
     assert last == f"all: {len(declared) * EXECUTIONS} inputs"
+    assert kept.keys() <= set(declared)
+
+
+def test_it_begins_with_what_was_kept(tmp_path: Path) -> None:
+    (tmp_path / "framing").write_text("000000017800\n\n")
+    done = fuzz("--targets", "framing", "--executions", "1", "--corpus", str(tmp_path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "2 of the corpus" in done.stdout
+    (tmp_path / "framing").write_text("0g\n")
+    assert fuzz("--targets", "framing", "--executions", "1", "--corpus", str(tmp_path)).returncode == 2
 
 
 @pytest.mark.parametrize(("target", "bytes_"), FOUND)

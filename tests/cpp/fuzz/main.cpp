@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <filesystem>
+#include <fstream>
 #include <new>
 #include <utility>
 
@@ -57,13 +59,15 @@ void show_input(int signal) {
 
 struct Tried {
   std::uint64_t executions = 0;
-  std::size_t kept = 0;
+  std::vector<std::string> kept;  // beside what was given
 };
 
-Tried fuzz(const Target& target, std::uint64_t seed, std::uint64_t executions, std::chrono::seconds time) {
+Tried fuzz(const Target& target, std::uint64_t seed, std::uint64_t executions, std::chrono::seconds time,
+           const std::vector<std::string>& known) {
   Chance chance{seed};
   std::vector<std::string> corpus = target.seeds();
   corpus.emplace_back();
+  corpus.insert(corpus.end(), known.begin(), known.end());
   const std::size_t given = corpus.size();
   Input input;
   running = &input;
@@ -73,7 +77,7 @@ Tried fuzz(const Target& target, std::uint64_t seed, std::uint64_t executions, s
     target.run(input);
   }
   reached_new_code();
-  Tried tried{given, 0};
+  Tried tried{given, {}};
   const auto end = std::chrono::steady_clock::now() + time;
   const auto is_over = [&] {
     if (executions > 0) return tried.executions >= executions;
@@ -87,7 +91,7 @@ Tried fuzz(const Target& target, std::uint64_t seed, std::uint64_t executions, s
     if (reached_new_code() && corpus.size() < most_kept) corpus.push_back(input.bytes);
   }
   running = nullptr;
-  tried.kept = corpus.size() - given;
+  tried.kept.assign(corpus.begin() + static_cast<std::ptrdiff_t>(given), corpus.end());
   return tried;
 }
 
@@ -152,11 +156,48 @@ const char* __ubsan_default_options() { return "abort_on_error=1:print_stacktrac
 
 namespace {
 
+constexpr std::size_t longest_kept = 512;  // longer ones seldom reach what no short one does
+
+std::string of_hex(std::string_view hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string{hex.substr(i, 2)}, nullptr, 16));
+  return bytes;
+}
+
+std::string as_hex(const std::string& bytes) {
+  std::string hex;
+  for (const char c : bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  return hex;
+}
+
+/// A file for each target, an input a line. Ends the program where a line is none.
+std::vector<std::string> read_corpus(const std::filesystem::path& path) {
+  std::vector<std::string> inputs;
+  std::ifstream file{path};
+  for (std::string line; std::getline(file, line);) {
+    if (line.size() % 2 == 1 || line.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      fmt::print(stderr, "{}: a line is no input in hex\n", path.string());
+      std::exit(2);
+    }
+    inputs.push_back(of_hex(line));
+  }
+  return inputs;
+}
+
+void add_to_corpus(const std::filesystem::path& path, const std::vector<std::string>& inputs) {
+  std::ofstream file{path, std::ios::app};
+  for (const std::string& input : inputs)
+    if (input.size() <= longest_kept) file << as_hex(input) << '\n';
+  if (file.flush()) return;
+  fmt::print(stderr, "{}: cannot be written\n", path.string());
+  std::exit(2);
+}
+
 /// What show_input has shown: bytes and cuts in hex.
 netdyno::fuzz::Input shown_input(const std::string& bytes, const std::string& cuts) {
   netdyno::fuzz::Input input;
-  for (std::size_t i = 0; i + 1 < bytes.size(); i += 2)
-    input.bytes += static_cast<char>(std::stoi(bytes.substr(i, 2), nullptr, 16));
+  input.bytes = of_hex(bytes);
   input.cuts = cuts.empty() ? 0 : std::stoull(cuts, nullptr, 16);
   return input;
 }
@@ -169,7 +210,7 @@ int main(int argc, char** argv) {
   std::size_t seed = 1;
   std::size_t executions = 0;
   std::size_t seconds = 0;
-  std::string bytes, cuts;
+  std::string bytes, cuts, folder;
   netdyno::CommandLine line{"Inputs by chance for whatever reads bytes of others.", argv[0]};
   line.add_texts("--targets", names, "these and no others");
   line.add_number<std::size_t>("--seed", seed, 0, SIZE_MAX, "of all that is done by chance");
@@ -177,6 +218,7 @@ int main(int argc, char** argv) {
   line.add_number<std::size_t>("--seconds", seconds, 0, 86'400, "of each target");
   line.add_text("--input", bytes, "try this input alone, in hex");
   line.add_text("--cuts", cuts, "how it is cut, in hex");
+  line.add_text("--corpus", folder, "begin with the inputs there, and keep there what reaches new code");
   line.parse(argc, argv);
 
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, show_input);
@@ -184,7 +226,8 @@ int main(int argc, char** argv) {
   for (const Target* target : targets()) {
     if (!names.empty() && std::ranges::find(names, target->name) == names.end()) continue;
     const auto begin = std::chrono::steady_clock::now();
-    Tried tried{1, 0};
+    Tried tried{1, {}};
+    std::string begun;
     if (line.given("--input")) {
       const Input input = shown_input(bytes, cuts);
       running = &input;
@@ -192,10 +235,15 @@ int main(int argc, char** argv) {
       target->run(input);
       running = nullptr;
     } else {
-      tried = fuzz(*target, seed, executions, std::chrono::seconds{seconds});
+      const std::filesystem::path path = std::filesystem::path{folder} / target->name;
+      const std::vector<std::string> known = folder.empty() ? std::vector<std::string>{} : read_corpus(path);
+      tried = fuzz(*target, seed, executions, std::chrono::seconds{seconds}, known);
+      if (!folder.empty()) begun = fmt::format(" and {} of the corpus", known.size());
+      if (!folder.empty() && !tried.kept.empty()) add_to_corpus(path, tried.kept);
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    fmt::print("{}: {} inputs in {:.1f} s, {} kept\n", target->name, tried.executions, took.count(), tried.kept);
+    fmt::print("{}: {} inputs{} in {:.1f} s, {} kept\n", target->name, tried.executions, begun, took.count(),
+               tried.kept.size());
     std::fflush(stdout);
     all += tried.executions;
   }
