@@ -26,7 +26,7 @@ TRIES = 4
 LONGEST_NS = 10_000_000
 """That a server may work on what one client says: a changed request may ask for 10 s."""
 ONCE_SUSPECTED = "threads-snapshot"
-"""One answer in 400 differed there once, in a test that was not kept (docs/reliability.md)."""
+"""One answer in 400 differed there once, in a test that was not kept (docs/measurements/attacks.md)."""
 
 
 @pytest.mark.needs_build
