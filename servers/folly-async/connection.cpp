@@ -5,6 +5,7 @@
 
 #include <cassert>
 
+#include "lib/net/send.hpp"
 #include "worker.hpp"
 
 namespace netdyno {
