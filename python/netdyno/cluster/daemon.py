@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -329,18 +329,29 @@ def own_address(other: TcpUrl) -> str:
 
 
 async def _start(server: Any, why_not: str) -> None:
-    """Not by wait_for, which waits for what it has cancelled: Dask then closes what it had begun, and that may never
-    end."""
-    starting = asyncio.ensure_future(server)
-    await asyncio.wait({starting}, timeout=2 * engine.CONNECT_S)
+    starting = await _within(2 * engine.CONNECT_S, server)
     error = starting.exception() if starting.done() else TimeoutError("it took too long")
     if error is None:
         return
     if not isinstance(error, OSError | RuntimeError | ValueError):
         raise error
-    starting.cancel()
-    await asyncio.wait({asyncio.ensure_future(server.close())}, timeout=engine.CONNECT_S)
+    await _close(server)
     raise UserError(f"{why_not} ({_innermost(error)})") from error
+
+
+async def _close(server: Any) -> None:
+    closing = await _within(engine.CONNECT_S, server.close())
+    if closing.done():
+        closing.exception()  # whatever it was, it has ended
+
+
+async def _within(limit_s: float, what: Awaitable[Any]) -> asyncio.Future[Any]:
+    """What is not done by then is cancelled. Not by wait_for, which waits for what it has cancelled: Dask then closes
+    what it had begun, and that may never end."""
+    task = asyncio.ensure_future(what)
+    await asyncio.wait({task}, timeout=limit_s)
+    task.cancel()
+    return task
 
 
 def _innermost(error: BaseException) -> str:
@@ -358,6 +369,5 @@ async def _until_ended(server: Any) -> bool:
         loop.add_signal_handler(number, ended.set)
     told, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
     await asyncio.wait((told, gone), return_when=asyncio.FIRST_COMPLETED)
-    with suppress(Exception):
-        await asyncio.wait_for(server.close(), engine.CONNECT_S)
+    await _close(server)
     return told.done()

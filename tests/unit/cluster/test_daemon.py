@@ -55,7 +55,10 @@ class Stuck:
         await asyncio.Event().wait()
 
     async def close(self) -> None:
-        await asyncio.Event().wait()
+        await self.start()
+
+    async def finished(self) -> None:
+        """It has ended by itself, as far as it tells."""
 
 
 def test_a_host_that_never_comes_to_stand_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +70,13 @@ def test_a_host_that_never_comes_to_stand_is_given_up(monkeypatch: pytest.Monkey
 
     with pytest.raises(UserError, match=r"no scheduler \(it took too long\)"):
         asyncio.run(start())
+
+
+def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "CONNECT_S", 0.05)
+
+    async def end() -> bool:
+        async with asyncio.timeout(PATIENCE_S):
+            return await daemon._until_ended(Stuck())
+
+    assert asyncio.run(end()) is False
