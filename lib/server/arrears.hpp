@@ -30,10 +30,7 @@ class Arrears {
   /// read: it is slow.
   template <typename Buffer>
   bool push(Outbox<Buffer>& outbox, const SharedFrame& frame, int fd) {
-    if (!outbox.push(frame)) {
-      if (!takes_more(fd)) return false;
-      outbox.push_beyond(frame);
-    }
+    if (!outbox.push_unless_stuck(frame, fd)) return false;
     if (outbox.much()) look(outbox, fd);
     return true;
   }

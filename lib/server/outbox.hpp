@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/net/send.hpp"
 #include "lib/server/fifo.hpp"
 #include "lib/session/effects.hpp"
 
@@ -37,6 +38,13 @@ class Outbox {
   void push_beyond(SharedFrame frame) {
     held_ += held_for(*frame);
     frames_.push(std::move(frame));
+  }
+  /// As push(), and beyond the limit for a reader whose socket takes more (protocol/WIRE.md).
+  bool push_unless_stuck(const SharedFrame& frame, int fd) {
+    if (push(frame)) return true;
+    if (!takes_more(fd)) return false;
+    push_beyond(frame);
+    return true;
   }
 
   /// So much waits that whoever speaks is to wait, unless the reader does not read.

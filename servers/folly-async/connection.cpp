@@ -5,7 +5,6 @@
 
 #include <cassert>
 
-#include "lib/net/send.hpp"
 #include "worker.hpp"
 
 namespace netdyno {
@@ -125,11 +124,7 @@ void Connection::deliver(const SharedFrame& frame) {
   bool taken = outbox_.push(frame);
   if (!taken) {
     send_outbox();  // what waits for the end of the turn only
-    taken = closed_ || outbox_.push(frame);
-  }
-  if (!taken && takes_more(socket_->getNetworkSocket().toFd())) {
-    outbox_.push_beyond(frame);  // what is under way goes on in the next turn: it is the server that is behind
-    taken = true;
+    taken = closed_ || outbox_.push_unless_stuck(frame, socket_->getNetworkSocket().toFd());
   }
   if (!taken) {
     worker_.counters().add_slow_closed();

@@ -14,7 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "lib/net/send.hpp"
 #include "lib/server/grace.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
@@ -101,11 +100,7 @@ class Client {
     bool taken = outbox_.push(frame);
     if (!taken) {
       flush();  // what waits for the end of the turn only
-      taken = closed_ || outbox_.push(frame);
-    }
-    if (!taken && takes_more(fd())) {  // what is under way goes on in the next turn: it is the server that is behind
-      outbox_.push_beyond(frame);
-      taken = true;
+      taken = closed_ || outbox_.push_unless_stuck(frame, fd());
     }
     if (!taken) {
       shared_.counters.add_slow_closed();
