@@ -169,15 +169,8 @@ def question(workload: Workload) -> str:
 
 def toml(workload: Workload, names: Sequence[str], time_budget_s: float) -> str:
     """The experiment as a file of ./netdyno run: everybody in every block."""
-    return (
-        "\n".join(
-            [
-                *_head(workload, question(workload), names, time_budget_s, MOST_BLOCKS, window_s(workload)),
-                *_scenario(workload),
-            ]
-        )
-        + "\n"
-    )
+    lines = _head(workload, question(workload), names, time_budget_s, MOST_BLOCKS, window_s(workload))
+    return "\n".join([*lines, *_scenario(workload)]) + "\n"
 
 
 def toml_along(workload: Workload, factors: Sequence[str], names: Sequence[str], time_budget_s: float) -> str:
