@@ -286,10 +286,12 @@ def test_between_two_levels_with_one_answer_nothing_is_measured_and_it_says_so(
     )
 
 
+@pytest.mark.parametrize(("cost", "spread"), [(13.0, 0.02), (15.0, 0.005)], ids=["another", "one of the two"])
 def test_between_two_levels_with_two_answers_it_is_measured(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str], cost: float, spread: float
 ) -> None:
-    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 13.0}, 0.02, 1500.0
+    """What is said of two contestants at one level is not said of either between it and the other."""
+    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: cost}, spread, 1500.0
     stored_levels(machine, tmp_path)
     assert machine.asks("--no-along") == 0
     assert machine.ran
@@ -305,17 +307,6 @@ def test_what_had_too_few_messages_for_the_objective_is_measured(
     assert "its windows have too few messages for p99.99 < 5 ms" in capsys.readouterr().out
     (scenario,) = machine.runs()[-1].experiment.scenarios
     assert scenario.duration_s == 5
-
-
-def test_between_a_level_of_one_and_a_level_of_two_it_is_measured(
-    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """What is said of the two at one level is not said of either between them."""
-    machine.costs, machine.spread, machine.crossing = {**COSTS, SECOND: 15.0}, 0.005, 1500.0
-    stored_levels(machine, tmp_path)
-    assert machine.asks("--no-along") == 0
-    assert machine.ran
-    assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
 
 
 def test_the_stored_neighbours_say_where_it_changes(
