@@ -292,11 +292,10 @@ def page(stored: Mapping[str, Any]) -> str:
     lines = [
         "# How good the advice is",
         "",
+        "What these mean: [advice](../advise.md#how-good-it-is).",
+        "",
         *_wrapped(f"Made by `python bench/regret.py {settings}` on {stored['machine']}."),
-        *_wrapped(
-            f"Contestants: {stored['contestants'] or 'all that speak it'}. Load average at the end, with its own: "
-            f"{stored['load']:.1f}."
-        ),
+        *_wrapped(f"Load average at the end, with its own: {stored['load']:.1f}."),
         "",
         *(line for text in summary(answers) for line in _wrapped(f"* {text}")),
         "",

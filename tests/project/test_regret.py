@@ -191,6 +191,5 @@ def test_the_page_has_a_line_for_each(bench: ModuleType, monkeypatch: pytest.Mon
     assert " | a | a | 0% | 0% |" in text
     assert " | nobody | | |" in text
     assert max(map(len, text.splitlines())) <= 120
-    assert text.startswith(
-        "# How good the advice is\n\nMade by `python bench/regret.py --advice 2m --blocks 16 --seed 1`"
-    )
+    assert text.startswith("# How good the advice is\n")
+    assert "\nMade by `python bench/regret.py --advice 2m --blocks 16 --seed 1`" in text
