@@ -1,11 +1,13 @@
 """How real gates end, of equal servers and of one that was slowed, on this machine as it is.
 
-    python bench/gate_runs.py [--gates 10] [--time-budget 60s] [--server epoll-reactor] [--results DIR]
+    python bench/gate_runs.py [--gates 10] [--beside 1] [--time-budget 60s] [--server epoll-reactor]
+                              [--results DIR]
 
 Both servers are the same program, which works for each request (rpc, 10 connections, closed loop): before for 200 us of
 CPU, after for as much, for 5% and for 10% more. A gate has a margin of 5% on throughput and on CPU per message. The
-gates of the three kinds take turns, so that a change of the machine meets all alike. $NETDYNO_BUILD names the build;
---results keeps the runs, so that a gate that ended otherwise than it should can be looked at.
+gates of the three kinds take turns, so that a change of the machine meets all alike; --beside runs so many at a time,
+on the same cores, and so disturbs each by the others. $NETDYNO_BUILD names the build; --results keeps the runs, so that
+a gate that ended otherwise than it should can be looked at.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -58,13 +61,12 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
         done = subprocess.run(
             [sys.executable, "-m", "netdyno", "gate", str(toml), *asked, *margins, "--results", kept, "--json"],
             env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode not in ENDS:
-            sys.exit(f"a gate ended with {done.returncode}")
+            sys.exit(f"a gate ended with {done.returncode}: {done.stderr[-2000:]}")
         lines = json.loads(done.stdout)["gate"]["lines"]
     return done.returncode, max(line["blocks"] for line in lines)
 
@@ -72,6 +74,7 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gates", type=int, default=10)
+    parser.add_argument("--beside", type=int, default=1)
     parser.add_argument("--time-budget", default="60s")
     parser.add_argument("--server", default="epoll-reactor")
     parser.add_argument("--results", type=Path)
@@ -80,10 +83,19 @@ def main() -> None:
     if not server.is_file():
         sys.exit(f"{server} is not built")
     found: dict[float, list[tuple[int, int]]] = {slower: [] for slower in SLOWER}
-    for number in range(asked.gates):
-        for slower in SLOWER:
-            found[slower].append(gate(server, slower, asked.time_budget, number, asked.results))
-            print(f"gate {number + 1}, {slower - 1:+.0%}: exit {found[slower][-1][0]}", file=sys.stderr, flush=True)
+
+    def one(number: int, slower: float) -> None:
+        found[slower].append(gate(server, slower, asked.time_budget, number, asked.results))
+        print(f"gate {number + 1}, {slower - 1:+.0%}: exit {found[slower][-1][0]}", file=sys.stderr, flush=True)
+
+    with ThreadPoolExecutor(asked.beside) as pool:
+        begun = [pool.submit(one, number, slower) for number in range(asked.gates) for slower in SLOWER]
+        try:
+            for each in begun:
+                each.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     print(f"{'slower by':>9}{'gates':>7}{'exit 0':>8}{'exit 1':>8}{'exit 3':>8}{'blocks':>8}{'load':>6}")
     for slower, ends in found.items():
         codes = Counter(code for code, _ in ends)
