@@ -35,6 +35,10 @@ WAYS = {
     "looks at 200 us": ("--look-every", "200us"),
     "looks at 1 ms": ("--look-every", "1ms"),
 }
+TCPKALI = {"tcpkali": (), "tcpkali, no merging": ("--write-combine", "off")}
+"""By default it sends several messages by one call; the second sends each alone, as we do."""
+MESSAGE = "PING 0123456789 0123456789 012\n"
+"""Of 31 bytes. tcpkali knows it by its first word: its own marker costs it more CPU than the sending."""
 FIRST = "on"
 """What the others are held against."""
 
@@ -78,22 +82,22 @@ def read_ours(result: Any, cpu_s: float) -> Read:
     return Read(1e6 * cpu_s / result["messages"]["received"], *(value / 1e3 for value in times))
 
 
-def tcpkali(load: Load, url: str, options: Namespace) -> Read | None:
+def tcpkali(load: Load, way: Sequence[str], url: str, options: Namespace) -> Read | None:
     """None where it did not get its connections, or had no figures."""
     count = str(load.connections)
-    what = ["-c", count, "--connect-rate", "1000", "-r", f"{load.each_hz:g}", "-T", f"{options.seconds}s"]
-    message = ["-em", "\\{message.marker}\\n", "--write-combine", "off", "--latency-percentiles", "50,99"]
-    text, cpu_s = _run([options.tcpkali, *what, *message, urlsplit(url).netloc], options)
+    what = ["-c", count, "--connect-rate", "1000", "-r", f"{load.each_hz:g}", "-T", f"{options.seconds}s", *way]
+    message = ["-em", MESSAGE.encode("unicode_escape").decode(), "--latency-marker", MESSAGE.split()[0]]
+    asked = [options.tcpkali, *what, *message, "--latency-percentiles", "50,99", urlsplit(url).netloc]
+    text, cpu_s = _run(asked, options)
     return read_tcpkali(text, cpu_s)
 
 
 def read_tcpkali(text: str, cpu_s: float) -> Read | None:
-    rate = re.search(r"Aggregate message rate: ([\d.]+)", text)
+    received = re.search(r"Total data received: .*\((\d+) bytes\)", text)
     times = re.search(r"Message latency at percentiles: ([\d.]+)/([\d.]+) ms", text)
-    lasted = re.search(r"Test duration: ([\d.]+) s", text)
-    if rate is None or times is None or lasted is None:
+    if received is None or times is None or int(received[1]) < len(MESSAGE):
         return None
-    messages = float(rate[1]) * float(lasted[1])
+    messages = int(received[1]) // len(MESSAGE)
     return Read(1e6 * cpu_s / messages, 1e3 * float(times[1]), 1e3 * float(times[2]))
 
 
@@ -119,7 +123,9 @@ def _priority(options: Namespace) -> list[str]:
 def measured(load: Load, name: str, options: Namespace) -> Read | None:
     server = [*_priority(options), *on_core(SERVER_CORE), str(options.build / "servers" / options.server)]
     with serving([*server, "--listen", "tcp://127.0.0.1:0", "--workload", load.workload]) as served:
-        return tcpkali(load, served.url, options) if name == "tcpkali" else ours(load, WAYS[name], served.url, options)
+        if name in TCPKALI:
+            return tcpkali(load, TCPKALI[name], served.url, options)
+        return ours(load, WAYS[name], served.url, options)
 
 
 def table(load: Load, found: dict[str, list[Read | None]]) -> str:
@@ -127,9 +133,9 @@ def table(load: Load, found: dict[str, list[Read | None]]) -> str:
     per_second = load.connections * load.each_hz
     columns = [field.name for field in fields(Read)]
     lines = [f"{load.workload}, {load.connections} connections, {per_second:,.0f}/s; us; in brackets: to spin {FIRST}"]
-    lines.append(f"{'':<16}" + "".join(f"{name:>18}" for name in columns))
+    lines.append(f"{'':<20}" + "".join(f"{name:>18}" for name in columns))
     for way, reads in found.items():
-        line = f"{way:<16}"
+        line = f"{way:<20}"
         for column in columns:
             pairs = [
                 (getattr(read, column), getattr(first, column))
@@ -165,7 +171,7 @@ def main() -> None:
     if options.tcpkali is None:
         print("without tcpkali, which is not installed (in no Debian: github.com/satori-com/tcpkali)")
     for load in LOADS:
-        names = [*WAYS, *(["tcpkali"] if load.peer and options.tcpkali else [])]
+        names = [*WAYS, *(TCPKALI if load.peer and options.tcpkali else ())]
         found: dict[str, list[Read | None]] = {name: [] for name in names}
         for _ in range(options.blocks):
             order = list(names)
