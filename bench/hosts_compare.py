@@ -4,8 +4,9 @@
     python bench/hosts_compare.py generators [--blocks 10]     one client host against two, each with half of the rate
     python bench/hosts_compare.py machine [--blocks 10]        this machine against a cluster that is on it
 
-Far below saturation: 2000 messages a second of echo over 20 connections, constant arrivals; with --service-time 2ms, of
-requests that the server answers after so long, beside which little is left of what sharing a core costs. The client
+Far below saturation: 2000 messages a second of echo over 20 connections (--connections), constant arrivals; with
+--service-time 2ms, of requests that the server answers after so long, beside which little is left of what sharing a
+core costs. A connection has one of them served at a time, so a long service time takes more connections. The client
 hosts of the first are network namespaces on a bridge; the cluster of the second has both its workers on the loopback,
 as the run without one has. What is compared alternates in blocks, at random within a run, by turns between runs. Run by
 hand on a quiet machine.
@@ -49,7 +50,7 @@ duration = "1s"
 name = "load"
 workload = "{workload}"
 arrivals = "constant"
-connections = 20
+connections = {connections}
 rate = 2000
 {server}
 """
@@ -114,10 +115,10 @@ def run(results: Path, blocks: int, toml: Path, *cluster: str, host: Host | None
     return read.load(path).trials
 
 
-def experiment(service_time: str) -> str:
+def experiment(service_time: str, connections: int) -> str:
     """As TOML; an empty service time: echo."""
     server = WAITS.format(service_time=service_time) if service_time else ""
-    return EXPERIMENT.format(workload="rpc" if service_time else "echo", server=server)
+    return EXPERIMENT.format(workload="rpc" if service_time else "echo", connections=connections, server=server)
 
 
 def generators(blocks: int, asked: str, folder: Path) -> str:
@@ -143,8 +144,11 @@ def machine(blocks: int, asked: str, folder: Path) -> str:
     took: tuple[list[float], list[float]] = ([], [])
     with on_loopback(certificates):
         for turn in range(blocks):
-            alone = run(folder / f"alone-{turn}", TRIALS_OF_A_TURN, toml)
-            hosts = run(folder / f"hosts-{turn}", TRIALS_OF_A_TURN, toml, "--cluster", str(certificates))
+            kinds: list[tuple[str, ...]] = [(), ("--cluster", str(certificates))]
+            found = {}
+            for kind in kinds if turn % 2 else reversed(kinds):
+                found[kind] = run(folder / f"{turn}-{len(kind)}", TRIALS_OF_A_TURN, toml, *kind)
+            alone, hosts = (found[kind] for kind in kinds)
             pairs.append((figures(alone), figures(hosts)))
             for seconds, trials in zip(took, (alone, hosts), strict=True):
                 seconds.append(seconds_of_a_trial(trials))
@@ -186,10 +190,12 @@ def main() -> None:
     parser.add_argument("what", choices=("generators", "machine"))
     parser.add_argument("--blocks", type=int, default=10)
     parser.add_argument("--service-time", default="", help="such as 2ms (default: echo)")
+    parser.add_argument("--connections", type=int, default=20)
     wanted = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hosts-") as folder:
         compare = generators if wanted.what == "generators" else machine
-        print(compare(wanted.blocks, experiment(wanted.service_time), Path(folder)))
+        asked = experiment(wanted.service_time, wanted.connections)
+        print(compare(wanted.blocks, asked, Path(folder)))
 
 
 if __name__ == "__main__":
