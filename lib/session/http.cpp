@@ -192,10 +192,10 @@ class HttpSession final : public Session {
       const bool complete = end != std::string_view::npos;
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size())
-        return refuse(bytes.substr(0, max_head_).find("\r\n") == std::string_view::npos ? 414 : 431, effects);
+        return refuse(bytes.substr(0, max_head_).find("\r\n") == std::string_view::npos ? 414 : 431, bytes, effects);
       if (!complete) return;
       const auto request = parse_head(bytes.substr(0, end + 2));
-      if (request.error != 0) return refuse(request.error, effects);
+      if (request.error != 0) return refuse(request.error, bytes, effects);
       counters().add_request();
       effects.serve(service_kind_, service_time_);
       respond(200, request.target, request.wants_body, request.connection, effects);
@@ -204,8 +204,9 @@ class HttpSession final : public Session {
     }
   }
 
-  void refuse(int status, Effects& effects) {
-    respond(status, reason(status), true, Connection::close, effects);
+  /// RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
+  void refuse(int status, std::string_view request, Effects& effects) {
+    respond(status, reason(status), !request.starts_with("HEAD "), Connection::close, effects);
     protocol_error(effects);
   }
 

@@ -46,7 +46,7 @@ class HttpSession(MessageSession):
             # The last bytes of an incomplete head may be the beginning of its end, which does not count.
             length = end - at if end >= 0 else len(data) - at - len(_END_OF_HEAD) + 1
             if length > self._max_head:
-                self._refuse(431 if b"\r\n" in data[at : at + self._max_head] else 414)
+                self._refuse(431 if b"\r\n" in data[at : at + self._max_head] else 414, data[at:])
             elif end < 0:
                 break
             else:
@@ -57,7 +57,7 @@ class HttpSession(MessageSession):
     def _on_head(self, head: bytes) -> None:
         status, target, connection = parse_head(head)
         if status != 200:
-            return self._refuse(status)
+            return self._refuse(status, head)
         self._totals.requests += 1
         self._serve(self._options.service_time)
         self._respond(200, target, connection, is_head=head.startswith(b"HEAD "))
@@ -65,11 +65,12 @@ class HttpSession(MessageSession):
             self._close()
         return None
 
-    def _refuse(self, status: int) -> None:
-        self._respond(status, _REASONS[status], b"close")
+    def _refuse(self, status: int, request: bytes) -> None:
+        """RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it."""
+        self._respond(status, _REASONS[status], b"close", is_head=request.startswith(b"HEAD "))
         self._protocol_error()
 
-    def _respond(self, status: int, body: bytes, connection: bytes, *, is_head: bool = False) -> None:
+    def _respond(self, status: int, body: bytes, connection: bytes, *, is_head: bool) -> None:
         more = b"Allow: GET, HEAD\r\n" if status == 405 else b""
         if connection:
             more += b"Connection: %s\r\n" % connection

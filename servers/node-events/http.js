@@ -83,17 +83,17 @@ class HttpSession extends MessageSession {
       const end = bytes.indexOf(END_OF_HEAD, at, 'latin1');
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       const tooLong = end < 0 ? bytes.length - at >= this.maxHead + END_OF_HEAD.length : end - at > this.maxHead;
-      if (tooLong) this.#refuse(bytes.latin1Slice(at, at + this.maxHead).includes('\r\n') ? 431 : 414);
+      if (tooLong) this.#refuse(bytes.latin1Slice(at, at + this.maxHead).includes('\r\n') ? 431 : 414, bytes, at);
       else if (end < 0) break;
-      else this.#serve(parseHead(bytes.latin1Slice(at, end)));
+      else this.#serve(parseHead(bytes.latin1Slice(at, end)), bytes, at);
       at = end + END_OF_HEAD.length;
     }
     return at;
   }
 
-  #serve({ status, target, wantsBody, connection }) {
+  #serve({ status, target, wantsBody, connection }, bytes, at) {
     if (status !== 200) {
-      this.#refuse(status);
+      this.#refuse(status, bytes, at);
       return;
     }
     this.totals.requests += 1;
@@ -102,8 +102,9 @@ class HttpSession extends MessageSession {
     if (connection === 'close') this.close();
   }
 
-  #refuse(status) {
-    this.#respond(status, REASONS[status], true, 'close');
+  /** RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it. */
+  #refuse(status, bytes, at) {
+    this.#respond(status, REASONS[status], bytes.latin1Slice(at, at + 5) !== 'HEAD ', 'close');
     this.protocolError();
   }
 

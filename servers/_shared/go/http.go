@@ -79,9 +79,9 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 			return open, at
 		case end < 0 || end > w.maxHead:
 			if bytes.Contains(rest[:w.maxHead], endOfLine) {
-				return w.refuse(431, effects), at
+				return w.refuse(431, rest, effects), at
 			}
-			return w.refuse(414, effects), at
+			return w.refuse(414, rest, effects), at
 		}
 		how = w.serve(rest[:end], effects)
 		at += end + len(endOfHead)
@@ -92,7 +92,7 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 func (w *http) serve(head []byte, effects *Effects) flow {
 	asked := parseHead(head)
 	if asked.status != 200 {
-		return w.refuse(asked.status, effects)
+		return w.refuse(asked.status, head, effects)
 	}
 	w.counts.Requests.Add(1)
 	effects.serve(w.options.ServiceKind, w.options.ServiceTime)
@@ -103,8 +103,10 @@ func (w *http) serve(head []byte, effects *Effects) flow {
 	return open
 }
 
-func (w *http) refuse(status int, effects *Effects) flow {
-	w.respond(httpRequest{status: status, wantsBody: true, connection: closes}, []byte(reasons[status]), effects)
+// refuse keeps to RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
+func (w *http) refuse(status int, request []byte, effects *Effects) flow {
+	wantsBody := !bytes.HasPrefix(request, []byte("HEAD "))
+	w.respond(httpRequest{status: status, wantsBody: wantsBody, connection: closes}, []byte(reasons[status]), effects)
 	return failed
 }
 

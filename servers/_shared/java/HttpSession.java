@@ -42,7 +42,7 @@ final class HttpSession extends Session {
       int end = endOfHead(data, at, size);
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       int length = end < 0 ? size - at - END + 1 : end - at;
-      if (length > maxHead) refuse(endOfLine(data, at, at + maxHead) < at + maxHead ? 431 : 414, effects);
+      if (length > maxHead) refuse(endOfLine(data, at, at + maxHead) < at + maxHead ? 431 : 414, data, at, effects);
       else if (end < 0) break;
       else serve(data, at, end, effects);
       at = end + END;
@@ -59,7 +59,7 @@ final class HttpSession extends Session {
   private void serve(byte[] data, int from, int to, Effects effects) {
     int status = parse(data, from, to);
     if (status != 200) {
-      refuse(status, effects);
+      refuse(status, data, from, effects);
       return;
     }
     totals.requests.increment();
@@ -68,9 +68,11 @@ final class HttpSession extends Session {
     if (connection.equals("close")) close(effects);
   }
 
-  private void refuse(int status, Effects effects) {
+  /** RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it. */
+  private void refuse(int status, byte[] data, int from, Effects effects) {
     byte[] body = ascii(reason(status));
-    respond(status, body, 0, body.length, true, "close", effects);
+    boolean isHead = is(data, from, from + 5, "HEAD ", false);
+    respond(status, body, 0, body.length, !isHead, "close", effects);
     protocolError(effects);
   }
 

@@ -205,8 +205,8 @@ impl Server {
                 Some(end) if end <= self.max_head => self.serve(&rest[..end], effects),
                 // The last bytes of an incomplete head may be the beginning of its end, which does not count.
                 None if rest.len() < self.max_head + END_OF_HEAD.len() => return (Flow::Open, at),
-                _ if find(&rest[..self.max_head], b"\r\n").is_none() => self.refuse(414, effects),
-                _ => self.refuse(431, effects),
+                _ if find(&rest[..self.max_head], b"\r\n").is_none() => self.refuse(414, rest, effects),
+                _ => self.refuse(431, rest, effects),
             };
             at += end.map_or(0, |end| end + END_OF_HEAD.len());
         }
@@ -215,7 +215,7 @@ impl Server {
 
     fn serve(&mut self, head: &[u8], effects: &mut Effects) -> Flow {
         match parse_head(head) {
-            Err(status) => self.refuse(status, effects),
+            Err(status) => self.refuse(status, head, effects),
             Ok(Request { target, wants_body, connection }) => {
                 self.totals.add_request();
                 effects.serve(self.burns, self.service_time);
@@ -229,8 +229,10 @@ impl Server {
         }
     }
 
-    fn refuse(&mut self, status: u16, effects: &mut Effects) -> Flow {
-        self.respond(status, reason(status).as_bytes(), true, Connection::Close, effects);
+    /// RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
+    fn refuse(&mut self, status: u16, request: &[u8], effects: &mut Effects) -> Flow {
+        let wants_body = !request.starts_with(b"HEAD ");
+        self.respond(status, reason(status).as_bytes(), wants_body, Connection::Close, effects);
         Flow::Error
     }
 

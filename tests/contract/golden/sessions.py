@@ -187,16 +187,13 @@ def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
         end = stream.find(b"\r\n\r\n", served)
         # A head whose end is not there yet may still be followed by up to three bytes of that end.
         if (end - served if end >= 0 else len(stream) - served - 3) > limit:
-            status = 431 if b"\r\n" in stream[served : served + limit] else 414
-            _respond(status, REASONS[status], b"close", outcome)
-            outcome.protocol_error()
+            _refuse(431 if b"\r\n" in stream[served : served + limit] else 414, stream[served:], outcome)
             return served
         if end < 0:
             return served
         status, target, connection = _judge(stream[served:end])
         if status != 200:
-            _respond(status, REASONS[status], b"close", outcome)
-            outcome.protocol_error()
+            _refuse(status, stream[served:], outcome)
             return served
         outcome.count_request()
         outcome.spend(options)
@@ -231,7 +228,13 @@ def _judge(head: bytes) -> tuple[int, bytes, bytes]:
     return 200, target, b"keep-alive" if b"keep-alive" in tokens else b"close"
 
 
-def _respond(status: int, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool = False) -> None:
+def _refuse(status: int, request: bytes, outcome: Outcome) -> None:
+    """RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it."""
+    _respond(status, REASONS[status], b"close", outcome, is_head=request.startswith(b"HEAD "))
+    outcome.protocol_error()
+
+
+def _respond(status: int, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool) -> None:
     """Without the line Date, which differs with each second."""
     lines = [
         b"HTTP/1.1 %d %s" % (status, REASONS[status]),

@@ -285,6 +285,8 @@ def _http_refused(get: bytes) -> Iterator[Case]:
         ("405: OPTIONS", b"OPTIONS * HTTP/1.1"),
         ("501: a method that nobody knows", b"BREW / HTTP/1.1"),
         ("501: methods are case-sensitive", b"get / HTTP/1.1"),
+        ("400 to HEAD without a body", b"HEAD / HTTP/2.0"),
+        ("400: HEAD that cannot be read", b"HEAD\t/ HTTP/1.1"),
     ):
         yield Case(name, "http", (get + line + b"\r\nHost: x\r\n\r\n" + get,), ends=True)
     for name, method, headers in (
@@ -301,7 +303,8 @@ def _http_refused(get: bytes) -> Iterator[Case]:
         ("400 goes before 501", b"BREW", b"X: x"),
         ("405 goes before 413", b"POST", b"Host: x\r\nContent-Length: 5"),
         ("413: Content-Length", b"GET", b"Host: x\r\ncontent-LENGTH: 5"),
-        ("413: Transfer-Encoding", b"HEAD", b"Host: x\r\nTransfer-Encoding: chunked"),
+        ("413: Transfer-Encoding", b"GET", b"Host: x\r\nTransfer-Encoding: chunked"),
+        ("413 to HEAD without a body", b"HEAD", b"Host: x\r\nTransfer-Encoding: chunked"),
     ):
         yield Case(name, "http", (get + method + b" / HTTP/1.1\r\n" + headers + b"\r\n\r\n" + get,), ends=True)
     yield Case("400: two hosts in HTTP/1.0", "http", (b"GET / HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n",), ends=True)
@@ -320,3 +323,6 @@ def _http_limits() -> Iterator[Case]:
         late = target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
         yield Case(f"414: a line that ends too late {name}", "http", (late,), options=options)
         yield Case(f"414: {limit + 4} bytes of a line {name}", "http", (target + b"tttt",), options=options)
+    for status, line in ((431, b"HEAD / HTTP/1.1\r\nHost: x\r\n"), (414, b"HEAD /")):
+        stream = (line.ljust(68, b"x"),)
+        yield Case(f"{status} to HEAD without a body", "http", stream, options={"max-frame": "64"})
