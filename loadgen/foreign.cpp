@@ -38,6 +38,11 @@ std::string read_file(const std::string& option, const std::string& name) {
 
 }  // namespace
 
+FirstBodies::Body FirstBodies::first(const std::string& target, const Body& body) {
+  const std::scoped_lock lock{mutex_};
+  return bodies_.try_emplace(target, body).first->second;
+}
+
 std::optional<HttpUrl> parse_http_url(std::string_view text) {
   const auto end = text.find("://");
   const auto* const scheme = std::ranges::find(schemes, text.substr(0, end), &Scheme::name);

@@ -2,6 +2,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +18,21 @@ namespace netdyno::load {
 /// What a reply is held against, beside its status.
 enum class Check { status, length, hash, stamp };
 
+/// The bodies of the first replies, which the others are held against: one for each target, whichever thread sees it.
+class FirstBodies {
+ public:
+  struct Body {
+    std::size_t length = 0;
+    std::uint64_t digest = 0;
+  };
+  /// The first one of a target: `body` itself where none came before. Any thread.
+  Body first(const std::string& target, const Body& body);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, Body> bodies_;
+};
+
 /// A request of HTTP/1.1 (RFC 9112), and which replies to it are right.
 struct HttpRequest {
   std::string method;                // empty: GET, or POST where there is a body
@@ -24,6 +42,7 @@ struct HttpRequest {
   int lowest_status = 200;
   int highest_status = 299;
   Check check = Check::status;
+  std::shared_ptr<FirstBodies> first_bodies = std::make_shared<FirstBodies>();  // of all threads of the run
 };
 
 /// The server and the target of `http://host[:port][/path]`, `https://`, `ws://` or `wss://`; nothing when the text is

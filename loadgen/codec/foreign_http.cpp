@@ -193,11 +193,11 @@ class ForeignHttpCodec final : public Codec {
       append_stamp(stamp, size_, sent);
       return reply.body == sent && reply.length == sent.size() ? "" : "the body is not the request's target";
     }
-    First& first = first_[which(stamp)];
-    if (!first.seen) first = {true, reply.length, reply.digest};
-    if (reply.length != first.length)
-      return fmt::format("a body of {} bytes, where the first one had {}", reply.length, first.length);
-    return reply.digest == first.digest ? "" : "a body unlike the first one";
+    auto& first = first_[which(stamp)];
+    if (!first) first = request_.first_bodies->first(target(stamp), {reply.length, reply.digest});
+    if (reply.length != first->length)
+      return fmt::format("a body of {} bytes, where the first one had {}", reply.length, first->length);
+    return reply.digest == first->digest ? "" : "a body unlike the first one";
   }
 
   std::unique_ptr<Decoder> make_decoder() const override {
@@ -207,12 +207,6 @@ class ForeignHttpCodec final : public Codec {
   }
 
  private:
-  struct First {
-    bool seen = false;
-    std::size_t length = 0;
-    std::uint64_t digest = 0;
-  };
-
   std::size_t which(const Stamp& stamp) const { return (stamp.client + stamp.sequence) % request_.targets.size(); }
   const std::string& target(const Stamp& stamp) const { return request_.targets[which(stamp)]; }
 
@@ -228,7 +222,7 @@ class ForeignHttpCodec final : public Codec {
   const HttpRequest request_;
   std::size_t size_;  // of a stamp
   std::string after_target_;
-  std::vector<First> first_;  // replies, one for each target
+  std::vector<std::optional<FirstBodies::Body>> first_;  // one for each target, as far as this thread knows them
 };
 
 }  // namespace

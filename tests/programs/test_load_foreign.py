@@ -395,6 +395,21 @@ def test_bodies_are_held_against_the_first(check: str, other: bytes, fault: str)
     assert {kind.what for kind in replies_of(result).faults} == ({fault} if fault else set())
 
 
+@pytest.mark.parametrize("check", ["length", "hash"])
+def test_the_first_body_is_that_of_all_threads(check: str) -> None:
+    """Each thread has a connection, and each connection a body of its own."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        body = b"other" if number else b"one"
+        for _ in requests(connection):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    with http(serve) as url:
+        options = ("-c", "2", "--threads", "2", "--rate", "100")
+        result = result_of(url, "--verify", check, *options, *MANY, ends={3})
+    assert replies_of(result).unexpected == result.messages.received == 20
+
+
 def test_a_stamp_comes_back_where_the_server_echoes_the_target() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         for count, request in enumerate(requests(connection)):
