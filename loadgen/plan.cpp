@@ -241,7 +241,7 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--await-go", plan.await_go,
                 "when all connections stand, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
                 "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', messages of all parts");
-  add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals (default 1)");
+  add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
   line.add_text("--hdr", plan.hdr_file, "write the latency histograms as an HdrHistogram log").type_name("FILE");

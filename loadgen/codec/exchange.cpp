@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "loadgen/codec/codecs.hpp"
+#include "loadgen/codec/random_of.hpp"
 
 /// Bytes that a person gave, and replies that are told apart by a mark or their size.
 namespace netdyno::load {
@@ -100,7 +101,7 @@ class ExchangeDecoder final : public Decoder {
 
 class ExchangeCodec final : public Codec {
  public:
-  explicit ExchangeCodec(const LoadPlan& plan) : exchange_(*plan.exchange), random_(plan.seed) {
+  explicit ExchangeCodec(const LoadPlan& plan) : exchange_(*plan.exchange), seed_(plan.seed) {
     std::string_view text = exchange_.send;
     while (!text.empty()) {
       const auto close = text.find('}');
@@ -118,8 +119,8 @@ class ExchangeCodec final : public Codec {
     parts_.emplace_back(std::string{text});
   }
 
-  /// Not a function of the stamp alone where there is chance in it: what is sent again need not be the same.
   std::size_t encode(const Stamp& stamp, std::string& out) override {
+    RandomOf random{seed_, stamp};
     for (const Part& part : parts_) {
       if (const auto* text = std::get_if<std::string>(&part)) {
         out.append(*text);
@@ -129,7 +130,7 @@ class ExchangeCodec final : public Codec {
       if (place.what == Place::What::sequence) fmt::format_to(std::back_inserter(out), "{}", stamp.sequence);
       if (place.what == Place::What::connection) fmt::format_to(std::back_inserter(out), "{}", stamp.client);
       if (place.what == Place::What::random)
-        fmt::format_to(std::back_inserter(out), "{}", std::uniform_int_distribution{0ULL, place.below - 1}(random_));
+        fmt::format_to(std::back_inserter(out), "{}", std::uniform_int_distribution{0ULL, place.below - 1}(random));
     }
     return 0;
   }
@@ -166,7 +167,7 @@ class ExchangeCodec final : public Codec {
 
   const Exchange exchange_;
   std::vector<Part> parts_;
-  std::mt19937_64 random_;
+  std::uint64_t seed_;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "lib/server/options.hpp"
 #include "lib/session/session.hpp"
@@ -246,6 +247,30 @@ TEST(Codec, SplitsAfterTheHeader) {
   EXPECT_EQ(make_codec(plan_of(Workload::chat, 64))->encode({1, 1}, bytes), 4U);
   EXPECT_EQ(make_codec(plan_of(Workload::rpc, 64))->encode({1, 1}, bytes), 4U);
   EXPECT_EQ(make_codec(plan_of(Workload::echo, 64))->encode({1, 1}, bytes), 0U);
+}
+
+/// What is said in place of {random:N}, by a thread that has said nothing before.
+std::string chance(std::string_view send, const Stamp& stamp) {
+  LoadPlan plan;
+  plan.exchange.emplace().send = send;
+  std::string said;
+  make_codec(plan)->encode(stamp, said);
+  return said;
+}
+
+TEST(Codec, RandomPlacesDifferAmongThreadsAndMessagesAndAreTheSameWhenAMessageIsSentAgain) {
+  std::set<std::string> numbers;
+  for (std::uint32_t client = 0; client < 10; ++client)
+    for (std::uint64_t sequence = 0; sequence < 10; ++sequence) {
+      const std::string said = chance("{random:1000000000000} {random:1000000000000}", {client, sequence});
+      EXPECT_EQ(said, chance("{random:1000000000000} {random:1000000000000}", {client, sequence}));
+      numbers.insert(said.substr(0, said.find(' ')));
+      numbers.insert(said.substr(said.find(' ') + 1));
+    }
+  EXPECT_EQ(numbers.size(), 200U);
+  std::set<std::string> digits;
+  for (std::uint64_t sequence = 0; sequence < 200; ++sequence) digits.insert(chance("{random:10}", {0, sequence}));
+  EXPECT_EQ(digits.size(), 10U);
 }
 
 }  // namespace
