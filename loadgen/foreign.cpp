@@ -43,6 +43,12 @@ FirstBodies::Body FirstBodies::first(const std::string& target, const Body& body
   return bodies_.try_emplace(target, body).first->second;
 }
 
+bool names_header(std::string_view header, std::string_view name) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return header.size() > name.size() && header[name.size()] == ':' &&
+         std::ranges::equal(header.substr(0, name.size()), name, {}, lower);
+}
+
 std::optional<HttpUrl> parse_http_url(std::string_view text) {
   const auto end = text.find("://");
   const auto* const scheme = std::ranges::find(schemes, text.substr(0, end), &Scheme::name);

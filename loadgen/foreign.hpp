@@ -45,6 +45,9 @@ struct HttpRequest {
   std::shared_ptr<FirstBodies> first_bodies = std::make_shared<FirstBodies>();  // of all threads of the run
 };
 
+/// Whether a header, "name: value", has that name, which is lower-case here.
+bool names_header(std::string_view header, std::string_view name);
+
 /// The server and the target of `http://host[:port][/path]`, `https://`, `ws://` or `wss://`; nothing when the text is
 /// no such URL.
 struct HttpUrl {

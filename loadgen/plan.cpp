@@ -268,6 +268,10 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
     const bool good = colon != std::string::npos && colon > 0 && text.find_first_of(" \t") > colon;
     if (!good || text.find_first_of(std::string_view{"\r\n\0", 3}) != std::string::npos)
       refuse_value("--header", "'" + text + "' is no header; want 'name: value'");
+    // A second length, or another framing than that of the body, and the next request begins in another place for the
+    // server than for us.
+    if (names_header(text, "content-length") || names_header(text, "transfer-encoding"))
+      refuse_value("--header", "'" + text + "': the length of the body follows from --data; leave it out");
     http.headers.push_back(text);
   };
   line.add_read_each("-H,--header", read_header,

@@ -165,14 +165,16 @@ class ForeignHttpCodec final : public Codec {
     std::string head;
     bool has_host = false;
     for (const std::string& header : request_.headers) {
-      constexpr std::string_view name = "host:";
-      has_host = has_host || std::ranges::equal(std::string_view{header}.substr(0, name.size()), name, {},
-                                                [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c; });
+      has_host = has_host || names_header(header, "host");
       head += header + "\r\n";
     }
     if (!has_host) head = "Host: " + host + "\r\n" + head;
-    if (request_.body) head += fmt::format("Content-Length: {}\r\n", request_.body->size());
-    after_target_ = " HTTP/1.1\r\n" + head + "\r\n" + request_.body.value_or("");
+    const std::string body = request_.body.value_or("");
+    // RFC 9110, 8.6: a method for which a body has a meaning says that there is none.
+    constexpr std::string_view with_body[] = {"POST", "PUT", "PATCH"};
+    if (request_.body || std::ranges::find(with_body, request_.method) != std::end(with_body))
+      head += fmt::format("Content-Length: {}\r\n", body.size());
+    after_target_ = " HTTP/1.1\r\n" + head + "\r\n" + body;
   }
 
   std::size_t encode(const Stamp& stamp, std::string& out) override {

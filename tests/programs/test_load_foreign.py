@@ -185,6 +185,22 @@ def test_the_request_is_what_was_asked_for(tmp_path: Path) -> None:
     assert seen == {head + b'{"a":\r\n1}'}
 
 
+@pytest.mark.parametrize(
+    ("method", "said"), [("POST", b"Content-Length: 0\r\n"), ("PUT", b"Content-Length: 0\r\n"), ("DELETE", b"")]
+)
+def test_where_a_body_has_a_meaning_it_is_said_that_there_is_none(method: str, said: bytes) -> None:
+    seen: set[bytes] = set()
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen.add(request)
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        expect_all_right(result_of(url, "-X", method, "-H", "Host: x", *QUICK))
+    assert seen == {method.encode() + b" / HTTP/1.1\r\nHost: x\r\n" + said + b"\r\n"}
+
+
 def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
     seen: list[bytes] = []
 
@@ -757,6 +773,8 @@ def test_a_rate_below_one_is_said_as_it_is() -> None:
         (("http://127.0.0.1/a b",), "is no URL"),
         (("http://127.0.0.1/", "-H", "nonsense"), "is no header"),
         (("http://127.0.0.1/", "-H", "a: b\r\nc: d"), "is no header"),
+        (("http://127.0.0.1/", "-H", "content-length: 5"), "follows from --data"),
+        (("http://127.0.0.1/", "-H", "Transfer-Encoding:chunked"), "follows from --data"),
         (("http://127.0.0.1/", "-X", "get"), "is no method"),
         (("http://127.0.0.1/", "-d", "@/nowhere"), "cannot read"),
         (("http://127.0.0.1/", "--expect-status", "20x"), "is no status"),
