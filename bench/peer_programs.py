@@ -57,6 +57,7 @@ class Peer:
     speaks: tuple[str, ...] = ("http",)
     closed: bool = True
     rates: bool = True
+    note: str = ""  # what its figures hold beside what the others count
 
 
 class UnreadableError(Exception):
@@ -389,7 +390,15 @@ PEERS = (
     _peer("bombardier", _go("github.com/codesenberg/bombardier@v1.2.6"), bombardier, of_bombardier),
     _peer("autocannon", _AUTOCANNON, autocannon, of_autocannon),
     Peer("redis-benchmark", _debian("redis-tools"), redis_benchmark, of_redis_benchmark, (), ("redis",), rates=False),
-    Peer("memcaslap", _debian("libmemcached-tools"), memcaslap, of_memcaslap, (), ("memcached",), rates=False),
+    Peer(
+        "memcaslap",
+        _debian("libmemcached-tools"),
+        memcaslap,
+        of_memcaslap,
+        speaks=("memcached",),
+        rates=False,
+        note="one in a hundred of its requests is a set",
+    ),
 )
 
 

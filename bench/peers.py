@@ -384,7 +384,7 @@ def page(results: Results) -> str:
 
 
 def table_of(found: dict[str, list[Run]]) -> list[str]:
-    """And below it what failed."""
+    """And below it what its figures hold, and what failed."""
     stalled = any(one.true_p99_us is not None for runs in found.values() for one in runs)
     times = {"p99": "p99_us", "true p99": "true_p99_us"} if stalled else {"p50": "p50_us", "p99": "p99_us"}
     rows = []
@@ -392,8 +392,9 @@ def table_of(found: dict[str, list[Run]]) -> list[str]:
         costs = spread(values(runs, "cpu_us"), quantities.three_digits)
         spans = [duration(values(runs, figure)) for figure in times.values()]
         rows.append((f"`{name}`", spread(values(runs, "rate"), rate), costs, *spans))
-    failed = [f"* `{name}`: {what}" for name, runs in found.items() if (what := failures(runs))]
-    return [*table(["", "requests/s", "CPU, µs", *times], rows), *([""] if failed else []), *failed]
+    below = [f"* `{peer.name}`: {peer.note}" for peer in PEERS if peer.note and peer.name in found]
+    below += [f"* `{name}`: {what}" for name, runs in found.items() if (what := failures(runs))]
+    return [*table(["", "requests/s", "CPU, µs", *times], rows), *([""] if below else []), *below]
 
 
 def wrapped(text: str, columns: int = 118) -> list[str]:

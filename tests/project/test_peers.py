@@ -145,6 +145,11 @@ def test_the_page_names_what_failed_and_what_is_absent(peers: ModuleType) -> Non
     assert max(map(len, text.splitlines())) <= 120
 
 
+def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> None:
+    gets = peers.Run("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)
+    assert peers.table_of({"memcaslap": [gets]})[-1] == "* `memcaslap`: one in a hundred of its requests is a set"
+
+
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
     found = results(peers)
     found.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
