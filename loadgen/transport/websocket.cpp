@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/empty_body.hpp>
@@ -63,9 +64,10 @@ class WebSocketTransport final : public Layer {
     host.erase(0, host.find("://") + 3);
     const std::string_view usual_port = plan.tls.on ? ":443" : ":80";
     if (host.ends_with(usual_port)) host.resize(host.size() - usual_port.size());
-    before_key_ = fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n",
-                              plan.websocket->target, host);
-    before_key_ += "Sec-WebSocket-Version: 13\r\n";
+    before_key_ = fmt::format("GET {} HTTP/1.1\r\n", plan.websocket->target);
+    const auto is_host = [](const std::string& header) { return names_header(header, "host"); };
+    if (std::ranges::none_of(plan.websocket->headers, is_host)) before_key_ += "Host: " + host + "\r\n";
+    before_key_ += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n";
     for (const std::string& header : plan.websocket->headers) before_key_ += header + "\r\n";
     before_key_ += "Sec-WebSocket-Key: ";
   }

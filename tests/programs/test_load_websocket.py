@@ -88,6 +88,19 @@ def test_what_is_said(tmp_path: Path) -> None:
     assert [payload for opcode, payload in said if opcode != TEXT] == [b"\x03\xe8"] * 2, "a close, 1000, at the end"
 
 
+def test_a_host_that_is_given_takes_the_place_of_that_of_the_url() -> None:
+    heads: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        heads.append(agree(connection))
+        for opcode, payload in frames(connection):
+            connection.sendall(frame(payload, opcode))
+
+    with websocket(serve) as url:
+        expect_all_right(result_of(url, "-H", "host: x", *QUICK))
+    assert re.findall(rb"\r\n(host: .*)\r\n", heads[0], re.IGNORECASE) == [b"host: x"]
+
+
 @pytest.mark.parametrize("audience", ["all", "others"])
 def test_a_chat(audience: str) -> None:
     members: list[socket.socket] = []
