@@ -455,9 +455,11 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     } else if (connection.decoder) {
       const std::uint64_t before = connection.flight.unanswered();
       // One that goes on until the connection ends is whole only where the server has said so (RFC 9112, 9.8).
-      if (reason != CloseReason::cut_off) connection.decoder->end(matching_);
+      if (reason == CloseReason::closed_by_server) connection.decoder->end(matching_);
       if (connection.flight.unanswered() == before)
-        why = in_part("the connection ended in the middle of a reply", *connection.decoder);
+        why = in_part(reason == CloseReason::reset ? "the connection was reset in the middle of a reply"
+                                                   : "the connection ended in the middle of a reply",
+                      *connection.decoder);
     } else if (!connection.replied && connection.flight.unanswered() > 0) {
       why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
                                          : "the connection was closed instead of a reply";

@@ -242,9 +242,21 @@ def close(connection: socket.socket, _number: int) -> None:
         return
 
 
+def resets(connection: socket.socket) -> None:
+    """Let its close send a reset (socket(7), SO_LINGER)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+
 def reset(connection: socket.socket, _number: int) -> None:
     for _ in requests(connection):
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        resets(connection)
+        return
+
+
+def reset_in_the_middle(connection: socket.socket, _number: int) -> None:
+    for _ in requests(connection):
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf of what goes on until the connection ends")
+        resets(connection)
         return
 
 
@@ -280,6 +292,7 @@ BAD: dict[str, tuple[Serve, str]] = {
     "cut": (cut, "the connection ended in the middle of a reply"),
     "closed": (close, "the connection was closed instead of a reply"),
     "reset": (reset, "the connection was reset instead of a reply"),
+    "reset in the middle": (reset_in_the_middle, "the connection was reset in the middle of a reply"),
     "endless head": (endless_head, "the reply cannot be read: header limit exceeded"),
     "endless line": (endless_chunk_line, "the reply cannot be read: a line of it does not end"),
 }
