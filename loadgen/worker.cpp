@@ -448,7 +448,9 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     matching_.arrived(number, now_);
     matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
     // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
-    // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1).
+    // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1). Where what was on its
+    // way then is answered by a reset, Linux tells of the close. A reset without one is an error, though it be sent
+    // again: nobody knows what became of the request.
     std::string why = told;
     if (!why.empty()) {
       // The oldest that waits is given up for it.
@@ -463,6 +465,10 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     } else if (!connection.replied && connection.flight.unanswered() > 0) {
       why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
                                          : "the connection was closed instead of a reply";
+    } else if (reason == CloseReason::reset && connection.flight.unanswered() > 0) {
+      ++errors;
+      recorder_.figures.faults.note("the connection was reset with a request in flight", now_);
+      recorder_.error(now_);
     }
     if (!why.empty()) ++errors;
     make_anew(number, why);

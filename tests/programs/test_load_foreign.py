@@ -48,6 +48,12 @@ from tests.support.patience import eventually
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+RESET_IN_FLIGHT = "the connection was reset with a request in flight"
+
+
+def resets(connection: socket.socket) -> None:
+    """Let its close send a reset (socket(7), SO_LINGER)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
 @pytest.mark.parametrize("rate", [(), ("--rate", "500")], ids=["closed", "open"])
@@ -85,6 +91,44 @@ def test_what_had_been_sent_when_the_connection_ended_is_sent_again() -> None:
     expect_all_right(result)
     assert replies_of(result).resent > 0
     assert result.requests.sent == result.messages.sent, "each once"
+
+
+def test_a_reset_with_a_request_in_flight_is_an_error_though_the_request_is_sent_again() -> None:
+    """At every second request of a connection: no end of a connection that is kept alive, which sends no reset."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if count == 1:
+                resets(connection)
+                return
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        result = result_of(url, "-n", "10", ends={3})
+        done = load(url, "-n", "10", "--assert", "errors=0")
+    assert (result.messages.sent, result.messages.received, result.messages.lost) == (10, 10, 0)
+    assert result.errors["reset"] == replies_of(result).resent == 9
+    assert [(kind.what, kind.count) for kind in replies_of(result).faults] == [(RESET_IN_FLIGHT, 9)]
+    assert re.search("^assert +errors=0: 9.0, MISSED$", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_what_was_on_its_way_when_the_server_ended_a_connection_is_sent_again_without_an_error() -> None:
+    """As where a connection was kept alive for as long as the server has patience, which then ends it; the reset comes
+    because a request did meanwhile."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if number == 0 and count == 1:
+                connection.shutdown(socket.SHUT_WR)
+                resets(connection)
+                return
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        result = result_of(url, "-n", "10")
+    expect_all_right(result)
+    assert replies_of(result).resent == 1
+    assert sum(result.errors.values()) == 0
 
 
 def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
@@ -240,11 +284,6 @@ def close(connection: socket.socket, _number: int) -> None:
     for _ in requests(connection):
         end(connection)
         return
-
-
-def resets(connection: socket.socket) -> None:
-    """Let its close send a reset (socket(7), SO_LINGER)."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
 
 
 def reset(connection: socket.socket, _number: int) -> None:
