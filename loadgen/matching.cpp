@@ -30,7 +30,7 @@ void Matching::joined(std::size_t size) {
 
 void Matching::corrupt() {
   ++recorder_.figures.messages.corrupt;
-  recorder_.error(now_);
+  recorder_.wrong(now_);
 }
 
 void Matching::reply(const Stamp& stamp, std::size_t size) {
@@ -85,7 +85,7 @@ void Matching::fail(std::uint32_t number, std::string_view why) {
   const auto failed = flight.answer(flight.oldest());
   --clients_.waiting;
   recorder_.figures.faults.note(why, now_);
-  recorder_.error(now_);
+  recorder_.wrong(now_);
   if (failed->expired) {
     --clients_.overdue;
     return;

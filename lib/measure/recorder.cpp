@@ -82,6 +82,7 @@ void Figures::add(const Figures& other) {
   scheduled_in_window += other.scheduled_in_window;
   sent_in_window += other.sent_in_window;
   completed_in_window += other.completed_in_window;
+  wrong_in_window += other.wrong_in_window;
   completed_service_ns += other.completed_service_ns;
   late_in_window += other.late_in_window;
   in_flight_ns += other.in_flight_ns;

@@ -112,6 +112,7 @@ struct Figures {
   std::uint64_t scheduled_in_window = 0;
   std::uint64_t sent_in_window = 0;        // meant for the window, and sent
   std::uint64_t completed_in_window = 0;   // answered within the window
+  std::uint64_t wrong_in_window = 0;       // answered within it by a wrong reply, or the end of the connection
   std::uint64_t completed_service_ns = 0;  // service times of those that were not given up before, added up
   std::uint64_t late_in_window = 0;        // of completed_in_window: given up before
   std::uint64_t in_flight_ns = 0;          // sent messages, neither answered nor given up, integrated over the window
@@ -210,6 +211,12 @@ class Recorder {
     if (!window_.holds(intended)) return;
     --figures.sent_in_window;
     if (!step_ends_.empty()) --step(intended).sent;
+  }
+
+  /// A reply came that is wrong, or the end of its connection instead: an error, and an answer.
+  void wrong(Nanos at) {
+    figures.wrong_in_window += window_.holds(at);
+    error(at);
   }
 
   /// One error of any kind, for the time series.

@@ -437,6 +437,20 @@ def test_of_a_server_that_sometimes_fails_the_right_replies_are_measured() -> No
     assert re.search(rf"^redirects +{moved}, none of which is followed$", text, re.MULTILINE)
 
 
+@pytest.mark.parametrize("right", [0, 1, 3], ids=["none", "every second", "three of four"])
+def test_a_server_that_answers_wrongly_in_time_is_not_said_to_be_slow(right: int) -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            wrong = right == 0 or count % (right + 1) == right
+            connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" if wrong else OK)
+
+    with http(serve) as url:
+        done = load(url, "-c", "2", "--rate", "200", "-n", "60", "--timeout", "5s")
+    assert done.returncode == (3 if right else 1), done
+    assert "404 Not Found to" in done.stdout
+    assert "overload" not in done.stdout
+
+
 @pytest.mark.parametrize(("status", "expected"), [("404", True), ("4xx", True), ("403", False)])
 def test_what_is_expected_can_be_said(status: str, expected: bool) -> None:
     with http(always(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")) as url:

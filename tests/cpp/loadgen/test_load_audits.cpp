@@ -215,6 +215,17 @@ TEST(Audits, StateAnOverloadThatTheServerCaused) {
   EXPECT_NE(check.detail.find("completed 600.0/s"), std::string::npos);
 }
 
+TEST(Audits, AServerThatAnswersWronglyIsNotSlowForIt) {
+  Trial trial;
+  trial.complete(6000);
+  trial.result.figures.wrong_in_window = 4000;
+  EXPECT_TRUE(trial.of("achieved_rate").passed);
+  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("asked 1000.0/s")) << trial.of("achieved_rate").detail;
+  EXPECT_NE(trial.of("achieved_rate").detail.find("answered wrongly 400.0/s"), std::string::npos);
+  trial.result.figures.wrong_in_window = 1000;
+  EXPECT_TRUE(trial.of("achieved_rate").detail.starts_with("overload")) << "and the rest too late";
+}
+
 TEST(Audits, ForgiveThePoissonProcessItsChance) {
   Trial trial;
   trial.plan.arrivals = Arrivals::poisson;
