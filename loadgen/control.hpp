@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -49,9 +50,20 @@ class Control {
   std::atomic<bool> joining{false};           // chat: find out whether the server knows every client
   std::atomic<Nanos> start{0};                // when the load begins; never: there is nothing to load
 
-  /// When the window ends that somebody has cut short. Also a signal's handler sets it.
+  /// When the window ends that nobody cuts short. Set before `interrupt` is called.
+  std::atomic<Nanos> window_end{never};
+  /// When it ends that somebody has cut short, and when somebody does not wait for its last answers any more.
   std::atomic<Nanos> end_early{never};
+  std::atomic<Nanos> give_up{never};
   static_assert(std::atomic<Nanos>::is_always_lock_free);
+
+  /// Somebody does not want to wait for the window's end, which is now, and soon after it that of the wait for the last
+  /// answers; or this, which then is now. The threads are to be woken. Also a signal's handler calls it.
+  void interrupt(Nanos now) {
+    const bool over = std::min(end_early.load(), window_end.load()) <= now;
+    if (!over) end_early = now;
+    give_up = over ? now : now + patience_with_last_answers;
+  }
 
   /// --count: messages of the window that no thread has taken yet, and threads that have the answers to all of theirs
   /// when none is left, or no connection any more.
@@ -67,6 +79,8 @@ class Control {
   bool all_delivered() const { return draining == threads_ && !owes_others && owed <= 0; }
 
  private:
+  static constexpr Nanos patience_with_last_answers = one_second;
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::size_t threads_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <iostream>
@@ -23,19 +24,6 @@ using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
 constexpr Nanos progress_interval = one_second / 2;
-
-/// What SIGINT cuts short: the first ends the window, and the second the program.
-std::atomic<Nanos>* to_end_early = nullptr;
-
-void end_early(int) { to_end_early->store(now_ns()); }
-
-void heed_interrupts(std::atomic<Nanos>& end) {
-  to_end_early = &end;
-  struct sigaction action {};
-  action.sa_handler = end_early;
-  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
-  sigaction(SIGINT, &action, nullptr);
-}
 
 /// A number that stands behind a word on the next line of stdin.
 template <class Number>
@@ -84,13 +72,40 @@ class Run {
     }
     observer_.finished();
     threads.clear();  // joins them
-    std::signal(SIGINT, SIG_DFL);
+    leave_interrupts();
     return collect(all_joined);
   }
 
  private:
   void wake_all() {
     for (const auto& worker : workers_) worker->wake();
+  }
+
+  /// The first SIGINT ends the window, the second the wait for the last answers (Control::interrupt), the third the
+  /// program.
+  void heed_interrupts() {
+    interrupts_ = 0;
+    heeding_ = this;
+    struct sigaction action {};
+    action.sa_handler = heed_interrupt;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, nullptr);
+  }
+
+  static void heed_interrupt(int) {
+    const int error = errno;
+    if (++interrupts_ == 2) std::signal(SIGINT, SIG_DFL);
+    if (Run* const run = heeding_) {
+      run->control_.interrupt(now_ns());
+      run->wake_all();
+    }
+    errno = error;
+  }
+
+  /// Who has interrupted the load does not want to lose what is made of it now.
+  static void leave_interrupts() {
+    heeding_ = nullptr;
+    if (interrupts_ == 0) std::signal(SIGINT, SIG_DFL);
   }
 
   bool join() {
@@ -103,7 +118,10 @@ class Run {
 
   bool begin() {
     start_ = control_.established == 0 ? never : plan_.await_go ? awaited_go() : now_ns() + start_ahead;
-    if (start_ != never) heed_interrupts(control_.end_early);
+    if (start_ != never) {
+      control_.window_end = start_ + plan_.warmup + plan_.duration;
+      heed_interrupts();
+    }
     control_.start = start_;
     wake_all();
     return start_ != never;
@@ -156,7 +174,7 @@ class Run {
     result.timeline = timeline_.slots();
     result.interval = timeline_.interval();
     result.duration = plan_.duration;
-    if (const Nanos early = control_.end_early; start_ != never && early < start_ + plan_.warmup + plan_.duration) {
+    if (const Nanos early = control_.end_early; start_ != never && early < control_.window_end) {
       result.duration = std::max<Nanos>(0, early - (start_ + plan_.warmup));
       result.timeline.resize(static_cast<std::size_t>(result.duration / timeline_.interval()));
     }
@@ -165,6 +183,9 @@ class Run {
     result.all_joined = all_joined;
     return result;
   }
+
+  static inline std::atomic<Run*> heeding_ = nullptr;
+  static inline std::atomic<int> interrupts_ = 0;
 
   const LoadPlan& plan_;
   Observer& observer_;

@@ -124,11 +124,10 @@ void Worker::measure(Nanos start) {
   finish();
 }
 
-/// Somebody does not want to wait for the window's end, which is now; or after it, for the last answers.
 void Worker::heed_early_end() {
   const Nanos at = control_.end_early.load(std::memory_order_relaxed);
-  if (at < window_.end) return end_window(at);
-  if (at > window_.end) give_up_ = std::min(give_up_, at);
+  if (at < window_.end) end_window(at);
+  give_up_ = std::min(give_up_, control_.give_up.load(std::memory_order_relaxed));
 }
 
 void Worker::end_window(Nanos at) {

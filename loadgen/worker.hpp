@@ -68,7 +68,7 @@ class Worker final : private TransportEvents {
   void received_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
   void make_anew(std::uint32_t number, std::string_view why);
-  void heed_early_end();
+  void heed_early_end();  // Control::interrupt, or the end of a count
   void end_window(Nanos at);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
   std::uint64_t& ends_by(CloseReason reason);

@@ -772,7 +772,15 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
 ALL_RIGHT = always(OK)
 
 
-def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress") -> str:
+def has_taken(process: subprocess.Popen[str]) -> bool:
+    """Whether no SIGINT waits for the process."""
+    if process.poll() is not None:
+        return True
+    pending = re.findall(r"^(?:Shd|Sig)Pnd:\s*(\w+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    return not any(int(mask, 16) & 1 << (signal.SIGINT - 1) for mask in pending)
+
+
+def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress", times: int = 1) -> str:
     """What a load says that is interrupted at its first event of a kind: `progress` comes half a second after the
     beginning of its window."""
     told, telling = os.pipe()
@@ -781,9 +789,14 @@ def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress") -
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[telling]) as generator:
             os.close(telling)
             next(line for line in events if json.loads(line)["event"] == at)
-            generator.send_signal(signal.SIGINT)
             began = time.monotonic()
-            text, _ = generator.communicate(timeout=PATIENCE_S)
+            for _ in range(times):
+                generator.send_signal(signal.SIGINT)
+                eventually(lambda: has_taken(generator), "it takes the signal")
+            try:
+                text, _ = generator.communicate(timeout=PATIENCE_S)
+            finally:
+                generator.kill()
     assert time.monotonic() - began < 10
     assert generator.returncode in MEASURED
     return text
@@ -811,6 +824,31 @@ def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> N
     options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
     text = interrupted(*options, serve=serve, at="window_end")
     assert re.search("^replies +as expected 2, others 0, without an answer 1,", text, re.MULTILINE), text
+
+
+def first_alone(connection: socket.socket, _number: int) -> None:
+    """Answers nothing but the first request."""
+    for count, _ in enumerate(requests(connection)):
+        if count == 0:
+            connection.sendall(OK)
+
+
+WITHOUT_END = ("--warmup", "0", "--duration", "10m", "--timeout", "10m", "--connect-timeout", "10m")
+"""Nothing happens by itself."""
+
+
+def test_an_interrupt_wakes_a_load_that_waits_and_bounds_the_wait_for_the_last_answers() -> None:
+    text = interrupted(*WITHOUT_END, serve=first_alone)
+    assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
+
+
+def test_a_second_interrupt_leaves_the_whole_summary(tmp_path: Path) -> None:
+    """It ends the wait for the last answers; where that is over by then, nothing. Each is taken before the next, as
+    signals that wait are one (signal(7))."""
+    file = tmp_path / "result.json"
+    text = interrupted(*WITHOUT_END, "--json", str(file), serve=first_alone, times=2)
+    assert re.search("^replies +as expected 1, others 0, without an answer 1,", text, re.MULTILINE), text
+    assert msgspec.json.decode(file.read_bytes(), type=LoadResult).messages.received == 1
 
 
 def test_a_ramp_that_is_cut_short_has_asked_for_its_beginning_only(tmp_path: Path) -> None:
