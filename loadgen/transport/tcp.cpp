@@ -5,8 +5,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -50,16 +52,15 @@ class TcpTransport final : public Transport {
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
     const int error = begin_connect(connection);
-    const int fd = fds_[connection].get();
-    if (error == 0) {
-      poller_.add(fd, readable, connection);
-      events.on_connected(connection);
-    } else if (error == EINPROGRESS) {
+    if (error == EINPROGRESS) {
       connecting_[connection] = true;
-      poller_.add(fd, EPOLLOUT, connection);
+      poller_.add(fds_[connection].get(), EPOLLOUT, connection);
+    } else if (error == EAGAIN && is_unix()) {
+      connecting_[connection] = true;
+      if (queue_.empty()) queue_at_ = now_ns() + between_queuings;
+      queue_.push_back(connection);
     } else {
-      close(connection);
-      events.on_connect_failed(connection, connect_failure(error), error);
+      settle(connection, error, events);
     }
   }
 
@@ -76,6 +77,7 @@ class TcpTransport final : public Transport {
   }
 
   void close(std::uint32_t connection) override {
+    if (connecting_[connection] && !queue_.empty()) std::erase(queue_, connection);
     connecting_[connection] = false;
     fds_[connection].reset();
   }
@@ -86,6 +88,7 @@ class TcpTransport final : public Transport {
   }
 
   bool wait(Nanos until, TransportEvents& events) override {
+    if (!queue_.empty()) until = std::min(until, queue_at_);
     const auto ready = poller_.wait(unfinished_.empty() ? until : 0);
     for (const epoll_event& event : ready)
       if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
@@ -94,7 +97,7 @@ class TcpTransport final : public Transport {
       if (fds_[connection] && !connecting_[connection]) receive(connection, true, events);
     const bool any = !ready.empty() || !next_turn_.empty();
     next_turn_.clear();
-    return any;
+    return leave_queue(events) || any;
   }
 
   void sample_arrivals(Nanos span) override { sampler_.settle(span); }
@@ -112,8 +115,40 @@ class TcpTransport final : public Transport {
  private:
   static constexpr std::uint32_t readable = EPOLLIN | EPOLLRDHUP | EPOLLET;
   static constexpr std::uint32_t ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+  static constexpr Nanos between_queuings = 1'000'000;
 
-  /// 0, EINPROGRESS or why not.
+  /// A connect has ended at once.
+  void settle(std::uint32_t connection, int error, TransportEvents& events) {
+    if (error == 0) {
+      poller_.add(fds_[connection].get(), readable, connection);
+      events.on_connected(connection);
+    } else {
+      close(connection);
+      events.on_connect_failed(connection, connect_failure(error), error);
+    }
+  }
+
+  bool is_unix() const { return server_.storage.ss_family == AF_UNIX; }
+
+  /// The server may have made room: they connect in the order in which they came, as far as that goes.
+  bool leave_queue(TransportEvents& events) {
+    if (queue_.empty() || now_ns() < queue_at_) return false;
+    bool any = false;
+    for (std::size_t left = queue_.size(); left > 0 && !queue_.empty(); --left) {
+      const std::uint32_t connection = queue_.front();
+      const int error = ::connect(fds_[connection].get(), server_.get(), server_.size) == 0 ? 0 : errno;
+      if (error == EAGAIN) break;
+      any = true;
+      queue_.pop_front();
+      connecting_[connection] = false;
+      settle(connection, error, events);
+    }
+    queue_at_ = now_ns() + between_queuings;
+    return any;
+  }
+
+  /// 0, EINPROGRESS or why not; over a Unix socket EAGAIN where the server's queue is full, and no event will tell that
+  /// it is not any more (connect(2)).
   int begin_connect(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
     reset_[connection] = false;
@@ -130,6 +165,7 @@ class TcpTransport final : public Transport {
       setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
       if (bind(fd.get(), source.get(), source.size) != 0) return errno;
     }
+    if (!queue_.empty()) return EAGAIN;
     return ::connect(fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
   }
 
@@ -179,6 +215,8 @@ class TcpTransport final : public Transport {
   std::vector<UniqueFd> fds_;
   std::vector<bool> connecting_;
   std::vector<bool> reset_;
+  std::deque<std::uint32_t> queue_;        // before a Unix socket whose own is full
+  Nanos queue_at_ = 0;                     // when they try again
   std::vector<std::uint32_t> unfinished_;  // those that may hold more than was read
   std::vector<std::uint32_t> next_turn_;   // they, while they have it
   std::array<char, 64 << 10> buffer_{};    // one for all connections of the thread

@@ -14,6 +14,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -48,6 +49,7 @@ from tests.support.patience import eventually
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 SO_ATTACH_FILTER = 26  # asm-generic/socket.h
+ALL_RIGHT = always(OK)
 RESET_IN_FLIGHT = "the connection was reset with a request in flight"
 
 
@@ -268,6 +270,45 @@ def test_over_a_socket_in_the_file_system(tmp_path: Path) -> None:
     file = str(tmp_path / "socket")
     with listening(always(OK), socket.AF_UNIX, file):
         expect_all_right(result_of("http://localhost/", "--unix-socket", file, "-c", "2", *QUICK))
+
+
+def test_a_socket_in_the_file_system_whose_queue_is_full_is_waited_for(tmp_path: Path) -> None:
+    """The queue has room for one. A blocking connect waits for its place, and another is told to try again later
+    (connect(2), EAGAIN)."""
+    file, told = str(tmp_path / "socket"), tmp_path / "result.json"
+    command = [str(generator_path(build_dir())), "http://localhost/", "--unix-socket", file, "-c", "3", *MANY]
+    with socket.socket(socket.AF_UNIX) as listens, socket.socket(socket.AF_UNIX) as first:
+        listens.bind(file)
+        listens.listen(0)
+        first.connect(file)
+        with subprocess.Popen(
+            [*command, "--json", str(told)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as generator:
+
+            def waits() -> bool:
+                descriptors = Path(f"/proc/{generator.pid}/task").glob("*/fd/*")  # each thread has its own
+                with suppress(FileNotFoundError):
+                    return sum(str(one.readlink()).startswith("socket:") for one in descriptors) >= 3
+                return False
+
+            eventually(lambda: generator.poll() is not None or waits(), "all want to connect")
+
+            def accept() -> None:
+                with suppress(OSError):
+                    while True:
+                        threading.Thread(target=attend, args=(listens.accept()[0],), daemon=True).start()
+
+            def attend(connection: socket.socket) -> None:
+                with connection, suppress(OSError):
+                    ALL_RIGHT(connection, 0)
+
+            threading.Thread(target=accept, daemon=True).start()
+            _, stderr = generator.communicate(timeout=PATIENCE_S)
+            listens.shutdown(socket.SHUT_RDWR)
+    assert generator.returncode in MEASURED, stderr
+    result = msgspec.json.decode(told.read_bytes(), type=LoadResult)
+    expect_all_right(result)
+    assert result.connections.attempted == result.connections.established == 3
 
 
 # --- what is wrong, in words ---------------------------------------------------------------------------------------
@@ -767,9 +808,6 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
         done = load(url, *options, "--assert", "p99<5ms", "--assert", "errors=0")
     assert done.returncode in {4, 3}, done
     assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
-
-
-ALL_RIGHT = always(OK)
 
 
 def has_taken(process: subprocess.Popen[str]) -> bool:
