@@ -18,7 +18,7 @@ struct Clients {
 
   const Slice slice;
   std::vector<Connection> connections;
-  std::uint32_t open = 0;     // those that were and are not gone
+  std::uint32_t open = 0;     // those that stand, or will be made anew
   std::uint32_t joined = 0;   // chat: of these, those that the server knows
   std::uint64_t waiting = 0;  // messages of open connections that are not answered, sent or not
   std::uint64_t overdue = 0;  // of these, given up

@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::uint32_t connects_between_looks = 16;
 constexpr Nanos first_probe_again = 50'000'000;
+constexpr Nanos until_another_try = 100'000'000;
+constexpr Nanos between_tries = 1'000'000;  // of all connections, where many are away
 
 }  // namespace
 
@@ -64,6 +66,15 @@ void Connecting::come_back(std::uint32_t number, TransportEvents& events) {
   transport_.connect(number, events);
 }
 
+void Connecting::try_again(Nanos now, TransportEvents& events) {
+  for (std::uint32_t i = 0; i < connects_between_looks && !away_.empty() && away_.front().again_at <= now; ++i) {
+    const std::uint32_t number = away_.front().number;
+    away_.pop_front();
+    come_back(number, events);
+  }
+  next_try_ = now + between_tries;
+}
+
 void Connecting::connected(std::uint32_t number) {
   Connection& connection = clients_[number];
   recorder_.connected(connection.connect_began, now_ns());
@@ -82,9 +93,15 @@ void Connecting::connected(std::uint32_t number) {
 void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
   auto& figures = recorder_.figures;
   Connection& connection = clients_[number];
-  if (connection.state == Connection::State::connecting) ++settled_;
-  const bool tries_again = plan_.is_foreign() && connection.state == Connection::State::returning;
-  connection.state = tries_again ? Connection::State::away : Connection::State::gone;
+  const bool first = connection.state == Connection::State::connecting;
+  settled_ += first;
+  if (plan_.is_foreign()) {
+    clients_.open += first;
+    connection.state = Connection::State::away;
+    away_.push_back({number, now_ns() + until_another_try});
+  } else {
+    connection.state = Connection::State::gone;
+  }
   switch (failure) {
     case ConnectFailure::refused:
       ++figures.connections.refused;
@@ -103,7 +120,7 @@ void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error)
 }
 
 void Connecting::await_start(TransportEvents& events) {
-  control_.established += clients_.open;
+  control_.established += clients_.open - static_cast<std::uint32_t>(away_.size());
   control_.reach(Control::Milestone::connected);
   const bool first_thread = clients_.slice.thread == plan_.share.index * plan_.threads;
   bool reached = false;

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <deque>
 
 #include "lib/measure/recorder.hpp"
 #include "loadgen/clients.hpp"
@@ -38,16 +40,19 @@ class Connecting {
     return connection.state == Connection::State::returning && connection.connect_began + plan_.connect_timeout <= now;
   }
 
-  /// Whether its last connect failed long enough ago for another.
-  bool may_try_again(const Connection& connection, Nanos now) const {
-    return connection.state == Connection::State::away && connection.connect_began + between_tries <= now;
-  }
+  /// When the next of those that are away may try again.
+  Nanos next_try() const { return away_.empty() ? never : std::max(away_.front().again_at, next_try_); }
+  /// Those that may by now connect again; a few, so that ten thousand do not delay what is due meanwhile.
+  void try_again(Nanos now, TransportEvents& events);
 
   void connected(std::uint32_t number);
   void failed(std::uint32_t number, ConnectFailure failure, int error);
 
  private:
-  static constexpr Nanos between_tries = 100'000'000;
+  struct Away {
+    std::uint32_t number;
+    Nanos again_at;
+  };
 
   Nanos due(std::uint32_t number) const;
   void expire(std::uint32_t begun);
@@ -65,6 +70,8 @@ class Connecting {
   Nanos probe_at_ = 0;
   Nanos probe_again_ = 0;
   std::uint64_t probes_ = 0;
+  std::deque<Away> away_;  // in the order in which they may try again
+  Nanos next_try_ = 0;     // none does before
 };
 
 }  // namespace netdyno::load

@@ -17,8 +17,8 @@ namespace netdyno::load {
 /// since the one before. What every message needs comes first, and takes two lines of the cache.
 struct alignas(64) Connection {
   /// A client whose connection ended (--requests-per-connection, or a foreign server closed it) has `left`, and is
-  /// `returning` as soon as it has a message. It is `away` after a connect that failed, until the next. `gone` is for
-  /// good.
+  /// `returning` as soon as it has a message. That of a foreign server is `away` after a connect that failed, the first
+  /// one too, until the next. `gone` is for good.
   enum class State : unsigned char { waiting, connecting, open, left, returning, away, gone };
 
   State state = State::waiting;

@@ -87,8 +87,8 @@ std::string replies_text(const Figures& figures) {
   if (!statuses.empty()) text += fmt::format("status        {}\n", statuses);
   if (redirects > 0) text += fmt::format("redirects     {}, none of which is followed\n", redirects);
   for (const auto& kind : figures.faults.kinds)
-    text += m.sent == 0 ? fmt::format("wrong         {}: {}\n", kind.what, kind.count)
-                        : fmt::format("wrong         {} to {} of {}\n", kind.what, kind.count, m.sent);
+    text += m.expected == 0 ? fmt::format("wrong         {}: {}\n", kind.what, kind.count)
+                            : fmt::format("wrong         {} to {} of {}\n", kind.what, kind.count, m.expected);
   if (figures.faults.others > 0) text += fmt::format("wrong         {} others\n", figures.faults.others);
   return text;
 }

@@ -23,6 +23,16 @@ std::optional<Flight::Answered> Flight::answer_overtaken(std::uint64_t sequence)
   return take(message.mapped(), sequence);
 }
 
+std::uint64_t Flight::forget_unsent(Nanos deadline) {
+  std::uint64_t count = 0;
+  for (; unsent_ > 0 && unsent_ == size_ && at(first_).intended < deadline; ++count) {
+    ++first_;
+    --size_;
+    --unsent_;
+  }
+  return count;
+}
+
 void Flight::drop_front() {
   while (size_ > 0 && answered_in_ring_ > 0) {
     const bool answered = at(first_).intended == answered_mark;

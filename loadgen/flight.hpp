@@ -49,6 +49,9 @@ class Flight {
   template <typename Each>
   std::uint64_t take_back(Each each);
 
+  /// Where none is on its way: those that were meant before `deadline` are out of it; returns how many.
+  std::uint64_t forget_unsent(Nanos deadline);
+
   /// Messages not answered: waiting, sent or not.
   std::uint64_t waiting() const { return size_ - answered_in_ring_ + overtaken_count(); }
   std::uint64_t unanswered() const { return waiting() - unsent_; }

@@ -34,7 +34,7 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
                        c.other > 0 ? fmt::format(" ({})", std::strerror(figures.other_connect_error)) : "");
   if (figures.messages.received == 0 && !faults.empty())
     return fmt::format("no reply was right: {} to {} of {}", faults.front().what, faults.front().count,
-                       figures.messages.sent);
+                       plan.is_foreign() ? figures.messages.expected : figures.messages.sent);
   if (figures.messages.received == 0)
     return fmt::format(
         "sent {} messages over {} connections and got no valid answer{}", figures.messages.sent, c.established,

@@ -163,6 +163,13 @@ std::uint64_t Matching::give_up(Connection& connection, Nanos deadline, Nanos no
   return count;
 }
 
+std::uint64_t Matching::give_up_unsent(Connection& connection, Nanos deadline) {
+  const std::uint64_t count = connection.flight.forget_unsent(deadline);
+  clients_.waiting -= count;
+  recorder_.figures.messages.expected += count;
+  return count;
+}
+
 void Matching::let_go(std::uint32_t number, Nanos now) {
   Connection& connection = clients_[number];
   connection.state = Connection::State::gone;
@@ -171,7 +178,8 @@ void Matching::let_go(std::uint32_t number, Nanos now) {
   give_up(connection, never, now);
   clients_.waiting -= connection.flight.waiting();
   clients_.overdue -= connection.flight.overdue();
-  recorder_.error(now);
+  recorder_.figures.errors.timeout += connection.flight.unsent();
+  recorder_.error(now, 1 + connection.flight.unsent());
   if (is_chat()) choose_witnesses();
 }
 

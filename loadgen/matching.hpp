@@ -49,6 +49,8 @@ class Matching final : public ReplySink {
 
   /// Gives up what was meant before `deadline`; returns how many messages.
   std::uint64_t give_up(Connection& connection, Nanos deadline, Nanos now);
+  /// The same of a connection that does not stand, where nothing is on its way: they are without an answer.
+  std::uint64_t give_up_unsent(Connection& connection, Nanos deadline);
   /// The connection is gone, and what it waited for will not come.
   void let_go(std::uint32_t number, Nanos now);
   /// Chat: from now on what is delivered is taken off what all threads owe; this one sent so many messages.

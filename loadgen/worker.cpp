@@ -105,6 +105,7 @@ void Worker::measure(Nanos start) {
     // What a schedule still asks for by then, the generator could not send; that is not the rate that was asked for.
     if (now_ >= give_up_ || (now_ >= window_.end && !is_due() && drained())) break;
     if (now_ >= expire_at_) expire_some();
+    if (now_ >= connecting_.next_try()) connecting_.try_again(now_, *this);
     slow_readers_.read(now_);
     recorder_.roll(now_);
     completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
@@ -209,7 +210,7 @@ void Worker::cross_boundary() {
 }
 
 Nanos Worker::next_wakeup(Nanos give_up) const {
-  Nanos next = std::min({boundary_, expire_at_, give_up, slow_readers_.next()});
+  Nanos next = std::min({boundary_, expire_at_, give_up, slow_readers_.next(), connecting_.next_try()});
   if (schedule_->next().intended < window_.end && !spent_)
     next = std::min(next, schedule_->next().intended - lookout_.early());
   // What other threads received ends the drain of a chat too.
@@ -228,6 +229,9 @@ bool Worker::takes_one(Nanos intended) {
   spent_ = control_.left.fetch_sub(1, std::memory_order_relaxed) <= 0;
   return !spent_;
 }
+
+/// Other threads may have taken the last of the count.
+bool Worker::all_taken() const { return plan_.count > 0 && control_.left.load(std::memory_order_relaxed) <= 0; }
 
 /// All messages of this thread are answered, or given up.
 bool Worker::ends_with_the_count() {
@@ -252,7 +256,11 @@ void Worker::send_due(int most) {
       if (!takes_one(schedule_->next().intended)) break;  // what it has taken by now is still to be sent
       const Arrival arrival = schedule_->take();
       recorder_.scheduled(arrival.intended);
-      if (connection.gone()) continue;
+      if (connection.gone()) {
+        ++recorder_.figures.errors.timeout;  // it will never have an answer
+        recorder_.error(now_);
+        continue;
+      }
       connection.flight.intend(arrival.intended);
       ++clients_.waiting;
       ++intended_;
@@ -299,7 +307,9 @@ void Worker::finish() {
     Connection& connection = clients_[number];
     if (connection.gone()) continue;
     recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
-    const std::uint64_t unanswered = matching_.give_up(connection, never, now_) + connection.flight.unsent();
+    std::uint64_t unanswered = matching_.give_up(connection, never, now_);
+    if (foreign_ && !connection.open()) unanswered += matching_.give_up_unsent(connection, never);
+    unanswered += connection.flight.unsent();
     note_silence(number, unanswered);
     recorder_.figures.errors.timeout += unanswered;
   }
@@ -315,13 +325,15 @@ void Worker::expire_some() {
   const std::uint32_t some = std::min(connections_looked_at_once, size);
   for (std::uint32_t i = 0; i < some; ++i, expire_next_ = (expire_next_ + 1) % size) {
     Connection& connection = clients_[expire_next_];
-    if (connecting_.may_try_again(connection, now_)) connecting_.come_back(expire_next_, *this);
     if (connecting_.too_long(connection, now_)) {
       transport_->close(expire_next_);
       connect_failed(expire_next_, ConnectFailure::timed_out, 0, "");  // no event: nothing has been said of it
     }
     if (connection.gone()) continue;
-    const std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
+    std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
+    // What waits for a connection is sent however late, but a count has to come to its end.
+    if (foreign_ && !connection.open() && all_taken())
+      expired += matching_.give_up_unsent(connection, now_ - plan_.timeout);
     note_silence(expire_next_, expired);
     if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
         connection.flight.oldest_sent() + plan_.timeout <= now_)

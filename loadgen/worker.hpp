@@ -55,6 +55,7 @@ class Worker final : private TransportEvents {
   bool is_due() const;
   bool takes_one(Nanos intended);
   bool has_all_answers() const;
+  bool all_taken() const;
   bool ends_with_the_count();
   void tell_answered();
   void send_due(int most);

@@ -93,6 +93,40 @@ def test_requests_over_tls(
     assert 0 < tls.handshake_ns.p50 <= result.connect_ns.max
 
 
+def test_a_first_connect_that_fails_is_tried_again(context: ssl.SSLContext, trusted: tuple[str, ...]) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        if number > 0:
+            encrypted(always(OK), context)(connection, number)
+
+    with listening(serve) as (_, port):
+        result = result_of(f"https://127.0.0.1:{port}/", *trusted, "-c", "2", "--rate", "200", *MANY, ends={3})
+    assert (result.messages.sent, result.messages.received, result.messages.lost) == (40, 40, 0)
+    assert (result.connections.established, result.connections.reset) == (2, 1)
+    assert failed(result) == {"connections"}
+
+
+def test_what_is_due_on_a_connection_that_never_stands_is_without_an_answer(
+    context: ssl.SSLContext, trusted: tuple[str, ...]
+) -> None:
+    """And ends the count. Where none stands, there is nothing to wait for."""
+
+    def serve(connection: socket.socket, number: int) -> None:
+        if number == 1:
+            encrypted(always(OK), context)(connection, number)
+
+    with listening(serve) as (_, port):
+        url = f"https://127.0.0.1:{port}/"
+        result = result_of(url, *trusted, "-c", "2", "--rate", "200", *MANY, ends={3})
+        nothing = load(url, *trusted, "-c", "2", "--rate", "200", *MANY)
+    assert (result.messages.sent, result.messages.received, result.messages.lost) == (20, 20, 20)
+    assert result.errors["timeout"] >= 20
+    assert result.connections.reset > 2
+    assert ("no connection in time", 20) in {(kind.what, kind.count) for kind in replies_of(result).faults}
+    assert failed(result) == {"connections", "verification"}
+    assert nothing.returncode == 1
+    assert nothing.stderr.endswith("got none: the connection ended in the TLS handshake\n")
+
+
 def test_a_server_hears_its_name_and_which_http_is_spoken(context: ssl.SSLContext, trusted: tuple[str, ...]) -> None:
     seen: set[tuple[str | None, bytes]] = set()
 

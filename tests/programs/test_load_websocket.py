@@ -300,6 +300,26 @@ def test_it_says_what_was_wrong(name: str) -> None:
     assert closes == ([] if broken else [b"\x03\xf0" if name == "close" else b""])
 
 
+@pytest.mark.parametrize("answers", [0, 5], ids=["never stood", "closed"])
+def test_what_is_due_on_a_connection_that_is_gone_is_an_error(answers: int) -> None:
+    def serve(connection: socket.socket, number: int) -> None:
+        if number == 0 and answers == 0:
+            return
+        agree(connection)
+        for count, (opcode, payload) in enumerate(frames(connection), 1):
+            connection.sendall(frame(payload, opcode))
+            if opcode == CLOSE or (number == 0 and count == answers):
+                end(connection)
+                return
+
+    with websocket(serve) as url:
+        options = ("-c", "2", "--rate", "200", "-n", "40", "--timeout", "10s")
+        result = result_of(url, *options, ends={3})
+    assert result.messages.sent + result.errors["timeout"] == 40
+    assert result.errors["timeout"] >= 10
+    assert sum(result.timeseries.errors) >= 10
+
+
 def test_what_is_no_echo_is_told() -> None:
     def serve(connection: socket.socket, _number: int) -> None:
         agree(connection)

@@ -32,6 +32,20 @@ TEST(Flight, GivesTheTimesOfAnAnsweredMessageOnce) {
   EXPECT_EQ(flight.waiting(), 0U);
 }
 
+TEST(Flight, ForgetsWhatWaitsForAConnectionForTooLong) {
+  Flight flight;
+  for (const Nanos at : {100, 200, 300, 400}) flight.intend(at);
+  flight.send(110);
+  EXPECT_EQ(flight.forget_unsent(500), 0U) << "something is on its way";
+  flight.take_back([](const Flight::Times&) {});
+  EXPECT_EQ(flight.forget_unsent(300), 2U);
+  EXPECT_EQ(flight.waiting(), 2U);
+  EXPECT_EQ(flight.send(510), 300);
+  EXPECT_EQ(flight.send(520), 400);
+  EXPECT_EQ(flight.answer(2)->times.intended, 300);
+  EXPECT_EQ(flight.forget_unsent(1000), 0U);
+}
+
 TEST(Flight, FindsAMessageThatThousandsOvertook) {
   Flight flight;
   constexpr std::uint64_t count = 5000;
