@@ -88,7 +88,7 @@ def test_the_report_has_them_when_the_run_ends_and_whenever_it_is_made_again(
         assert names_in(where / "report.html") == []  # the figures are there before anything else may fail
         profiles.write(Profiled(question=name, load="echo", profiles=(seen,)), where, f"profile-{name}")
 
-    monkeypatch.setattr(needed, "make", lambda *_: needed.Ready((), ()))
+    monkeypatch.setattr(needed, "make", lambda *_, **__: needed.Ready((), ()))
     monkeypatch.setattr(runner, "execute", lambda *_, **__: outcome)
     monkeypatch.setattr(profile, "beside", looks)
     main(["run", "smoke", "--profile", "--results", str(tmp_path)])

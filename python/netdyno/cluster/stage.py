@@ -31,8 +31,11 @@ from netdyno.cluster.requests import (
 )
 from netdyno.cluster.tasks import perform
 from netdyno.experiment import plan
-from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.plan import Cell, Kind, Named
 from netdyno.machine import digests, environment
+from netdyno.machine.links import network
+from netdyno.machine.links.network import Network
+from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import GENERATOR, Contestant
 from netdyno.model.experiment import Experiment, Scenario
@@ -70,8 +73,28 @@ class Stage:
             address=self._server.description.inside,
             loads=(),
         )
+        self._between = Network((), (), Path("/proc/net"), load_hosts=len(self._clients))
         self._progress: Callable[[int, float], None] = unwatched
         self._folder = Path()
+
+    def check(self, experiment: Experiment, servers: Named, clients: Named) -> None:
+        """Raises UserError where no cell of it can be had on these hosts."""
+        why_not = [
+            self.why_skip(servers[contestant], scenario, levels, clients)
+            for scenario in experiment.scenarios
+            for levels in combinations(scenario)
+            for contestant in scenario.contestants
+        ]
+        if why_not and all(why_not):
+            raise UserError(f"nothing of {experiment.name!r} can be run on these hosts: {why_not[0]}")
+
+    def why_skip(
+        self, contestant: Contestant, scenario: Scenario, levels: dict[str, type_level], clients: Named
+    ) -> str:
+        """Why a cell cannot be had on these hosts; empty when it can."""
+        return plan.why_skip(contestant, scenario, levels, clients) or network.why_not(
+            transports.of(contestant), settings(scenario, levels), self._between
+        )
 
     def set_up(
         self,
@@ -92,7 +115,7 @@ class Stage:
             LoadHost(address=one.address, cores=cores, realtime=pinning.realtime)
             for one, cores in zip(self._clients, _cores(self._clients), strict=True)
         )
-        names = tuple(server.name for server in servers)
+        names = tuple(server.name for server in servers if server.available)
         own = digests.digests(generator, servers)
         commit = environment.commit().get("git_commit")
         of_servers = self._prepared(self._server, names)

@@ -51,7 +51,7 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: St
         if (OF_CLUSTER in run.environment) != (stage is not None):
             how = "over a cluster (--cluster DIR)" if stage is None else "on one machine (without --cluster)"
             raise UserError(f"the run {run.run_id} was made {how}")
-        servers, clients = _ready(run, build)
+        servers, clients = _ready(run, build, on_hosts=stage is not None)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
             asked,
@@ -89,7 +89,7 @@ def _with_line(run: Run, differ: Sequence[str]) -> Environment:
     return run.environment | {RESUMED: [*(before if isinstance(before, list) else []), line]}
 
 
-def _ready(run: Run, build: Path) -> needed.Ready:
+def _ready(run: Run, build: Path, *, on_hosts: bool) -> needed.Ready:
     asked = run.experiment
     servers = (*contestants.discover(build=build), *own.of_run(run.about))
     clients = contestants.discover(build=build, kind="client")
@@ -99,6 +99,7 @@ def _ready(run: Run, build: Path) -> needed.Ready:
         [contestants.by_name(servers, name) for name in names],
         [contestants.by_name(clients, name, "client") for name in experiment.clients(asked)],
         build,
+        on_hosts=on_hosts,
     )
 
 

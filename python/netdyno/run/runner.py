@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -85,19 +85,27 @@ def execute(
     of a cluster it takes place on. Raises UserError before the first trial where something cannot work."""
     check(experiment, servers, build)
     trace = "never" if stage else trace
+    named, of_clients = {server.name: server for server in servers}, {client.name: client for client in clients}
+    if stage is not None:
+        stage.check(experiment, named, of_clients)
     run_id, folder = create_folder(results, experiment.name)
-    named = {server.name: server for server in servers}
-    cells = plan.plan(experiment, plan.twice(experiment, named, {client.name: client for client in clients}))
-    bench, found = set_up(
-        experiment,
-        servers,
-        clients=clients,
-        build=build,
-        folder=folder,
-        progress=display.throughput,
-        foreign_load=foreign_load,
-        stage=stage,
-    )
+    cells = plan.plan(experiment, plan.twice(experiment, named, of_clients))
+    try:
+        bench, found = set_up(
+            experiment,
+            servers,
+            clients=clients,
+            build=build,
+            folder=folder,
+            progress=display.throughput,
+            foreign_load=foreign_load,
+            stage=stage,
+        )
+    except UserError:
+        with suppress(OSError):  # something was written, which may say why
+            (folder / "logs").rmdir()
+            folder.rmdir()
+        raise
     run = begun(run_id, folder, experiment, found | {"trace": trace}, servers, clients)
     with write.Store.create(folder, run, argv, cells) as stored:
         to_trace = traced.tasks(experiment, named, bench.clients, trace)
@@ -135,11 +143,10 @@ def set_up(
     here, or the hosts of a `stage` are asked."""
     generator = generator_path(build)
     if stage is not None:
-        if clients:
-            raise UserError(f"{clients[0].name}: client contestants run on one machine only, without --cluster")
-        return stage.set_up(
+        bench, found = stage.set_up(
             experiment, servers, generator=generator, folder=folder, progress=progress, foreign_load=foreign_load
         )
+        return bench._replace(clients={client.name: client for client in clients}), found
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
@@ -288,7 +295,10 @@ def _run_cells(
                 display.trial_started(cell, progress)
                 scenario = scenarios[cell.scenario]
                 bench = warm_up.carried_over(cell, bench)
-                if why := schedule.out_of_reach(cell):
+                why = schedule.out_of_reach(cell)
+                if not why and stage is not None:
+                    why = stage.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
+                if why:
                     trial = skipped(cell, why)
                 elif stage is not None:
                     trial = stage.trial(cell, scenario, bench.warmups.get(key(cell)))

@@ -9,27 +9,19 @@ import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.cluster.clocks import Offset
 from netdyno.cluster.control import Control
-from netdyno.cluster.described import Description, Host, default_cores
+from netdyno.cluster.described import Host, default_cores
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import Prepared
 from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _only, _pinning
 from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Scenario
+from tests.support.builders.made_hosts import host
 
 SCENARIO = Scenario(name="echo", workload="echo")
 CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
 HERE = ["epoll-reactor 1111", "netdyno-load 2222"]
 PREPARED = Prepared(environment={"git_commit": "abc"}, programs=tuple(HERE), why_not={})
-
-
-def host(role: str, *, is_busy: bool = False, realtime: bool = True) -> Host:
-    said = Description(
-        host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime, is_busy=is_busy
-    )
-    clock = Offset(offset_ns=0, round_trip_ns=1)
-    return Host(address=f"tls://{role}:8787", name=role, clock=clock, description=said, links={})
 
 
 def test_the_same_commit_and_programs_are_taken() -> None:

@@ -52,12 +52,8 @@ class Place(NamedTuple):
 @contextmanager
 def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterator[Network]:
     """The network of one trial, which is gone with it. Raises NoNetworkError."""
-    if place.given is not MACHINE and (wanted.is_apart or transport.private):
-        what = f"the link {wanted.link}" if wanted.is_apart else f"the private network that {transport.name} needs"
-        raise NoNetworkError(f"{what} lies within one machine, and this run has several")
-    if wanted.client_hosts > place.given.load_hosts:
-        there = "one" if place.given.load_hosts == 1 else str(place.given.load_hosts)
-        raise NoNetworkError(f"{wanted.client_hosts} client hosts make this load, and this run has {there}")
+    if reason := why_not(transport, wanted, place.given):
+        raise NoNetworkError(reason)
     if wanted.is_apart:
         if transport.private:
             raise NoNetworkError(
@@ -70,6 +66,18 @@ def network_for(transport: Transport, wanted: Settings, place: Place) -> Iterato
             yield network
     else:
         yield place.given
+
+
+def why_not(transport: Transport, wanted: Settings, given: Network) -> str:
+    """Why a trial cannot be had on this machine, or on these hosts, whatever their kernels are; empty when it can.
+    Pure."""
+    if given is not MACHINE and (wanted.is_apart or transport.private):
+        what = f"the link {wanted.link}" if wanted.is_apart else f"the private network that {transport.name} needs"
+        return f"{what} lies within one machine, and this run has several"
+    if wanted.client_hosts > given.load_hosts:
+        there = "one" if given.load_hosts == 1 else str(given.load_hosts)
+        return f"{wanted.client_hosts} client hosts make this load, and this run has {there}"
+    return ""
 
 
 @contextmanager

@@ -1,0 +1,154 @@
+"""Runs on hosts of a cluster that are made up: what they cannot have is skipped, and the rest is run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from msgspec.structs import replace
+
+from netdyno.base.errors import UserError
+from netdyno.base.paths import generator_path
+from netdyno.cluster.control import Control
+from netdyno.cluster.described import Host
+from netdyno.cluster.requests import Prepare, Prepared, Reply, Request, TrialDone, TrialWanted
+from netdyno.cluster.stage import Stage
+from netdyno.contestants import building
+from netdyno.contestants.contestants import discover
+from netdyno.experiment import experiment
+from netdyno.machine import digests, environment
+from netdyno.model.base import type_level
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.trial import Trial
+from netdyno.run import needed, runner
+from netdyno.store import read, schema
+from tests.support.builders.made_blocks import NAMES, Silent
+from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_hosts import host
+
+CONTESTANT = NAMES[0]
+
+
+@pytest.fixture
+def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], Stage]:
+    """A cluster with so many hosts of the load, all of which do what they are asked for."""
+    servers = {one.name: one for one in discover(build=fake_build)}
+
+    def perform(_: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
+        assert limit_s > 0
+        if isinstance(wanted, Prepare):
+            programs = digests.digests(generator_path(fake_build), [servers[name] for name in wanted.servers])
+            return Prepared(environment=environment.commit(), programs=tuple(programs), why_not={})
+        assert isinstance(wanted, TrialWanted)
+        assert there.description.role == "server"
+        cell = wanted.cell
+        trial = made_trial(wanted.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
+        return TrialDone(trial=replace(trial, position=cell.position, attempt=cell.attempt, twin=cell.twin), log="")
+
+    monkeypatch.setattr(Stage, "_perform", perform)
+
+    def of(loads: int) -> Stage:
+        hosts = (host("server"), *(host("client", f"tls://10.0.0.{number}:8787") for number in range(3, 3 + loads)))
+        control = SimpleNamespace(
+            hosts=lambda: hosts, names=lambda: {one.address: one.name for one in hosts}, answers=lambda _: True
+        )
+        return Stage(cast(Control, control))
+
+    return of
+
+
+def asked(factors: dict[str, tuple[type_level, ...]]) -> Experiment:
+    scenario = Scenario(name="echo", workload="echo", factors=factors)
+    return Experiment(name="hosts", question="?", scenarios=(scenario,)).with_each(contestants=(CONTESTANT,), blocks=1)
+
+
+def run(wanted: Experiment, results: Path, build: Path, stage: Stage) -> dict[str, Trial]:
+    """Its trials by their levels."""
+    clients = [one for one in discover(build=build, kind="client") if one.name in experiment.clients(wanted)]
+    servers = [one for one in discover(build=build) if one.name in wanted.scenarios[0].contestants]
+    ready = needed.make(wanted, servers, clients, build, on_hosts=True)
+    return {level_key(trial.levels): trial for trial in executed(wanted, ready, results, build, stage)}
+
+
+def executed(wanted: Experiment, ready: needed.Ready, results: Path, build: Path, stage: Stage) -> tuple[Trial, ...]:
+    outcome = runner.execute(
+        wanted,
+        ready.servers,
+        clients=ready.clients,
+        results=results,
+        build=build,
+        argv=["netdyno", "run"],
+        display=Silent(),
+        stage=stage,
+    )
+    return read.load(outcome.folder / schema.FILE_NAME).trials
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was to be built."""
+    targets: list[str] = []
+    monkeypatch.setattr(building, "make", lambda some, _: targets.extend(some))
+    return targets
+
+
+def test_client_contestants_and_links_of_one_machine_are_skipped_and_the_rest_is_run(
+    stage: Callable[[int], Stage], built: list[str], tmp_path: Path, fake_build: Path
+) -> None:
+    wanted = asked({"client": ("netdyno-load", "qt-signals"), "link": ("loopback", "lan")})
+    found = run(wanted, tmp_path / "results", fake_build, stage(1))
+    assert {level: (trial.status, trial.reason) for level, trial in found.items()} == {
+        "client=netdyno-load, link=loopback": ("valid", ""),
+        "client=netdyno-load, link=lan": ("skipped", "the link lan lies within one machine, and this run has several"),
+        **{
+            f"client=qt-signals, link={link}": ("skipped", f"client qt-signals: {needed.ON_HOSTS}")
+            for link in ("loopback", "lan")
+        },
+    }
+    assert built == [building.GENERATOR, building.CANARY, CONTESTANT]
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize(
+    ("factors", "reason"),
+    [
+        ({"client": ("qt-signals",)}, f"client qt-signals: {needed.ON_HOSTS}"),
+        ({"link": ("lan",)}, "the link lan lies within one machine"),
+    ],
+)
+def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
+    factors: dict[str, tuple[type_level, ...]],
+    reason: str,
+    stage: Callable[[int], Stage],
+    tmp_path: Path,
+    fake_build: Path,
+) -> None:
+    with pytest.raises(UserError, match=f"nothing of 'hosts' can be run on these hosts: {reason}"):
+        run(asked(factors), tmp_path / "results", fake_build, stage(1))
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.usefixtures("built")
+def test_what_this_machine_cannot_start_is_skipped_and_no_host_is_asked_for_it(
+    stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
+) -> None:
+    wanted = asked({}).with_each(contestants=NAMES)
+    servers = [one for one in discover(build=fake_build) if one.name in NAMES]
+    servers = [replace(one, available=one.name == CONTESTANT, why_not="no Folly") for one in servers]
+    trials = executed(wanted, needed.Ready(tuple(servers), ()), tmp_path / "results", fake_build, stage(1))
+    assert {trial.contestant: trial.reason for trial in trials} == {CONTESTANT: "", NAMES[1]: "no Folly"}
+
+
+@pytest.mark.usefixtures("built")
+def test_a_run_that_hosts_refuse_leaves_no_folder(
+    stage: Callable[[int], Stage], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
+) -> None:
+    prepared = Prepared(environment={"git_commit": "another"}, programs=(), why_not={})
+    monkeypatch.setattr(Stage, "_perform", lambda *_: prepared)
+    with pytest.raises(UserError, match="is at commit another, and this machine at "):
+        run(asked({}), tmp_path / "results", fake_build, stage(1))
+    assert list((tmp_path / "results").iterdir()) == []
