@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +25,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.trial import Trial
-from netdyno.run import needed, runner
+from netdyno.run import needed, resume, runner
 from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, Silent
 from tests.support.builders.made_claims import made_trial
@@ -118,6 +119,7 @@ def test_client_contestants_and_links_of_one_machine_are_skipped_and_the_rest_is
     [
         ({"client": ("qt-signals",)}, f"client qt-signals: {needed.ON_HOSTS}"),
         ({"link": ("lan",)}, "the link lan lies within one machine"),
+        ({"client-hosts": (2, 4)}, "2 client hosts make this load, and this run has one"),
     ],
 )
 def test_a_run_of_which_nothing_is_left_is_refused_and_leaves_no_folder(
@@ -152,3 +154,46 @@ def test_a_run_that_hosts_refuse_leaves_no_folder(
     with pytest.raises(UserError, match="is at commit another, and this machine at "):
         run(asked({}), tmp_path / "results", fake_build, stage(1))
     assert list((tmp_path / "results").iterdir()) == []
+
+
+SKIPPED = "4 client hosts make this load, and this run has "
+
+
+@pytest.mark.usefixtures("built")
+def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_for_it(
+    stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
+) -> None:
+    found = run(asked({"client-hosts": (1, 2, 4)}), tmp_path / "results", fake_build, stage(3))
+    assert {level: (trial.status, trial.reason) for level, trial in found.items()} == {
+        "client-hosts=1": ("valid", ""),
+        "client-hosts=2": ("valid", ""),
+        "client-hosts=4": ("skipped", f"{SKIPPED}3"),
+    }
+    (folder,) = (tmp_path / "results").iterdir()
+    note = str(read.load(folder / schema.FILE_NAME).environment["pinning.note"])
+    assert "generator on tls://10.0.0.3:8787 and tls://10.0.0.4:8787 at" in note
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("now", [1, 4])
+def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
+    now: int, stage: Callable[[int], Stage], tmp_path: Path, fake_build: Path
+) -> None:
+    run(asked({"client-hosts": (1, 2, 4)}).with_each(blocks=2), tmp_path / "results", fake_build, stage(2))
+    (folder,) = (tmp_path / "results").iterdir()
+    path = folder / schema.FILE_NAME
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM trial WHERE block = 2")
+        connection.execute("UPDATE run SET finished_at = NULL")
+
+    def go_on(*, anyway: bool) -> None:
+        resume.resume(path, build=fake_build, display=Silent(), anyway=anyway, stage=stage(now))
+
+    with pytest.raises(UserError, match=r"pinning\.note was server on .* and is server on .*--anyway"):
+        go_on(anyway=False)
+    go_on(anyway=True)
+    reasons = {(trial.block, trial.levels["client-hosts"]): trial.reason for trial in read.load(path).trials}
+    skipped = {(1, 4): f"{SKIPPED}2"}
+    if now == 1:
+        skipped |= {(2, count): f"{count} client hosts make this load, and this run has one" for count in (2, 4)}
+    assert reasons == {(block, count): skipped.get((block, count), "") for block in (1, 2) for count in (1, 2, 4)}

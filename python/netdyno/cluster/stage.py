@@ -106,9 +106,10 @@ class Stage:
         progress: Callable[[int, float], None],
         foreign_load: ForeignLoad,
     ) -> tuple[Bench, Environment]:
-        """Every host builds and describes itself. Raises UserError where a host has other programs, or another commit,
-        than this machine, or where a cell takes more hosts than there are."""
-        most = max(_client_hosts(one, levels) for one in experiment.scenarios for levels in combinations(one))
+        """Every host that is needed builds and describes itself. Raises UserError where a host has other programs, or
+        another commit, than this machine."""
+        wanted = {_client_hosts(one, levels) for one in experiment.scenarios for levels in combinations(one)}
+        most = max((count for count in wanted if count <= len(self._clients)), default=1)
         self._clients = _first(self._clients, most)
         pinning = _pinning(self._server, self._clients)
         loads = tuple(
