@@ -20,7 +20,8 @@ from netdyno.cluster.stage import Stage
 from netdyno.contestants import building
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
-from netdyno.machine import digests, environment
+from netdyno.machine import digests
+from netdyno.machine.environment import commit
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
@@ -43,7 +44,7 @@ def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
         assert limit_s > 0
         if isinstance(wanted, Prepare):
             programs = digests.digests(generator_path(fake_build), [servers[name] for name in wanted.servers])
-            return Prepared(environment=environment.commit(), programs=tuple(programs), why_not={})
+            return Prepared(environment=commit(), programs=tuple(programs), why_not={})
         assert isinstance(wanted, TrialWanted)
         assert there.description.role == "server"
         cell = wanted.cell
@@ -53,7 +54,8 @@ def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     monkeypatch.setattr(Stage, "_perform", perform)
 
     def of(loads: int) -> Stage:
-        hosts = (host("server"), *(host("client", f"tls://10.0.0.{number}:8787") for number in range(3, 3 + loads)))
+        clients = (host("client", f"tls://10.0.0.{number}:8787", boot="b") for number in range(3, 3 + loads))
+        hosts = (host("server", boot="a"), *clients)
         control = SimpleNamespace(
             hosts=lambda: hosts, names=lambda: {one.address: one.name for one in hosts}, answers=lambda _: True
         )
@@ -170,8 +172,9 @@ def test_what_needs_more_hosts_than_have_joined_is_skipped_and_no_host_is_taken_
         "client-hosts=4": ("skipped", f"{SKIPPED}3"),
     }
     (folder,) = (tmp_path / "results").iterdir()
-    note = str(read.load(folder / schema.FILE_NAME).environment["pinning.note"])
-    assert "generator on tls://10.0.0.3:8787 and tls://10.0.0.4:8787 at" in note
+    environment = read.load(folder / schema.FILE_NAME).environment
+    assert "generator on tls://10.0.0.3:8787 and tls://10.0.0.4:8787 at" in str(environment["pinning.note"])
+    assert environment["hosts"] == 2  # both loads are of one machine; claims may need a second one
 
 
 @pytest.mark.usefixtures("built")

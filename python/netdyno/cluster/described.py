@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import platform
 import socket
+from pathlib import Path
 
 from netdyno.cluster.clocks import Offset
 from netdyno.cluster.links import Link
 from netdyno.machine.pinning import may_run_realtime
 from netdyno.model.base import Frozen
 
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+"""random(4). Containers and network namespaces of one machine read the same."""
+
 
 class Description(Frozen):
     """A host by its own account. `cores` are those that its programs get; `inside` is where its servers listen.
     `realtime`: whether they may run before everything else. `findings`: what the doctor thought of it when it joined,
-    but for what is good. `is_busy`: a trial is made there, or a part of one."""
+    but for what is good. `is_busy`: a trial is made there, or a part of one. `boot`: what all hosts of one kernel have
+    in common, and no others; empty where the kernel does not say."""
 
     host: str
     role: str
@@ -25,6 +30,7 @@ class Description(Frozen):
     realtime: bool
     is_busy: bool = False
     findings: tuple[str, ...] = ()
+    boot: str = ""
 
 
 class Host(Frozen):
@@ -55,7 +61,15 @@ def describe(
         realtime=realtime,
         is_busy=is_busy,
         findings=findings,
+        boot=_boot(),
     )
+
+
+def _boot() -> str:
+    try:
+        return BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def default_cores(role: str, allowed: tuple[int, ...]) -> tuple[int, ...]:

@@ -137,7 +137,11 @@ class Stage:
         )
         found = of_servers.environment | environment.of_run(experiment, bench.pinning)
         found |= {"foreign_load": foreign_load, "programs": list(of_servers.programs)}
-        found |= {"link": BETWEEN_HOSTS, OF_CLUSTER: _said(self._server)}
+        found |= {
+            "link": BETWEEN_HOSTS,
+            OF_CLUSTER: _said(self._server),
+            "hosts": _machines(self._server, self._clients),
+        }
         found[f"{OF_CLUSTER}.doctor"] = list(self._server.description.findings)
         for number, (host, prepared) in enumerate(zip(self._clients, of_loads, strict=True), 1):
             name = OF_LOAD if number == 1 else f"{OF_LOAD}-{number}"
@@ -309,6 +313,13 @@ def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> N
         raise UserError(f"{host.address} is at commit {there}, and this machine at {commit}")
     if differ := sorted({line.split()[0] for line in set(own) ^ set(found.programs)}):
         raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(differ)}")
+
+
+def _machines(server: Host, clients: Sequence[Host]) -> int:
+    """How many took part: one, where a load was made on the server's own, or may have been."""
+    of_loads = {host.description.boot for host in clients}
+    may_be_the_servers = not server.description.boot or of_loads & {server.description.boot, ""}
+    return 1 if may_be_the_servers else 1 + len(of_loads)
 
 
 def _said(host: Host) -> str:

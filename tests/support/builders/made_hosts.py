@@ -6,10 +6,17 @@ from netdyno.cluster.clocks import Offset
 from netdyno.cluster.described import Description, Host
 
 
-def host(role: str, address: str = "", *, is_busy: bool = False, realtime: bool = True) -> Host:
+def host(role: str, address: str = "", *, is_busy: bool = False, realtime: bool = True, boot: str = "") -> Host:
     """Its name is its role."""
     said = Description(
-        host="h", role=role, cores=(1, 2), kernel="6.1", inside="10.0.0.2", realtime=realtime, is_busy=is_busy
+        host="h",
+        role=role,
+        cores=(1, 2),
+        kernel="6.1",
+        inside="10.0.0.2",
+        realtime=realtime,
+        is_busy=is_busy,
+        boot=boot,
     )
     clock = Offset(offset_ns=0, round_trip_ns=1)
     return Host(address=address or f"tls://{role}:8787", name=role, clock=clock, description=said, links={})

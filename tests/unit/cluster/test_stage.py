@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -9,11 +10,12 @@ import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
+from netdyno.cluster import described
 from netdyno.cluster.control import Control
-from netdyno.cluster.described import Host, default_cores
+from netdyno.cluster.described import BOOT_ID, Host, default_cores, describe
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import Prepared
-from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _only, _pinning
+from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _machines, _only, _pinning
 from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Scenario
 from tests.support.builders.made_hosts import host
@@ -69,6 +71,24 @@ def test_a_load_of_two_hosts_takes_the_first_two_and_as_many_cores_of_each() -> 
     assert _cores([found[0], msgspec.structs.replace(found[1], description=fewer)]) == [(1,), (5,)]
     with pytest.raises(UserError, match="takes 4 hosts that joined as client, and there are 3"):
         _first(_clients(hosts), 4)
+
+
+@pytest.mark.parametrize(
+    ("server", "clients", "machines"),
+    [("a", ["b", "c"], 3), ("a", ["b", "b"], 2), ("a", ["b", "a"], 1), ("a", ["b", ""], 1), ("", ["b"], 1)],
+)
+def test_a_second_host_is_another_machine_than_the_servers(server: str, clients: list[str], machines: int) -> None:
+    """Network namespaces and containers of one machine share its cores."""
+    assert _machines(host("server", boot=server), [host("client", boot=boot) for boot in clients]) == machines
+
+
+def test_a_host_says_of_which_machine_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def boot() -> str:
+        return describe("client", (0,), "10.0.0.2", (), is_busy=False).boot
+
+    assert boot() == BOOT_ID.read_text().strip()
+    monkeypatch.setattr(described, "BOOT_ID", tmp_path / "none")
+    assert boot() == ""
 
 
 def test_a_load_leaves_a_core_to_its_worker() -> None:
