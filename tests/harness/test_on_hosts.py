@@ -13,18 +13,21 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.base.paths import generator_path
+from netdyno.cluster import load_helper, trial_helper
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
-from netdyno.cluster.requests import Prepare, Prepared, Reply, Request, TrialDone, TrialWanted
+from netdyno.cluster.requests import Ground, LoadWanted, Prepare, Prepared, Reply, Request, TrialDone, TrialWanted
 from netdyno.cluster.stage import Stage
 from netdyno.contestants import building
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
-from netdyno.machine import digests
+from netdyno.experiment.plan import Cell
+from netdyno.machine import digests, pinning
 from netdyno.machine.environment import commit
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import level_key
+from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
 from netdyno.run import needed, resume, runner
 from netdyno.store import read, schema
@@ -200,3 +203,28 @@ def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
     if now == 1:
         skipped |= {(2, count): f"{count} client hosts make this load, and this run has one" for count in (2, 4)}
     assert reasons == {(block, count): skipped.get((block, count), "") for block in (1, 2) for count in (1, 2, 4)}
+
+
+class PlacedError(Exception):
+    """What a canary was told of where it is to run."""
+
+
+def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def place(_program: Path, pinning: Pinning, _folder: Path) -> None:
+        raise PlacedError(pinning.server, pinning.generator, pinning.realtime)
+
+    monkeypatch.setattr(load_helper, "Canary", place)
+    monkeypatch.setattr(trial_helper, "Canary", place)
+    monkeypatch.setattr(pinning, "siblings", str)
+    load = LoadWanted(words=(), events=True, cores=(5, 6, 7), realtime=True, foreign_load="count")
+    with pytest.raises(PlacedError) as placed:
+        load_helper.run(load, tmp_path)
+    assert placed.value.args == ((5,), (6, 7), True)
+
+    pinned = Pinning(server=(2, 3), generator=(5, 6, 7), note="", realtime=True)  # the generator's, on other hosts
+    ground = Ground(seed=1, pinning=pinned, foreign_load="count", address="10.0.0.2", loads=())
+    scenario = asked({}).scenarios[0]
+    cell = Cell(block=1, position=0, scenario="echo", contestant=CONTESTANT, levels={})
+    with pytest.raises(PlacedError) as placed:
+        trial_helper.perform(TrialWanted(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
+    assert placed.value.args == ((2,), (3,), True)

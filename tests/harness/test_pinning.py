@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.machine.pinning import choose, may_run_realtime, prioritise, punctual, relay_cores, relay_note, split
+from netdyno.machine import pinning as of_machine
+from netdyno.machine.pinning import (
+    choose,
+    may_run_realtime,
+    of_one_side,
+    prioritise,
+    punctual,
+    relay_cores,
+    relay_note,
+    split,
+)
 from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
 pytestmark = pytest.mark.quiet
@@ -47,6 +57,33 @@ def test_two_threads_of_the_only_core_are_said_to_be_that() -> None:
 def test_only_allowed_cores_are_used() -> None:
     pinning = choose()
     assert {*pinning.server, *pinning.generator} <= os.sched_getaffinity(0)
+
+
+@pytest.mark.parametrize(
+    ("cores", "server_of_load", "generator_of_load"),
+    [((2, 3), (2,), (3,)), ((4, 5, 6), (4,), (5, 6)), ((2,), (0, 1, 3), (2,))],
+)
+def test_a_host_of_one_side_has_both_of_the_canarys_where_its_programs_are(
+    cores: tuple[int, ...],
+    server_of_load: tuple[int, ...],
+    generator_of_load: tuple[int, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two on one core would take turns, and say nothing of it."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 3})
+    monkeypatch.setattr(of_machine, "siblings", str)
+    load = of_one_side(cores, is_load=True, realtime=True)
+    assert (load.server, load.generator, load.realtime) == (server_of_load, generator_of_load, True)
+    server = of_one_side(cores, is_load=False, realtime=False)
+    swapped = len(cores) == 1
+    assert (server.generator, server.server)[:: 1 if swapped else -1] == (server_of_load, generator_of_load)
+    assert not server.realtime
+
+
+def test_a_host_with_one_core_lets_nobody_before_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7})
+    only = of_one_side((7,), is_load=True, realtime=True)
+    assert (only.server, only.generator, only.realtime) == ((7,), (7,), False)
 
 
 def test_the_generator_goes_before_everything_else_only_on_cores_of_its_own() -> None:

@@ -21,7 +21,7 @@ from netdyno.base.paths import build_dir, canary_path, generator_path
 from netdyno.cluster.child import die_with
 from netdyno.cluster.requests import LoadEnded, LoadWanted
 from netdyno.machine import cpu_share
-from netdyno.machine.pinning import choose, punctual
+from netdyno.machine.pinning import of_one_side, punctual
 from netdyno.machine.process import LineReader, Process
 from netdyno.model.load_result import Audit
 from netdyno.model.observation import ForeignLoad, Pinning
@@ -68,7 +68,8 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
     reading, writing = os.pipe()
     pinning = Pinning(server=(), generator=wanted.cores, note="", realtime=wanted.realtime)
     cores = Cores()
-    canary = Canary(canary_path(build_dir()), choose(), scratch)
+    beside = of_one_side(wanted.cores, is_load=True, realtime=wanted.realtime)
+    canary = Canary(canary_path(build_dir()), beside, scratch)
     begun = canary.begin() if wanted.events else None
     awaits = "--await-go" in wanted.words
     orders, order = os.pipe()

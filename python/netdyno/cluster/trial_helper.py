@@ -29,7 +29,7 @@ from netdyno.contestants import building, contestants
 from netdyno.experiment.plan import Kind
 from netdyno.machine import digests, environment
 from netdyno.machine.links.network import Network
-from netdyno.machine.pinning import choose
+from netdyno.machine.pinning import of_one_side
 from netdyno.model.contestant import Contestant
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import HostCanary
@@ -84,7 +84,9 @@ def _trial(request: TrialWanted, folder: Path) -> TrialDone:
     bench = _bench(request.ground, folder)._replace(decode=heard.decode)
     if request.warmup is not None:
         bench = bench._replace(warmups={key(request.cell): request.warmup})
-    beside = Canary(canary_path(build_dir()), choose(), folder)
+    ground = request.ground.pinning
+    cores = of_one_side(ground.server, is_load=False, realtime=ground.realtime)
+    beside = Canary(canary_path(build_dir()), cores, folder)
     trial = beside.beside(lambda: run_trial(request.cell, request.scenario, server, bench))
     trial = msgspec.structs.replace(trial, canaries=heard.canaries)
     log = folder / trial.log

@@ -1,10 +1,10 @@
 """Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers,
-and `server_cores`."""
+`of_one_side` and `server_cores`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,6 +26,19 @@ def choose_one_core_each() -> Pinning:
     """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
     allowed = sorted(os.sched_getaffinity(0))
     return prioritise(narrow(split({cpu: siblings(cpu) for cpu in allowed})), may_run_realtime())
+
+
+def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
+    """Where both sides of the canary are on a host whose programs are one side of a trial: on the cores of these. Where
+    that is a single one, the other side has whatever else this process may use, and where nothing is, the same."""
+    if len(cores) > 1:
+        found = split({cpu: siblings(cpu) for cpu in cores})
+    else:
+        own = tuple(cores)
+        others = tuple(sorted(os.sched_getaffinity(0).difference(own))) or own
+        server, generator = (others, own) if is_load else (own, others)
+        found = Pinning(server=server, generator=generator, note="")
+    return msgspec.structs.replace(found, realtime=realtime and found.server != found.generator)
 
 
 def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
