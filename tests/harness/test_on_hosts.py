@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
-from netdyno.base.paths import generator_path
+from netdyno.base.paths import canary_path, generator_path
 from netdyno.cluster import load_helper, trial_helper
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
@@ -46,7 +46,8 @@ def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     def perform(_: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
         assert limit_s > 0
         if isinstance(wanted, Prepare):
-            programs = digests.digests(generator_path(fake_build), [servers[name] for name in wanted.servers])
+            of_servers = [servers[name] for name in wanted.servers]
+            programs = digests.of_host(generator_path(fake_build), canary_path(fake_build), of_servers)
             return Prepared(environment=commit(), programs=tuple(programs), why_not={})
         assert isinstance(wanted, TrialWanted)
         assert there.description.role == "server"
@@ -57,8 +58,11 @@ def stage(fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], 
     monkeypatch.setattr(Stage, "_perform", perform)
 
     def of(loads: int) -> Stage:
-        clients = (host("client", f"tls://10.0.0.{number}:8787", boot="b") for number in range(3, 3 + loads))
-        hosts = (host("server", boot="a"), *clients)
+        harness = digests.harness()
+        clients = (
+            host("client", f"tls://10.0.0.{number}:8787", boot="b", harness=harness) for number in range(3, 3 + loads)
+        )
+        hosts = (host("server", boot="a", harness=harness), *clients)
         control = SimpleNamespace(
             hosts=lambda: hosts, names=lambda: {one.address: one.name for one in hosts}, answers=lambda _: True
         )
@@ -228,3 +232,34 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
     with pytest.raises(PlacedError) as placed:
         trial_helper.perform(TrialWanted(ground=ground, cell=cell, scenario=scenario, warmup=None), tmp_path)
     assert placed.value.args == ((2,), (3,), True)
+
+
+@pytest.mark.usefixtures("built")
+@pytest.mark.parametrize("changed", ["canary/netdyno-canary", "loadgen/netdyno-load"])
+def test_a_program_that_a_host_has_otherwise_is_named(
+    changed: str, stage: Callable[[int], Stage], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path
+) -> None:
+    """Of both sides of a trial, committed or not."""
+    joined, perform = stage(1), Stage._perform
+
+    def differs(on: Stage, there: Host, wanted: Request, limit_s: float) -> Reply:
+        reply = perform(on, there, wanted, limit_s)
+        with (fake_build / changed).open("a") as program:
+            program.write("# another one\n")
+        return reply
+
+    monkeypatch.setattr(Stage, "_perform", differs)
+    with pytest.raises(UserError, match=f"has other programs than this machine: {Path(changed).name}$"):
+        run(asked({}), tmp_path / "results", fake_build, joined)
+
+
+def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "runner.py").write_text("a = 1\n")
+    before = digests.harness(tmp_path)
+    (tmp_path / "run" / "runner.pyc").write_text("")
+    assert digests.harness(tmp_path) == before
+    (tmp_path / "run" / "runner.py").write_text("a = 2\n")
+    changed = digests.harness(tmp_path)
+    (tmp_path / "run" / "runner.py").rename(tmp_path / "run" / "other.py")
+    assert len({before, changed, digests.harness(tmp_path)}) == 3

@@ -33,6 +33,7 @@ from netdyno.cluster.authority import Role
 from netdyno.cluster.described import describe
 from netdyno.cluster.requests import LoadEnded
 from netdyno.cluster.trial_helper import REPLY, REQUEST, WAY
+from netdyno.machine import digests
 from netdyno.machine.process import LOOK_S, LineReader
 
 LONGEST_LINE = 128 << 20
@@ -66,6 +67,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_role = role
         self.netdyno_address = host
         self.netdyno_cores = cores
+        self.netdyno_harness = digests.harness()  # what is on the disk may be changed while this stays
         self.netdyno_loading = asyncio.Lock()
         super().__init__(*arguments, host=host, nthreads=1, resources={role.upper(): 1}, memory_limit=0, **named)
         self.handlers |= {
@@ -86,7 +88,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
     async def tell_description(self) -> bytes:
         is_busy = self.netdyno_loading.locked() or self.state.executing_count > 0
         who = self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings
-        return msgspec.json.encode(describe(*who, is_busy=is_busy))
+        return msgspec.json.encode(describe(*who, harness=self.netdyno_harness, is_busy=is_busy))
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""

@@ -20,7 +20,8 @@ class Description(Frozen):
     """A host by its own account. `cores` are those that its programs get; `inside` is where its servers listen.
     `realtime`: whether they may run before everything else. `findings`: what the doctor thought of it when it joined,
     but for what is good. `is_busy`: a trial is made there, or a part of one. `boot`: what all hosts of one kernel have
-    in common, and no others; empty where the kernel does not say."""
+    in common, and no others; empty where the kernel does not say. `harness`: the digest of the code that its worker has
+    loaded."""
 
     host: str
     role: str
@@ -31,6 +32,7 @@ class Description(Frozen):
     is_busy: bool = False
     findings: tuple[str, ...] = ()
     boot: str = ""
+    harness: str = ""
 
 
 class Host(Frozen):
@@ -45,7 +47,7 @@ class Host(Frozen):
 
 
 def describe(
-    role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool
+    role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool, harness: str = ""
 ) -> Description:
     """This host, of which these cores were `asked` for, or nothing was said."""
     allowed = tuple(sorted(os.sched_getaffinity(0)))
@@ -62,6 +64,7 @@ def describe(
         is_busy=is_busy,
         findings=findings,
         boot=_boot(),
+        harness=harness,
     )
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
+from netdyno.base.paths import canary_path, generator_path
 from netdyno.cluster import engine
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
@@ -37,7 +38,7 @@ from netdyno.machine.links import network
 from netdyno.machine.links.network import Network
 from netdyno.model import transports
 from netdyno.model.base import type_level
-from netdyno.model.contestant import GENERATOR, Contestant
+from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.observation import ForeignLoad, Pinning
@@ -101,7 +102,7 @@ class Stage:
         experiment: Experiment,
         servers: Sequence[Contestant],
         *,
-        generator: Path,
+        build: Path,
         folder: Path,
         progress: Callable[[int, float], None],
         foreign_load: ForeignLoad,
@@ -117,13 +118,13 @@ class Stage:
             for one, cores in zip(self._clients, _cores(self._clients), strict=True)
         )
         names = tuple(server.name for server in servers if server.available)
-        own = digests.digests(generator, servers)
+        generator, canary = generator_path(build), canary_path(build)
         commit = environment.commit().get("git_commit")
         of_servers = self._prepared(self._server, names)
-        _check(self._server, of_servers, own, commit)
+        _check(self._server, of_servers, digests.of_host(generator, canary, servers), commit)
         of_loads = [self._prepared(host, ()) for host in self._clients]
         for host, prepared in zip(self._clients, of_loads, strict=True):
-            _check(host, prepared, _of_generator(own), commit)
+            _check(host, prepared, digests.of_host(generator, canary, ()), commit)
         self._ground = msgspec.structs.replace(
             self._ground, seed=experiment.seed, foreign_load=foreign_load, pinning=pinning, loads=loads
         )
@@ -301,10 +302,6 @@ def _pinning(server: Host, clients: Sequence[Host]) -> Pinning:
     )
 
 
-def _of_generator(programs: Sequence[str]) -> list[str]:
-    return [line for line in programs if line.startswith(f"{GENERATOR} ")]
-
-
 def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> None:
     if found.why_not:
         first = next(iter(found.why_not))
@@ -313,6 +310,10 @@ def _check(host: Host, found: Prepared, own: Sequence[str], commit: object) -> N
         raise UserError(f"{host.address} is at commit {there}, and this machine at {commit}")
     if differ := sorted({line.split()[0] for line in set(own) ^ set(found.programs)}):
         raise UserError(f"{host.address} has other programs than this machine: {quantities.listed(differ)}")
+    if f"{digests.HARNESS} {host.description.harness}" not in own:
+        raise UserError(
+            f"the worker of {host.address} has joined before {digests.HARNESS} was changed: let it join anew"
+        )
 
 
 def _machines(server: Host, clients: Sequence[Host]) -> int:

@@ -73,7 +73,7 @@ def _prepare(request: Prepare) -> Prepared:
     ready = [contestants.prepare(server, build=build) for server in servers]
     return Prepared(
         environment=environment.of_machine(build),
-        programs=tuple(digests.digests(generator_path(build), ready)),
+        programs=tuple(digests.of_host(generator_path(build), canary_path(build), ready)),
         why_not={server.name: server.why_not for server in ready if not server.available},
     )
 

@@ -141,12 +141,12 @@ def set_up(
 ) -> tuple[Bench, run.Environment]:
     """What all trials of a run have in common, and where they are run: the links that this machine gives are measured
     here, or the hosts of a `stage` are asked."""
-    generator = generator_path(build)
     if stage is not None:
         bench, found = stage.set_up(
-            experiment, servers, generator=generator, folder=folder, progress=progress, foreign_load=foreign_load
+            experiment, servers, build=build, folder=folder, progress=progress, foreign_load=foreign_load
         )
         return bench._replace(clients={client.name: client for client in clients}), found
+    generator = generator_path(build)
     cores = pinning.choose()
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}

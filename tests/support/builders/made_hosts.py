@@ -6,7 +6,9 @@ from netdyno.cluster.clocks import Offset
 from netdyno.cluster.described import Description, Host
 
 
-def host(role: str, address: str = "", *, is_busy: bool = False, realtime: bool = True, boot: str = "") -> Host:
+def host(
+    role: str, address: str = "", *, is_busy: bool = False, realtime: bool = True, boot: str = "", harness: str = ""
+) -> Host:
     """Its name is its role."""
     said = Description(
         host="h",
@@ -17,6 +19,7 @@ def host(role: str, address: str = "", *, is_busy: bool = False, realtime: bool 
         realtime=realtime,
         is_busy=is_busy,
         boot=boot,
+        harness=harness,
     )
     clock = Offset(offset_ns=0, round_trip_ns=1)
     return Host(address=address or f"tls://{role}:8787", name=role, clock=clock, description=said, links={})

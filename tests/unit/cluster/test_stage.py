@@ -22,26 +22,36 @@ from tests.support.builders.made_hosts import host
 
 SCENARIO = Scenario(name="echo", workload="echo")
 CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
-HERE = ["epoll-reactor 1111", "netdyno-load 2222"]
+HERE = ["epoll-reactor 1111", "netdyno-load 2222", "python/ 4444"]
 PREPARED = Prepared(environment={"git_commit": "abc"}, programs=tuple(HERE), why_not={})
 
 
 def test_the_same_commit_and_programs_are_taken() -> None:
-    _check(host("server"), PREPARED, HERE, "abc")
+    _check(host("server", harness="4444"), PREPARED, HERE, "abc")
+
+
+def test_a_worker_that_joined_before_its_code_was_changed_is_not_taken() -> None:
+    """What it starts is of now, and it is not."""
+    with pytest.raises(UserError, match=r"worker of tls://server:8787 has joined before python/ was changed"):
+        _check(host("server", harness="3333"), PREPARED, HERE, "abc")
 
 
 @pytest.mark.parametrize(
     ("prepared", "complaint"),
     [
         (msgspec.structs.replace(PREPARED, environment={"git_commit": "def"}), "is at commit def, and this machine"),
-        (msgspec.structs.replace(PREPARED, programs=("epoll-reactor 3333", HERE[1])), "programs.*: epoll-reactor$"),
-        (msgspec.structs.replace(PREPARED, programs=(HERE[0],)), "programs than this machine: netdyno-load$"),
+        (msgspec.structs.replace(PREPARED, programs=("epoll-reactor 3333", *HERE[1:])), "programs.*: epoll-reactor$"),
+        (msgspec.structs.replace(PREPARED, programs=(HERE[0], HERE[2])), "programs than this machine: netdyno-load$"),
+        (
+            msgspec.structs.replace(PREPARED, programs=(*HERE[:2], "python/ 3333")),
+            "programs than this machine: python/$",
+        ),
         (msgspec.structs.replace(PREPARED, why_not={"netty": "no Java"}), "netty cannot be started on .*: no Java"),
     ],
 )
 def test_what_differs_is_said(prepared: Prepared, complaint: str) -> None:
     with pytest.raises(UserError, match=complaint):
-        _check(host("server"), prepared, HERE, "abc")
+        _check(host("server", harness="4444"), prepared, HERE, "abc")
 
 
 @pytest.mark.parametrize(
