@@ -22,6 +22,7 @@ import pytest
 from netdyno.cluster import authority, described
 from netdyno.machine import server_proc
 from netdyno.model.run import Run
+from netdyno.run import needed
 from netdyno.store import read, schema
 from tests.support.builders.made_load import named
 from tests.support.hosts import APART_S, Host, await_child, daemon, on_a_bridge
@@ -228,6 +229,29 @@ def test_two_hosts_make_one_load(cluster: Cluster, tmp_path: Path) -> None:
         assert [a.name for a in trial.audits if f"it is only counted: {host}: " in a.detail] == ["canary"]
     for name in ("verification", "steal"):
         assert [a.detail.partition(": ")[0] for a in trial.audits if a.name == name and "tls://" in a.detail] == hosts
+
+
+def test_what_hosts_cannot_have_is_skipped_and_the_rest_is_run(cluster: Cluster, tmp_path: Path) -> None:
+    text = SHARED.replace('arrivals = "constant"\n', "").replace("rate = 1000\n", "")
+    text = text.replace("client-hosts = [1, 2]", f'client = ["{GENERATOR}", "asyncio"]')
+    some = written(tmp_path / "some.toml", text)
+    none = written(tmp_path / "none.toml", text.replace(f'"{GENERATOR}", ', ""))
+    skipped = f"client asyncio: {needed.ON_HOSTS}"
+
+    def look(results: Path) -> str:
+        code, said = ended(cluster.start(results, *some))
+        if code not in (0, 1):
+            assert HELD_UP.search(said), said
+            return said
+        trials = stored(results).trials
+        assert {trial.reason for trial in trials if trial.status == "skipped"} == {skipped}
+        assert {trial.levels["client"] for trial in trials if trial.status != "skipped"} == {GENERATOR}
+        return ""
+
+    in_some_try(look, tmp_path / "results")
+    code, said = ended(cluster.start(tmp_path / "nothing", *none))
+    assert (code, f"nothing of 'none' can be run on these hosts: {skipped}" in said) == (2, True), said
+    assert not (tmp_path / "nothing").exists()
 
 
 @pytest.mark.parametrize("audience", ["others", "all"])
