@@ -18,6 +18,7 @@ from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
 from netdyno.cluster.requests import Ground, LoadWanted, Prepare, Prepared, Reply, Request, TrialDone, TrialWanted
 from netdyno.cluster.stage import Stage
+from netdyno.commands.cli import main
 from netdyno.contestants import building
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
@@ -263,3 +264,14 @@ def test_code_that_was_changed_has_another_digest(tmp_path: Path) -> None:
     changed = digests.harness(tmp_path)
     (tmp_path / "run" / "runner.py").rename(tmp_path / "run" / "other.py")
     assert len({before, changed, digests.harness(tmp_path)}) == 3
+
+
+def test_a_server_of_ones_own_is_refused_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(needed, "make", lambda _, servers, *__, **___: needed.Ready(tuple(servers), ()))
+    words = ("--cluster", str(tmp_path), "--results", str(tmp_path / "results"))
+    for own in (("--server", "cat {port}"), ("--address", "tcp://127.0.0.1:9")):
+        assert main(["run", "smoke", *own, *words]) == 2
+        assert "only contestants of this repository run on hosts of a cluster" in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
