@@ -7,6 +7,7 @@ import json
 import re
 import sqlite3
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands import advise
 from netdyno.commands.cli import main
+from netdyno.contestants import building
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment, workload
 from netdyno.experiment.plan import Cell
@@ -199,6 +201,29 @@ def test_where_double_is_too_much_for_the_machine_the_answer_is_given_all_the_sa
     said = capsys.readouterr()
     assert "netdyno: half and double were not looked at: too few file descriptors" in said.err
     assert "none was looked at" in said.out
+
+
+def test_where_no_time_is_left_for_them_that_is_said(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each trial is 2.6 s: two do not fit into 4 s, and one is longer than 2 s."""
+    for budget in ("4s", "2s"):
+        assert machine.asks("--time-budget", budget, "--again") == 0
+        said = capsys.readouterr()
+        assert "none was looked at, for no time was left for it." in said.out
+        assert "half and double" not in said.err
+
+
+def test_what_is_built_first_takes_nothing_of_their_time(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now, late_s = time.monotonic, [0.0]
+
+    def make(*_: object) -> None:
+        late_s[0] += 3600
+
+    monkeypatch.setattr(building, "make", make)
+    monkeypatch.setattr(time, "monotonic", lambda: now() + late_s[0])
+    assert machine.asks("--time-budget", "20m") == 0
+    assert "Along rate " in capsys.readouterr().out
 
 
 # --- what is stored ------------------------------------------------------------------------------------------------

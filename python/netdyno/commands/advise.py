@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,13 +64,19 @@ class Rests(NamedTuple):
     stored: Stored | None = None
 
 
-class Answer(NamedTuple):
-    """`along` is None where nobody looked; else `beside` is the folder of that run."""
+class Beside(NamedTuple):
+    """Half and double of the workload's values, and the folder of that run; or `why` nobody looked, where that was not
+    asked for."""
 
+    along: Sequence[Along] | None = None
+    folder: Path | None = None
+    why: str = ""
+
+
+class Answer(NamedTuple):
     advice: Advice
     rests: Rests
-    along: Sequence[Along] | None = None
-    beside: Path | None = None
+    beside: Beside = Beside()
 
 
 def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
@@ -160,7 +165,6 @@ def measured(
     """The exit code where there is no answer."""
     from netdyno.analysis.advice.of_run import of_run
 
-    began_s = time.monotonic()
     budget_s = float(asked.get("time-budget", workload.TIME_BUDGET_S))
     share = 1 - SHARE_ALONG if wishes.along else 1.0
     names = [one.name for one in servers]
@@ -176,14 +180,11 @@ def measured(
     advice = of_run(made)
     if advice is None or not advice.take:
         return 1
-    rests = Rests(made.run_id, folder)
-    left_s = budget_s - (time.monotonic() - began_s)
-    try:
-        found = _along(asked, advice, servers, left_s, wishes, argv) if wishes.along else None
-    except UserError as error:  # double of a value may be more than this machine, or an option, allows
-        print(f"netdyno: half and double were not looked at: {harmless(str(error))}", file=sys.stderr)
-        found = None
-    return Answer(advice, rests) if found is None else Answer(advice, rests, *found)
+    answer = Answer(advice, Rests(made.run_id, folder))
+    if not wishes.along:
+        return answer
+    left_s = budget_s - plan.spent_s(made.all_trials)
+    return answer._replace(beside=_beside(asked, advice, servers, left_s, wishes, argv))
 
 
 def _carried_out(
@@ -202,33 +203,41 @@ def _carried_out(
     return done, folder
 
 
-def _along(
+def _beside(
     asked: Workload,
     advice: Advice,
     servers: Sequence[Contestant],
     left_s: float,
     wishes: AdviseWishes,
     argv: Sequence[str],
-) -> tuple[Sequence[Along], Path] | None:
-    """Half and double of as many of its values as there is time for: the one to take beside the next. None where there
-    is none, or the run was ended."""
+) -> Beside:
+    """Half and double of as many of its values as there is time for: the one to take beside the next."""
     from netdyno.analysis.advice.along import along
     from netdyno.analysis.split import split
     from netdyno.model import outcomes
 
-    ranked = list(dict.fromkeys((*advice.take, *(one.contestant for one in advice.findings.standings))))
-    chosen = _that_fit(asked, [one for name in ranked for one in servers if one.name == name], left_s)
-    if chosen is None:
-        return None
-    factors, names = chosen
-    text = workload.toml_along(asked, factors, names, left_s)
-    done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda found: found)
+    names = dict.fromkeys((*advice.take, *(one.contestant for one in advice.findings.standings)))
+    ranked = [one for name in names for one in servers if one.name == name]
+    no_time = Beside(why="no time was left for it")
+    if left_s <= 0:
+        return no_time
+    if len(ranked) < 2 or not workload.factors(asked):
+        return Beside()
+    try:
+        chosen = _that_fit(asked, ranked, left_s)
+        if chosen is None:
+            return no_time
+        factors, (first, *others) = chosen
+        text = workload.toml_along(asked, factors, (first, *others), left_s)
+        done, folder = _carried_out(text, BESIDE_NAME, wishes, argv, lambda found: found)
+    except UserError as error:  # double of a value may be more than this machine, or an option, allows
+        print(f"netdyno: half and double were not looked at: {harmless(str(error))}", file=sys.stderr)
+        return Beside()
     if done.exit_code > 128 or done.analysis is None:
-        return None
+        return Beside()
     made = read.load(read.find(wishes.results, str(done.line["run_id"])))
     to_keep = workload.advise_of(asked)
-    first, *others = names
-    return [along(part, to_keep, first, others) for part in split(outcomes.judged(made))], folder
+    return Beside([along(part, to_keep, first, others) for part in split(outcomes.judged(made))], folder)
 
 
 def _that_fit(asked: Workload, ranked: Sequence[Contestant], left_s: float) -> tuple[list[str], list[str]] | None:
@@ -253,14 +262,14 @@ def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
 
     lines = ["", *prose.sentences(answer.advice)]
     stored = answer.rests.stored
-    near = prose.near(answer.along) if answer.along else ()
+    near = prose.near(answer.beside.along or ())
     if stored is not None:
         near = prose.near_stored(
             answer.advice.take, [(one.option, one.value, one.take) for one in stored.near], stored.value
         )
-    lines += near or (prose.NOT_LOOKED,)
+    lines += near or (prose.not_looked(answer.beside.why),)
     how = prose.stored(stored.run.started_at, stored.between) if stored else prose.MADE
-    beside = f"; the values around on {answer.beside}" if answer.beside else ""
+    beside = f"; the values around on {answer.beside.folder}" if answer.beside.folder else ""
     lines.append(f"It rests on {answer.rests.folder}, {how}{beside}.")
     lines += _cores(asked)
     return [*lines, *notes]
@@ -280,10 +289,10 @@ def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
     from netdyno.present.export.advice import document
 
     return {
-        **document(answer.advice, answer.along),
+        **document(answer.advice, answer.beside.along),
         "run": answer.rests.run,
         "folder": str(answer.rests.folder),
-        "beside_folder": str(answer.beside) if answer.beside else None,
+        "beside_folder": str(answer.beside.folder) if answer.beside.folder else None,
         "stored": answer.rests.stored is not None,
         "text": [line for line in lines if line],
     }

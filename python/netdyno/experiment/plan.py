@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -186,6 +186,16 @@ def seconds_of(trial: Trial) -> float:
     """What a trial took, with the canary after it."""
     after = trial.canary.after if trial.canary is not None else None
     return trial.seconds + (after.seconds if after is not None else 0.0)
+
+
+def spent_s(trials: Collection[Trial]) -> float:
+    """What trials took, with the looks at warm-ups before the first."""
+    looks = {
+        (one.scenario, one.contestant, level_key(one.levels)): one.warmup.measured_s
+        for one in trials
+        if one.warmup is not None
+    }
+    return sum(map(seconds_of, trials)) + sum(looks.values())
 
 
 def estimate_seconds(experiment: Experiment, servers: Named, clients: Named = MappingProxyType({})) -> float:

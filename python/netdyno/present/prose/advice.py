@@ -16,7 +16,6 @@ from netdyno.present.prose import flips, verdict
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 MOST_NAMED = 4
-NOT_LOOKED = "Near which values of the workload the answer changes: none was looked at."
 MADE = "which was made for this"
 BUSY = 0.03
 """Of the cores, what others used: as the audit foreign_load has it."""
@@ -162,6 +161,10 @@ def _busy(advice: Advice) -> tuple[str, ...]:
 def near(found: Sequence[Along]) -> tuple[str, ...]:
     """Near which values the answer changes; one sentence for each factor that was looked along."""
     return tuple(_along(one) for one in found)
+
+
+def not_looked(why: str = "") -> str:
+    return f"Near which values of the workload the answer changes: none was looked at{why and f', for {why}'}."
 
 
 def _along(one: Along) -> str:
