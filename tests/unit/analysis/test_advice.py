@@ -259,8 +259,24 @@ def test_of_a_rate_that_is_a_bound_nobody_knows_how_much_better_it_is() -> None:
         assert (found.take, found.behind) == (("a",), bound)
         assert found.settled  # the generator is not quicker in another block
     text = " ".join(sentences(judge.judge(*at_limit(run, "b"))))
-    assert "How far a is from the best in server CPU per message cannot be told after 8 blocks." in text
+    assert (
+        "How far a is from the best in server CPU per message cannot be told, and more time would not tell it: " in text
+    )
+    assert "tell it: the generator is at its limit with b. " in text
     assert "The generator was at its limit with b: figures are bounds" in text
+
+
+def test_more_time_is_only_named_where_it_would_tell_more() -> None:
+    """Not where the generator hides how good another is, whatever the blocks; nor after the most that there are."""
+    run = made({"a": 10.0, "b": 13.0}, spread=0.3)
+    advise, findings, part = at_limit(run, "b")
+    hidden = judge.judge(advise, findings, part)
+    assert (hidden.settled, hidden.behind, hidden.hidden) == (False, None, ("b",))
+    assert "would tell more" not in " ".join(sentences(hidden))
+    assert "A longer --time-budget would tell more." in " ".join(sentences(advice(run)))
+    most = advice(made({"a": 10.0, "b": 10.1}, blocks=ADVICE_LOOKS[-1], spread=1.0))
+    assert not most.settled
+    assert "would tell more" not in " ".join(sentences(most))
 
 
 def test_a_time_that_is_a_bound_shows_that_a_limit_is_kept_and_not_that_it_is_broken() -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 from netdyno.analysis.findings import ScenarioFindings
 from netdyno.model.base import Name
 from netdyno.model.objective import Term
+from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.statistics.stats import Interval
 
 Outcome = Literal["meets", "breaks", "open"]
@@ -52,8 +53,8 @@ class Advice:
     there is an objective, who is shown to meet it; else who may meet it; else everybody. `by_metric`: of a tie, those
     are taken that are shown to be close to the best, or the first, whatever the other axes say. `behind`: no other that
     may meet the objective (nobody at all, where nobody may) is better than the first of those to take by more than this
-    factor; None where somebody has no interval, or may be better by any factor, for the generator was at its limit with
-    it. `settled`: more blocks would change nothing that matters."""
+    factor; None where somebody has no interval, or is `hidden`: may be better by any factor however many blocks there
+    are, for the generator was at its limit with it. `settled`: more blocks would change nothing that matters."""
 
     findings: ScenarioFindings
     slo: Name
@@ -62,11 +63,17 @@ class Advice:
     take: tuple[Name, ...]
     by_metric: bool
     behind: float | None
+    hidden: tuple[Name, ...]
     blocks: int
     left_out: tuple[LeftOut, ...]
     settled: bool
     foreign: float = 0.0
     """The share of the machine's cores that others used beside a trial, in the median."""
+
+    @property
+    def may_tell_more(self) -> bool:
+        """Whether a run that had more time would."""
+        return not self.settled and self.blocks < ADVICE_LOOKS[-1]
 
     def outcome(self, contestant: str) -> Outcome | None:
         return next((one.outcome for one in self.kept if one.contestant == contestant), None)

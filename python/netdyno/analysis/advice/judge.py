@@ -46,7 +46,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
     of_those = _narrowed(findings, names)
     narrowed, take = _taken(of_those, rivals, findings.comparisons)
     worst = behind(take[0], rivals, findings.comparisons, findings.better) if take else None
-    hidden = bool(take) and any(name != take[0] and name in rivals for name in _at_least(part))
+    hidden = tuple(sorted(_at_least(part) & {*rivals} - {*take[:1]})) if take else ()
     return Advice(
         findings=narrowed,
         slo=advise.slo,
@@ -55,6 +55,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
         take=take,
         by_metric=narrowed.decision.taken != of_those.decision.taken,
         behind=None if hidden else worst,
+        hidden=hidden,
         blocks=part.blocks,
         left_out=tuple(_left_out(part, able, findings.comparisons, findings.better)),
         settled=bool(take) and (not able or _is_settled(kept, take[0], worst)),

@@ -64,13 +64,16 @@ def _certainty(advice: Advice) -> tuple[str, ...]:
         return ()
     metric = METRICS[advice.findings.scenario.metric]
     first = advice.take[0]
-    rest = "" if advice.settled else " A longer --time-budget would tell more."
+    rest = " A longer --time-budget would tell more." if advice.may_tell_more else ""
     after = plural(advice.blocks, "block")
     whose = ""
     if advice.among != "breaks" and any(one.outcome == "breaks" for one in advice.kept):
         whose = f" that may meet {_wanted(advice)}"
         if not any(one.outcome != "breaks" and one.contestant != first for one in advice.kept):
             return (f"Nobody else{whose} is there, after {after}.{rest}",)
+    if advice.hidden:
+        untold = f"How far {first} is from the best in {metric.title} cannot be told, and more time would not tell it"
+        return (f"{untold}: the generator is at its limit with {_some(advice.hidden)}.",)
     if advice.behind is None:
         few = (
             f" It takes {FEWEST_BLOCKS} of everybody: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
