@@ -34,6 +34,7 @@ from netdyno.present import report
 from netdyno.run import runner
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.store import read, schema
+from netdyno.trial import trial
 from netdyno.trial.setup import Bench
 from tests.support.builders import made_advice
 
@@ -131,6 +132,26 @@ def test_json_has_the_answer_and_so_has_the_folder(
     assert third["low"] < third["ratio"] < third["high"] < 1
     assert {one["outcome"] for one in said["kept"]} == {"meets"}
     assert json.loads((tmp_path / "results" / said["run"] / advise.ANSWER_NAME).read_text()) == said
+
+
+def test_json_is_whole_where_there_is_no_answer(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--no-along", "--time-budget", "60s", "--again", "--json")
+    machine.asks(*words)
+    answered = json.loads(capsys.readouterr().out)
+    monkeypatch.setattr(runner, "run_trial", lambda cell, *_: trial.skipped(cell, "it is not there"))
+    assert machine.asks(*words) == 1
+    said = json.loads(capsys.readouterr().out)
+    assert list(said) == list(answered)
+    assert (said["take"], said["metric"], said["slo"], said["run"]) == ([], "cpu", "p99<5ms", None)
+    assert {name for name in said if type(said[name]) is not type(answered[name])} == {
+        "verdict",
+        "among",
+        "behind",
+        "run",
+        "folder",
+    }
 
 
 def test_the_page_explains_every_key_of_the_json(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,7 +93,7 @@ def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
     done = found or measured(asked, servers, wishes, argv)
     if isinstance(done, int):
         if wishes.as_json:
-            print(json.dumps({"take": []}), flush=True)
+            print(json.dumps(nothing(asked)), flush=True)
         return done
     lines = words(done, asked, notes)
     for line in lines:
@@ -296,6 +296,14 @@ def as_json(answer: Answer, lines: Sequence[str]) -> dict[str, Any]:
         "stored": answer.rests.stored is not None,
         "text": [line for line in lines if line],
     }
+
+
+def nothing(asked: Workload) -> dict[str, Any]:
+    """The same where there is no answer."""
+    from netdyno.present.export import advice as export
+
+    found = export.nothing(workload.metric_of(asked), workload.slo_of(asked))
+    return {**found, "run": None, "folder": None, "beside_folder": None, "stored": False, "text": []}
 
 
 # --- a few questions -----------------------------------------------------------------------------------------------

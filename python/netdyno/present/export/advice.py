@@ -8,6 +8,7 @@ from typing import Any
 from netdyno.analysis.advice.along import Along
 from netdyno.analysis.advice.found import Advice, Kept
 from netdyno.analysis.answers import against
+from netdyno.model.metrics import METRICS
 from netdyno.present.findings_json import measured
 from netdyno.present.prose import flips
 from netdyno.statistics.stats import Interval
@@ -39,6 +40,25 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
             "along": None if along is None else [_along(one) for one in along],
         }
     )
+
+
+def nothing(metric: str, slo: str) -> dict[str, Any]:
+    """The same where there is no answer."""
+    return {
+        "take": [],
+        "metric": metric,
+        "better": METRICS[metric].better,
+        "verdict": None,
+        "slo": slo,
+        "among": None,
+        "behind": None,
+        "settled": False,
+        "blocks": 0,
+        "beside": [],
+        "kept": [],
+        "left_out": [],
+        "along": None,
+    }
 
 
 def _interval(interval: Interval | None) -> dict[str, float | None]:
