@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -293,11 +293,11 @@ def test_what_another_machine_or_commit_measured_is_not_taken(
     assert said in capsys.readouterr().out
 
 
-def stored_levels(machine: Machine, tmp_path: Path) -> None:
+def stored_levels(machine: Machine, tmp_path: Path, names: Iterable[str] = COSTS) -> None:
     """A run of 500, 2,000 and 8,000 messages a second."""
     text = f"""
 question = "?"
-contestants = {list(COSTS)}
+contestants = {list(names)}
 blocks = 8
 warmup = "0s"
 duration = "1s"
@@ -341,7 +341,18 @@ def test_between_two_levels_with_two_answers_it_is_measured(
     stored_levels(machine, tmp_path)
     assert machine.asks("--no-along") == 0
     assert machine.ran
-    assert "its answers at 500 and 2000 rate are not the same" in capsys.readouterr().out
+    differ = "its answers at 500 msg/s offered and at 2,000 msg/s offered are not the same."
+    assert f"-there, which has measured values around it: {differ}" in capsys.readouterr().out
+
+
+def test_why_a_run_is_not_taken_that_has_it_and_values_around_it(
+    machine: Machine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody is missing at all of its levels."""
+    stored_levels(machine, tmp_path, names=(SECOND, THIRD))
+    for rate, has in (("2k", "measured it"), ("1k", "measured values around it")):
+        assert machine.asks("--rate", rate, "--no-along") == 0
+        assert f"-there, which has {has}: without {FIRST}." in capsys.readouterr().out
 
 
 def test_what_had_too_few_messages_for_the_objective_is_measured(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from netdyno.base.errors import UserError
 from netdyno.model import objective
 from netdyno.model.experiment import Advise, Experiment, Scenario
 from netdyno.model.run import OF_CLUSTER, Environment, Run
+from netdyno.present.prose import advice as prose
 from netdyno.run import changes
 from netdyno.store import read
 from netdyno.store.schema import FILE_NAME
@@ -68,7 +69,8 @@ def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
             stored, environment, _ = read.asked(path)
         except UserError:
             continue
-        if not any(_candidates(stored, asked)) or OF_CLUSTER in environment:
+        has = _has(stored, asked)
+        if not has or OF_CLUSTER in environment:
             continue
         why = _why_not(environment, asked)
         run = None if why else read.load(path)
@@ -76,13 +78,15 @@ def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
         if isinstance(found, Stored):
             return found
         if len(refused) < MOST_REFUSED:
-            refused.append(f"Not taken: {run_id}, which has measured it: {why or found}.")
+            refused.append(f"Not taken: {run_id}, which has {has}: {why or found}.")
     return None
 
 
-def _candidates(stored: Experiment, asked: Asked) -> Iterator[object]:
-    yield from covered.exactly(stored, asked.scenario, asked.cores)
-    yield from covered.around(stored, asked.scenario, asked.cores)
+def _has(stored: Experiment, asked: Asked) -> str:
+    """What it has of the workload, in words; empty where that is nothing."""
+    if any(covered.exactly(stored, asked.scenario, asked.cores)):
+        return "measured it"
+    return "measured values around it" if any(covered.around(stored, asked.scenario, asked.cores)) else ""
 
 
 def _why_not(environment: Environment, asked: Asked) -> str:
@@ -106,23 +110,24 @@ def _digests(environment: Environment) -> dict[str, str]:
 
 def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
     """What it says, or why it says nothing."""
-    why = "it has no valid trial of it"
+    why: list[str] = []
     for place in covered.exactly(run.experiment, asked.scenario, asked.cores):
         advice = _at(run, place, asked)
         if isinstance(advice, Advice):
             return Stored(run, path, advice, *_near(run, asked, place.scenario))
-        why = advice
+        why.append(advice)
     for found in covered.around(run.experiment, asked.scenario, asked.cores):
         both = [_at(run, place, asked) for place in (found.below, found.above)]
         ends = [one for one in both if isinstance(one, Advice)]
         if len(ends) < len(both):
+            why += [one for one in both if isinstance(one, str)]
             continue
         if set(ends[0].take) != set(ends[1].take) or {one.among for one in ends} != {"meets"}:
-            why = f"its answers at {found.values[0]:g} and {found.values[1]:g} {found.option} are not the same"
+            why.append(f"its answers at {' and at '.join(prose.values(found.option, found.values))} are not the same")
             continue
         worst = max(ends, key=lambda one: math.inf if one.behind is None else one.behind)
         return Stored(run, path, worst, (), {}, (found.option, *found.values))
-    return why
+    return why[0]
 
 
 def _at(run: Run, place: Place, asked: Asked) -> Advice | str:

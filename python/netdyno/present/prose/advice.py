@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from netdyno.analysis.advice.along import Along
 from netdyno.analysis.advice.found import Advice, Kept, Outcome, TermKept
@@ -209,6 +209,10 @@ def near_stored(
     return tuple(_near_stored(take, option, at, others, values[option]) for option, at, others in found)
 
 
+def values(option: str, some: Iterable[float]) -> list[str]:
+    return [_value(option, one) for one in some]
+
+
 def _near_stored(take: Sequence[str], option: str, at: float, others: Sequence[str], value: float) -> str:
     ends = f"between {_value(option, min(at, value))} and {_value(option, max(at, value))}"
     if set(take) & set(others):
@@ -225,6 +229,6 @@ def stored(started_at: str, between: tuple[str, float, float] | None) -> str:
     """What was there already, and how it covers the workload."""
     if between is None:
         return f"stored, of {started_at}"
-    option, below, above = between
-    ends = f"{_value(option, below)} and at {_value(option, above)}"
-    return f"stored, of {started_at}; it did not measure this workload, but at {ends}, and says the same at both"
+    option, *ends = between
+    at = " and at ".join(values(option, ends))
+    return f"stored, of {started_at}; it did not measure this workload, but at {at}, and says the same at both"
