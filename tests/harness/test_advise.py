@@ -260,6 +260,43 @@ def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytes
     assert machine.ran.total() > before
 
 
+def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.spread = 0.5
+    assert machine.asks("--no-along", "--time-budget", "60s") == 0
+    assert "A longer --time-budget would tell more." in capsys.readouterr().out
+    before = machine.ran.total()
+    for budget in ("60s", "50s"):
+        assert machine.asks("--no-along", "--time-budget", budget) == 0
+        assert machine.ran.total() == before
+    capsys.readouterr()
+    assert machine.asks("--no-along", "--time-budget", "2m") == 0
+    assert machine.ran.total() > before
+    out = capsys.readouterr().out
+    assert "-advise, which has measured it: its answer is not settled, and this one has 2:00 where it had 1:00." in out
+
+
+def test_a_settled_answer_is_taken_however_much_time_there_is(machine: Machine) -> None:
+    machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
+    machine.asks("--no-along", "--time-budget", "60s")
+    before = machine.ran.total()
+    assert machine.asks("--no-along", "--time-budget", "30m") == 0
+    assert machine.ran.total() == before
+
+
+def test_a_run_that_was_ended_had_the_time_of_its_trials(machine: Machine) -> None:
+    machine.spread = 0.5
+    machine.asks("--no-along", "--time-budget", "60s")
+    before = machine.ran.total()
+    with sqlite3.connect(machine.results / machine.runs()[0].run_id / schema.FILE_NAME) as connection:
+        connection.execute("UPDATE run SET finished_at = NULL")
+    machine.asks("--no-along", "--time-budget", "50s")
+    assert machine.ran.total() == before
+    machine.asks("--no-along", "--time-budget", "60s")
+    assert machine.ran.total() > before
+
+
 def test_fewer_contestants_are_covered_and_more_are_not(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     machine.asks("--no-along", named=("--contestants", f"{SECOND},{THIRD}"))
     before = machine.ran.total()

@@ -89,7 +89,7 @@ def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
     servers = allowed(contestants.discover(build=build), asked)
     say = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    found = None if wishes.again else from_stored(asked, servers, wishes.results, build, notes)
+    found = None if wishes.again else from_stored(asked, servers, wishes, build, notes)
     done = found or measured(asked, servers, wishes, argv)
     if isinstance(done, int):
         if wishes.as_json:
@@ -136,24 +136,33 @@ def allowed(servers: Sequence[Contestant], asked: Workload) -> tuple[Contestant,
 
 
 def from_stored(
-    asked: Workload, servers: Sequence[Contestant], results: Path, build: Path, notes: list[str]
+    asked: Workload, servers: Sequence[Contestant], wishes: AdviseWishes, build: Path, notes: list[str]
 ) -> Answer | None:
     """None where no stored run covers it; `notes` gets why those that would were not taken."""
-    if not read.run_ids(results):
+    if not read.run_ids(wishes.results):
         return None
     from netdyno.commands import advised
 
     names = tuple(one.name for one in servers)
-    found = experiment.parse(workload.toml(asked, names, workload.TIME_BUDGET_S), "advise", "advise")
+    found = experiment.parse(workload.toml(asked, names, main_s(asked, wishes)), "advise", "advise")
     ready = needed.make(found, servers, (), build).servers
     cores = pinning.choose()
     here = environment.collect(found, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
     of = advised.Asked(found, workload.advise_of(asked), names, here, pinning.server_cores(cores))
-    stored = advised.find(of, results, notes)
+    stored = advised.find(of, wishes.results, notes)
     return stored and Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
 
 
 # --- a run that is made for it -------------------------------------------------------------------------------------
+
+
+def budget_s(asked: Workload) -> float:
+    return float(asked.get("time-budget", workload.TIME_BUDGET_S))
+
+
+def main_s(asked: Workload, wishes: AdviseWishes) -> float:
+    """What of it is for the workload itself."""
+    return budget_s(asked) * (1 - SHARE_ALONG if wishes.along else 1.0)
 
 
 def measured(
@@ -165,10 +174,7 @@ def measured(
     """The exit code where there is no answer."""
     from netdyno.analysis.advice.of_run import of_run
 
-    budget_s = float(asked.get("time-budget", workload.TIME_BUDGET_S))
-    share = 1 - SHARE_ALONG if wishes.along else 1.0
-    names = [one.name for one in servers]
-    text = workload.toml(asked, names, budget_s * share)
+    text = workload.toml(asked, [one.name for one in servers], main_s(asked, wishes))
 
     def adapt(found: Experiment) -> Experiment:
         return workload.to_advise(found, asked)
@@ -183,7 +189,7 @@ def measured(
     answer = Answer(advice, Rests(made.run_id, folder))
     if not wishes.along:
         return answer
-    left_s = budget_s - plan.spent_s(made.all_trials)
+    left_s = budget_s(asked) - plan.spent_s(made.all_trials)
     return answer._replace(beside=_beside(asked, advice, servers, left_s, wishes, argv))
 
 

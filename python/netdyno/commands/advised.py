@@ -14,8 +14,11 @@ from netdyno.analysis.advice.found import Advice
 from netdyno.analysis.advice.of_run import of_run
 from netdyno.analysis.differences import Change
 from netdyno.base.errors import UserError
+from netdyno.base.units import format_clock
+from netdyno.experiment import plan
 from netdyno.model import objective
 from netdyno.model.experiment import Advise, Experiment, Scenario
+from netdyno.model.levels import level_key
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.present.prose import advice as prose
 from netdyno.run import changes
@@ -48,7 +51,8 @@ class Stored(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """The workload as an experiment; who may be taken; what this machine is; and how many cores a server has here."""
+    """The workload as an experiment with the time that there is for it; who may be taken; what this machine is; and how
+    many cores a server has here."""
 
     experiment: Experiment
     advise: Advise
@@ -112,12 +116,12 @@ def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
     """What it says, or why it says nothing."""
     why: list[str] = []
     for place in covered.exactly(run.experiment, asked.scenario, asked.cores):
-        advice = _at(run, place, asked)
+        advice = _decided(run, place, asked)
         if isinstance(advice, Advice):
             return Stored(run, path, advice, *_near(run, asked, place.scenario))
         why.append(advice)
     for found in covered.around(run.experiment, asked.scenario, asked.cores):
-        both = [_at(run, place, asked) for place in (found.below, found.above)]
+        both = [_decided(run, place, asked) for place in (found.below, found.above)]
         ends = [one for one in both if isinstance(one, Advice)]
         if len(ends) < len(both):
             why += [one for one in both if isinstance(one, str)]
@@ -128,6 +132,25 @@ def _answer(run: Run, path: Path, asked: Asked) -> Stored | str:
         worst = max(ends, key=lambda one: math.inf if one.behind is None else one.behind)
         return Stored(run, path, worst, (), {}, (found.option, *found.values))
     return why[0]
+
+
+def _decided(run: Run, place: Place, asked: Asked) -> Advice | str:
+    """Of an answer that more time may change only one that had as much as there is now."""
+    advice = _at(run, place, asked)
+    if isinstance(advice, str) or not advice.may_tell_more:
+        return advice
+    had_s, has_s = _had_s(run, place), asked.experiment.time_budget_s or 0.0
+    if has_s <= had_s:
+        return advice
+    return f"its answer is not settled, and this one has {format_clock(has_s)} where it had {format_clock(had_s)}"
+
+
+def _had_s(run: Run, place: Place) -> float:
+    """What a run that was made for an answer might take; of another, or one that was ended, what was spent there."""
+    if run.experiment.advise is not None and run.finished_at is not None:
+        return run.experiment.time_budget_s or 0.0
+    key = level_key(place.levels)
+    return plan.spent_s([one for one in run.trials if one.scenario == place.scenario and level_key(one.levels) == key])
 
 
 def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
@@ -141,7 +164,7 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
     advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
     if advice is None or not advice.take:
         return "it has no valid trial of it"
-    return advice if advice.behind is not None or advice.settled else "it has too few blocks"
+    return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
 
 
 def _near(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:
