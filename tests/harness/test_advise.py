@@ -260,6 +260,47 @@ def test_what_was_measured_is_not_measured_again(machine: Machine, capsys: pytes
     assert machine.ran.total() > before
 
 
+def test_half_and_double_that_are_stored_are_told_with_the_run_that_they_belong_to(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run of half and double is the newer one, and has the workload in it, too."""
+    machine.crossing, machine.spread = 1500.0, 0.01
+    machine.costs = {**COSTS, SECOND: 12.0}
+    machine.asks("--time-budget", "20m")
+    first = capsys.readouterr().out
+    main_run, beside = machine.runs()
+    before = machine.ran.total()
+    assert machine.asks("--time-budget", "20m") == 0
+    assert machine.ran.total() == before
+    again = capsys.readouterr().out
+    told = [line for line in first.splitlines() if line.startswith("Along ")]
+    assert [line for line in again.splitlines() if line.startswith("Along ")] == told
+    assert len(told) == 2
+    rests = f"It rests on {machine.results / main_run.run_id}, stored, of {main_run.started_at}"
+    assert f"{rests}; the values around on {machine.results / beside.run_id}." in again
+
+
+def test_half_and_double_of_a_stored_run_are_looked_at_where_nobody_did(
+    machine: Machine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.costs, machine.spread = {**COSTS, SECOND: 13.0}, 0.02
+    machine.asks("--no-along", "--time-budget", "5m")
+    assert machine.asks("--time-budget", "5m") == 0
+    _, beside = machine.runs()
+    assert beside.experiment.name == workload.BESIDE
+    assert sum(one.seconds for one in beside.trials) <= 300 + 2.6
+    before = machine.ran.total()
+    for words, looked in (((), True), (("--no-along",), False)):
+        capsys.readouterr()
+        assert machine.asks("--time-budget", "5m", *words) == 0
+        assert ("Along rate " in capsys.readouterr().out) is looked
+    assert machine.ran.total() == before
+    with sqlite3.connect(machine.results / beside.run_id / schema.FILE_NAME) as connection:
+        connection.execute("UPDATE run SET finished_at = NULL")
+    machine.asks("--time-budget", "5m")
+    assert [one.experiment.name for one in machine.runs()[2:]] == [workload.BESIDE]
+
+
 def test_an_answer_that_is_not_settled_is_measured_anew_where_there_is_more_time(
     machine: Machine, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # its statistics are heavy
     from netdyno.analysis.advice.found import Advice
     from netdyno.commands.advised import Stored
 
-FILE_NAME, BESIDE_NAME = "advise.toml", "advise-beside.toml"
+FILE_NAME, BESIDE_NAME = "advise.toml", f"{workload.BESIDE}.toml"
 """In a run's folder, what it asked, as a file of ./netdyno run."""
 ANSWER_NAME = "advice.json"
 SHARE_ALONG = 0.3
@@ -89,7 +89,7 @@ def run(wishes: AdviseWishes, argv: Sequence[str]) -> int:
     servers = allowed(contestants.discover(build=build), asked)
     say = Console(stderr=wishes.as_json, highlight=False, soft_wrap=True)
     notes: list[str] = []
-    found = None if wishes.again else from_stored(asked, servers, wishes, build, notes)
+    found = None if wishes.again else from_stored(asked, servers, wishes, argv, build, notes)
     done = found or measured(asked, servers, wishes, argv)
     if isinstance(done, int):
         if wishes.as_json:
@@ -136,7 +136,12 @@ def allowed(servers: Sequence[Contestant], asked: Workload) -> tuple[Contestant,
 
 
 def from_stored(
-    asked: Workload, servers: Sequence[Contestant], wishes: AdviseWishes, build: Path, notes: list[str]
+    asked: Workload,
+    servers: Sequence[Contestant],
+    wishes: AdviseWishes,
+    argv: Sequence[str],
+    build: Path,
+    notes: list[str],
 ) -> Answer | None:
     """None where no stored run covers it; `notes` gets why those that would were not taken."""
     if not read.run_ids(wishes.results):
@@ -150,7 +155,14 @@ def from_stored(
     here = environment.collect(found, cores, build) | {"programs": digests.digests(generator_path(build), ready)}
     of = advised.Asked(found, workload.advise_of(asked), names, here, pinning.server_cores(cores))
     stored = advised.find(of, wishes.results, notes)
-    return stored and Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
+    if stored is None:
+        return None
+    answer = Answer(stored.advice, Rests(stored.run.run_id, stored.path.parent, stored))
+    if not wishes.along or stored.near or stored.between:
+        return answer
+    if there := advised.half_and_double(of, stored.advice.take[0], wishes.results):
+        return answer._replace(beside=Beside(*there))
+    return answer._replace(beside=_beside(asked, stored.advice, servers, budget_s(asked), wishes, argv))
 
 
 # --- a run that is made for it -------------------------------------------------------------------------------------
@@ -269,7 +281,7 @@ def words(answer: Answer, asked: Workload, notes: Sequence[str]) -> list[str]:
     lines = ["", *prose.sentences(answer.advice)]
     stored = answer.rests.stored
     near = prose.near(answer.beside.along or ())
-    if stored is not None:
+    if stored is not None and stored.near:
         near = prose.near_stored(
             answer.advice.take, [(one.option, one.value, one.take) for one in stored.near], stored.value
         )

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.analysis import differences
 from netdyno.analysis.advice import covered
+from netdyno.analysis.advice.along import Along, along
 from netdyno.analysis.advice.covered import Place
 from netdyno.analysis.advice.found import Advice
 from netdyno.analysis.advice.of_run import of_run
 from netdyno.analysis.differences import Change
+from netdyno.analysis.split import split
 from netdyno.base.errors import UserError
 from netdyno.base.units import format_clock
-from netdyno.experiment import plan
-from netdyno.model import objective
+from netdyno.experiment import plan, workload
+from netdyno.model import objective, outcomes
 from netdyno.model.experiment import Advise, Experiment, Scenario
-from netdyno.model.levels import level_key
+from netdyno.model.levels import combinations, level_key
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.present.prose import advice as prose
 from netdyno.run import changes
@@ -65,32 +67,78 @@ class Asked(NamedTuple):
         return self.experiment.scenarios[0]
 
 
+class _Covering(NamedTuple):
+    """A stored run that has the workload (`exactly`), or values around it. `beside`: it is one of half and double."""
+
+    path: Path
+    environment: Environment
+    exactly: bool
+    beside: bool
+
+
 def find(asked: Asked, results: Path, refused: list[str]) -> Stored | None:
-    """The newest that covers it; `refused` gets a line for each that would, but for the reason that stands there."""
+    """The newest that covers it, of those of half and double only where no other does, for they have fewer contestants
+    and blocks; `refused` gets a line for each that would, but for the reason that stands there."""
+    for one in sorted(_covering(asked, results), key=lambda one: (not one.exactly, one.beside)):
+        why = _why_not(one.environment, asked)
+        run = None if why else read.load(one.path)
+        found = run and _answer(run, one.path, asked)
+        if isinstance(found, Stored):
+            return found
+        if len(refused) < MOST_REFUSED:
+            has = "measured it" if one.exactly else "measured values around it"
+            refused.append(f"Not taken: {one.path.parent.name}, which has {has}: {why or found}.")
+    return None
+
+
+def _covering(asked: Asked, results: Path) -> Iterator[_Covering]:
+    """The newest first."""
+    for path, stored, environment in _stored(results):
+        exactly = any(covered.exactly(stored, asked.scenario, asked.cores))
+        if exactly or any(covered.around(stored, asked.scenario, asked.cores)):
+            yield _Covering(path, environment, exactly, stored.name == workload.BESIDE)
+
+
+def _stored(results: Path) -> Iterator[tuple[Path, Experiment, Environment]]:
+    """Of one machine, the newest first."""
     for run_id in reversed(read.run_ids(results)):
         path = results / run_id / FILE_NAME
         try:
             stored, environment, _ = read.asked(path)
         except UserError:
             continue
-        has = _has(stored, asked)
-        if not has or OF_CLUSTER in environment:
+        if OF_CLUSTER not in environment:
+            yield path, stored, environment
+
+
+def half_and_double(asked: Asked, first: str, results: Path) -> tuple[list[Along], Path] | None:
+    """What the newest whole run of half and double says of the one to take, and its folder."""
+    for path, stored, environment in _stored(results):
+        others = [name for name in asked.names if name != first and _has_all(stored, (first, name))]
+        if not others or not _is_along(stored, asked) or _why_not(environment, asked):
             continue
-        why = _why_not(environment, asked)
-        run = None if why else read.load(path)
-        found = run and _answer(run, path, asked)
-        if isinstance(found, Stored):
-            return found
-        if len(refused) < MOST_REFUSED:
-            refused.append(f"Not taken: {run_id}, which has {has}: {why or found}.")
+        run = read.load(path)
+        if run.finished_at is not None:
+            return [along(part, asked.advise, first, others) for part in split(outcomes.judged(run))], path.parent
     return None
 
 
-def _has(stored: Experiment, asked: Asked) -> str:
-    """What it has of the workload, in words; empty where that is nothing."""
-    if any(covered.exactly(stored, asked.scenario, asked.cores)):
-        return "measured it"
-    return "measured values around it" if any(covered.around(stored, asked.scenario, asked.cores)) else ""
+def _has_all(stored: Experiment, names: Collection[str]) -> bool:
+    return all(name in scenario.contestants for scenario in stored.scenarios for name in names)
+
+
+def _is_along(stored: Experiment, asked: Asked) -> bool:
+    """Whether it is half and double of the workload, ranked as is asked for, with messages enough for its objective."""
+    if stored.name != workload.BESIDE:
+        return False
+    there = {place.scenario for place in covered.exactly(stored, asked.scenario, asked.cores)}
+    return all(
+        one.name in there
+        and len(one.factors) == 1
+        and one.metric == asked.scenario.metric
+        and not any(_too_few(stored, Place(one.name, levels), asked) for levels in combinations(one))
+        for one in stored.scenarios
+    )
 
 
 def _why_not(environment: Environment, asked: Asked) -> str:
@@ -157,14 +205,21 @@ def _at(run: Run, place: Place, asked: Asked) -> Advice | str:
     missing = sorted(set(asked.names) - covered.trials_of(run, place))
     if missing:
         return f"without {', '.join(missing[:3])}{f' and {len(missing) - 3} more' if len(missing) > 3 else ''}"
-    if asked.advise.slo:
-        wanted = objective.parse(asked.advise.slo, "objective")
-        if covered.heard(run.experiment, place) < wanted.least_messages():
-            return f"its windows have too few messages for {wanted.text}"
+    if few := _too_few(run.experiment, place, asked):
+        return few
     advice = of_run(covered.alone(run, place, asked.scenario, asked.advise, asked.names))
     if advice is None or not advice.take:
         return "it has no valid trial of it"
     return advice if advice.behind is not None or advice.settled or advice.hidden else "it has too few blocks"
+
+
+def _too_few(stored: Experiment, place: Place, asked: Asked) -> str:
+    """What is said where its windows are too short for the objective."""
+    if not asked.advise.slo:
+        return ""
+    wanted = objective.parse(asked.advise.slo, "objective")
+    enough = covered.heard(stored, place) >= wanted.least_messages()
+    return "" if enough else f"its windows have too few messages for {wanted.text}"
 
 
 def _near(run: Run, asked: Asked, scenario: str) -> tuple[tuple[Near, ...], dict[str, float]]:

@@ -271,7 +271,8 @@ def around(workload: Workload, factor: str) -> list[type_level]:
     return [format_duration(seconds / 2), format_duration(seconds), format_duration(2 * seconds)]
 
 
-NAME = "workload"
+NAME, BESIDE = "workload", "advise-beside"
+"""The scenario of the workload itself, and the experiment of half and double."""
 MOST_BLOCKS = ADVICE_LOOKS[-1]
 MOST_BLOCKS_ALONG = 12
 
