@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -41,8 +41,8 @@ class Control:
         self.client.close(timeout=engine.CONNECT_S)
 
     def hosts(self, *, links: bool = False) -> tuple[Host, ...]:
-        """All that have joined, servers first. With `links` each is filled, one after the other; while a host is at
-        work, none. Raises UserError where one does not answer."""
+        """All that have joined, servers first. With `links` each is filled, one after the other, but while a host is
+        at work. Raises UserError where one does not answer."""
         found: tuple[Host, ...] = self.client.sync(self._hosts, links=links)
         return tuple(sorted(found, key=lambda host: (host.description.role != "server", host.address)))
 
@@ -63,16 +63,11 @@ class Control:
         return True
 
     async def _hosts(self, *, links: bool) -> tuple[Host, ...]:
-        try:
-            async with asyncio.timeout(engine.ANSWER_S):
-                names = _names(await self.client.scheduler.identity(n_workers=-1))
-        except OSError as error:
-            raise UserError("the scheduler does not answer") from error
+        names = _names(await _of_scheduler(self.client.scheduler.identity(n_workers=-1)))
         found = [await self._host(address, name) for address, name in names.items()]
         if not links:
             return tuple(found)
-        at_rest = not any(host.description.is_busy for host in found)
-        return tuple([replace(host, links=await self._links(host.address, tuple(names), at_rest)) for host in found])
+        return tuple([replace(host, links=await self._links(host.address, tuple(names))) for host in found])
 
     async def _host(self, address: str, name: str) -> Host:
         there = self.client.rpc(address)
@@ -84,21 +79,32 @@ class Control:
             raise UserError(f"the host {address} has joined and does not answer") from error
         return Host(address=address, name=name, clock=clock, description=said, links={})
 
-    async def _links(self, address: str, everyone: Sequence[str], at_rest: bool) -> dict[str, Link]:
-        """Of a host, from all others."""
+    async def _links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
+        """Of a host, from all others. Before each it is looked whether a host has something to do, which may begin at
+        any time; what begins just then is the host's to see to (daemon.py)."""
         there = self.client.rpc(address)
         found: dict[str, Link] = {}
         for other in everyone:
             if other == address:
                 continue
+            tasks = await _of_scheduler(self.client.scheduler.processing())
             try:
                 async with asyncio.timeout(engine.ANSWER_S):
                     round_trip_ns = await there.netdyno_round_trip(address=other)
-                    rate = await there.netdyno_rate(address=other) if at_rest else None
+                    rate = None if any(tasks.values()) else await there.netdyno_rate(address=other)
             except OSError as error:
                 raise UserError(f"{other} does not answer {address}, or {address} us") from error
             found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
         return found
+
+
+async def _of_scheduler(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
+    """Raises UserError."""
+    try:
+        async with asyncio.timeout(engine.ANSWER_S):
+            return await answer
+    except OSError as error:
+        raise UserError("the scheduler does not answer") from error
 
 
 def _names(known: dict[str, Any]) -> dict[str, str]:

@@ -69,6 +69,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_cores = cores
         self.netdyno_harness = digests.harness()  # what is on the disk may be changed while this stays
         self.netdyno_loading = asyncio.Lock()
+        self.netdyno_transfers = links.Transfers()
         super().__init__(*arguments, host=host, nthreads=1, resources={role.upper(): 1}, memory_limit=0, **named)
         self.handlers |= {
             "netdyno_clock": self.tell_clock,
@@ -86,24 +87,38 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return time.monotonic_ns()
 
     async def tell_description(self) -> bytes:
-        is_busy = self.netdyno_loading.locked() or self.state.executing_count > 0
         who = self.netdyno_role, self.netdyno_cores, self.netdyno_address, self.netdyno_findings
-        return msgspec.json.encode(describe(*who, harness=self.netdyno_harness, is_busy=is_busy))
+        return msgspec.json.encode(describe(*who, harness=self.netdyno_harness, is_busy=self._is_busy()))
+
+    def _is_busy(self) -> bool:
+        """From the moment at which something is begun: no transfer begins from then on."""
+        return self.netdyno_loading.locked() or self.state.executing_count > 0
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""
         return (await clocks.measure(self.rpc(address).netdyno_clock, engine.CONNECT_S)).round_trip_ns
 
-    async def tell_rate(self, address: str) -> float:
-        """How many bits a second come from another host."""
-        async with self.connected(address) as comm:
-            await comm.write({"op": "netdyno_fill", "reply": False})
-            return await links.rate(comm)
+    async def tell_rate(self, address: str) -> float | None:
+        """How many bits a second come from another host; None where one of both is at work."""
+        if self._is_busy():
+            return None
+        with self.netdyno_transfers.another():
+            async with self.connected(address) as comm:
+                await comm.write({"op": "netdyno_fill", "reply": False})
+                async with asyncio.timeout(engine.LOST_S):
+                    fills = (await comm.read())["fills"]
+                return await links.rate(comm) if fills else None
 
     async def fill_link(self, comm: Any) -> Status:
-        """To a host that asks for it."""
+        """To a host that asks for it, which is told first whether that is done."""
         with suppress(OSError):
-            await links.fill(comm)
+            if self._is_busy():
+                await comm.write({"fills": False})
+                await links.closed(comm)
+            else:
+                with self.netdyno_transfers.another():
+                    await comm.write({"fills": True})
+                    await links.fill(comm)
         comm.abort()
         return Status.dont_reply
 
@@ -111,6 +126,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
         """A task, in the thread for these: have a helper do what a controller wants, and say meanwhile that it lives.
         Ends it when nobody wants it any more. Raises HelperError."""
         task = thread_state.key
+        self._await_transfers(topic)
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
             folder = Path(scratch)
             (folder / REQUEST).write_bytes(request)
@@ -137,6 +153,14 @@ class Worker(DaskWorker):  # type: ignore[misc]
                 return (folder / REPLY).read_bytes()
             finally:
                 self.loop.add_callback(way.close)
+
+    def _await_transfers(self, topic: str) -> None:
+        """In that thread: until no link of this host is being filled; from here on none is."""
+        over = asyncio.run_coroutine_threadsafe(self.netdyno_transfers.over(), self.loop.asyncio_loop)
+        while True:
+            self.log_event(topic, {"beat": True})
+            with suppress(TimeoutError):
+                return over.result(engine.BEAT_S)
 
     def _attend(self, helper: subprocess.Popen[bytes], task: object, topic: str) -> None:
         """Until it has ended."""
@@ -184,17 +208,21 @@ class Worker(DaskWorker):  # type: ignore[misc]
             await comm.write(_ended("this host makes another load already"))
             await _await_silence(comm)
             return Status.dont_reply
+        writing = asyncio.Lock()
+        beating = asyncio.create_task(_beat(comm, writing))
         try:
+            await self.netdyno_transfers.over()
             # Not the helper's own, which may be ended at any moment.
             with tempfile.TemporaryDirectory(
                 dir=self.local_directory, prefix="load-", ignore_cleanup_errors=True
             ) as folder:
-                await self._make_load(comm, {**wanted, "parent": os.getpid(), "folder": folder})
+                await self._make_load(comm, writing, {**wanted, "parent": os.getpid(), "folder": folder})
         finally:
+            beating.cancel()
             self.netdyno_loading.release()
         return Status.dont_reply
 
-    async def _make_load(self, comm: Any, wanted: dict[str, Any]) -> None:
+    async def _make_load(self, comm: Any, writing: asyncio.Lock, wanted: dict[str, Any]) -> None:
         helper = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "netdyno.cluster.load_helper"),
             stdin=asyncio.subprocess.PIPE,
@@ -205,23 +233,19 @@ class Worker(DaskWorker):  # type: ignore[misc]
         assert helper.stdin is not None
         assert helper.stdout is not None
         helper.stdin.write(msgspec.json.encode(wanted) + b"\n")
-        writing = asyncio.Lock()
         telling = asyncio.create_task(_tell(helper.stdout, comm, writing))
-        beating = asyncio.create_task(_beat(comm, writing))
         try:
             await _await_silence(comm, helper.stdin)  # whoever asked has heard the last line, or is gone
         finally:
             telling.cancel()
-            beating.cancel()
             with suppress(ProcessLookupError):
                 helper.kill()
             await helper.wait()
             comm.abort()
 
 
-async def _beat(comm: Any, writing: asyncio.Lock | None = None) -> None:
+async def _beat(comm: Any, writing: asyncio.Lock) -> None:
     """Say that this host lives, until the connection ends."""
-    writing = writing or asyncio.Lock()
     with suppress(OSError):
         while True:
             async with writing:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from netdyno.cluster import engine
@@ -23,12 +25,40 @@ class Link(Frozen):
     bits_per_second: float | None = None
 
 
+class Transfers:
+    """Those of a host that are under way. Its trials wait until they are over."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @contextmanager
+    def another(self) -> Iterator[None]:
+        self._count += 1
+        self._over.clear()
+        try:
+            yield
+        finally:
+            self._count -= 1
+            if self._count == 0:
+                self._over.set()
+
+    async def over(self) -> None:
+        await self._over.wait()
+
+
 async def fill(comm: Any) -> None:
     """Send what the other side counts, until it has enough and closes the connection. Raises OSError then."""
     some = bytes(_AT_ONCE)
     for _ in range(MOST_BYTES // _AT_ONCE):
         # The stream below Dask's messages: a message of a slow link would be longer than the transfer.
         await asyncio.wait_for(comm.stream.write(some), engine.LOST_S)
+    await closed(comm)
+
+
+async def closed(comm: Any) -> None:
+    """By the other side, which says nothing more. Raises OSError then."""
     await asyncio.wait_for(comm.stream.read_bytes(1), engine.LOST_S)
 
 

@@ -1,8 +1,9 @@
-"""What the worker of a host takes of others."""
+"""What the worker of a host takes of others, and what it lets them do while it works."""
 
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.cluster import daemon, engine
+from netdyno.cluster import daemon, engine, links
 from netdyno.cluster.daemon import Worker
 from tests.support.patience import PATIENCE_S
 
@@ -80,3 +81,87 @@ def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> No
             return await daemon._until_ended(Stuck())
 
     assert asyncio.run(end()) is False
+
+
+class Idle(SimpleNamespace):
+    """What a worker with nothing to do has of its own; `executing`: tasks that it has."""
+
+    def __init__(self, executing: int = 0, **more: object) -> None:
+        super().__init__(
+            netdyno_loading=asyncio.Lock(),
+            netdyno_transfers=links.Transfers(),
+            state=SimpleNamespace(executing_count=executing),
+            local_directory=None,
+            **more,
+        )
+
+    def _is_busy(self) -> bool:
+        return Worker._is_busy(cast(Any, self))
+
+
+class Heard:
+    """A connection to another host, which closes it where it is waited for."""
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+        self.stream = self
+
+    async def write(self, words: object) -> None:
+        self.said.append(words)
+
+    async def read_bytes(self, _count: int) -> bytes:
+        raise OSError
+
+    def abort(self) -> None:
+        self.said.append("end")
+
+
+def test_a_host_at_work_has_no_link_filled() -> None:
+    """Whoever asks may have looked before that was begun."""
+    comm = Heard()
+    asyncio.run(Worker.fill_link(cast(Any, Idle(executing=1)), comm))
+    assert comm.said == [{"fills": False}, "end"]
+    assert asyncio.run(Worker.tell_rate(cast(Any, Idle(executing=1)), "tls://10.0.0.3:8787")) is None
+
+
+def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -> None:
+    comm, made = Heard(), asyncio.Event()
+
+    async def make(*_: object) -> None:
+        made.set()
+
+    async def wait() -> None:
+        host = Idle(_make_load=make)
+        with host.netdyno_transfers.another():
+            loading = asyncio.create_task(Worker.make_load(cast(Any, host), comm, {}))
+            while not comm.said:
+                await asyncio.sleep(0)
+            assert host._is_busy()
+            assert not made.is_set()
+        await loading
+
+    asyncio.run(asyncio.wait_for(wait(), PATIENCE_S))
+    assert made.is_set()
+    assert comm.said == [{"beat": True}]
+
+
+def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "BEAT_S", 0.001)
+    twice = threading.Event()
+    beats: list[object] = []
+
+    def hear(topic: str, word: object) -> None:
+        beats.append((topic, word))
+        if len(beats) == 2:
+            twice.set()
+
+    async def wait() -> None:
+        host = Idle(executing=1, log_event=hear, loop=SimpleNamespace(asyncio_loop=asyncio.get_running_loop()))
+        with host.netdyno_transfers.another():
+            waiting = asyncio.create_task(asyncio.to_thread(Worker._await_transfers, cast(Any, host), "trial"))
+            assert await asyncio.to_thread(twice.wait, PATIENCE_S)
+            assert not waiting.done()
+        await waiting
+
+    asyncio.run(asyncio.wait_for(wait(), 2 * PATIENCE_S))
+    assert beats[0] == ("trial", {"beat": True})
