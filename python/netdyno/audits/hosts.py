@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from netdyno.audits.stationary import MISSED, stalled
+from netdyno.audits.stationary import MISSED, answered_often, stalled
 from netdyno.base import quantities
 from netdyno.model.load_result import Audit, LoadResult, Part
 
@@ -39,18 +39,20 @@ def client_slower(parts: Sequence[Part]) -> Audit:
 
 def client_stalled(by_host: Mapping[str, LoadResult], whole: LoadResult) -> Audit:
     """No host of the load stood still while others were answered. While nobody is, it is the server that does."""
-    told = "; ".join(
-        f"{host} stood still while others were answered: {how}"
+    each = {host: _standstill(load, whole, len(by_host)) for host, load in by_host.items()}
+    told = [f"{host} stood still while others were answered: {how}" for host, how in each.items() if how]
+    passed = not told
+    told += [
+        f"{host}: {stalled(load, 'loopback', whole).detail}"
         for host, load in by_host.items()
-        if (how := _standstill(load, whole, len(by_host)))
-    )
-    return Audit(
-        name="client_stalled", passed=not told, detail=told or "no host stood still while others were answered"
-    )
+        if not each[host] and not answered_often(load)
+    ]
+    detail = "; ".join(told) or "no host stood still while others were answered"
+    return Audit(name="client_stalled", passed=passed, detail=detail)
 
 
 def _standstill(load: LoadResult, whole: LoadResult, hosts: int) -> str:
-    """How a host stood still; empty where it did not."""
+    """How a host stood still; empty where it did not, or is not judged."""
     if load.requests.completed == 0 and whole.requests.completed >= MISSED * hosts:
         return "it was not answered at all"  # so that nothing tells how often it would have been
     found = stalled(load, "loopback", whole)

@@ -64,15 +64,20 @@ def stalled(load: LoadResult, link: Link, among: LoadResult | None = None) -> Au
     is the load of which this one is a part, which is held against the others: a time counts in which they were."""
     interval_s = load.timeseries.interval_ns / 1e9
     full = load.timeseries.completed[: _full(load)]
-    answered = [count for count in full if count]
     least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
     longest = _longest_silence(full, itertools.repeat(1) if among is None else among.timeseries.completed)
-    missed = STALL_S / interval_s * sum(answered) / len(answered) if answered else 0.0
     told = f"the longest time without an answer: {quantities.duration(longest * interval_s * 1e9)} of whole intervals"
-    if LINKS[link].impaired or missed < MISSED:
+    if LINKS[link].impaired or not answered_often(load):
         return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
     passed = longest * interval_s < least_s
     return Audit(name="stalled", passed=passed, detail=f"{told} (limit {quantities.duration(least_s * 1e9)})")
+
+
+def answered_often(load: LoadResult) -> bool:
+    """Whether a standstill would miss more answers than chance does."""
+    answered = [count for count in load.timeseries.completed[: _full(load)] if count]
+    missed = STALL_S * 1e9 / load.timeseries.interval_ns * sum(answered) / len(answered) if answered else 0.0
+    return missed >= MISSED
 
 
 def _longest_silence(completed: Sequence[int], of_all: Iterable[int]) -> int:

@@ -50,6 +50,20 @@ def test_who_is_never_answered_is_named() -> None:
     assert judged((0,) * 10, (0,) * 10).passed
 
 
+def test_who_is_answered_too_seldom_is_not_said_to_have_been_judged() -> None:
+    """A hundred answers a second of two hosts: of one that stood still for so long, chance might have made seven be
+    missing."""
+    found = judged((5,) * 20, (5,) * 4 + (0,) * 3 + (5,) * 13)
+    assert found.passed
+    far_between = "not judged, for answers are far between: the longest time without an answer"
+    assert found.detail == (
+        f"{FIRST}: {far_between}: 0 ns of whole intervals; {SECOND}: {far_between}: 300 ms of whole intervals"
+    )
+    one = judged((9,) * 20, (5,) * 20)
+    assert one.passed
+    assert one.detail.startswith(f"{SECOND}: not judged, ")
+
+
 def test_who_is_never_answered_is_not_the_fastest() -> None:
     parts = [
         Part(host=host, connections=1, completed=count, p50_ns=p50_ns, p99_ns=p50_ns, cores_used=0.1)
