@@ -1,5 +1,5 @@
-"""Something of a cluster is lost at any moment of a run: what is stored is readable, nothing goes on running, and with
-all hosts back the run can be gone on with to its end."""
+"""Something of a cluster is lost at any moment of a run: what is stored is readable and stays what it is, nothing goes
+on running, and with all hosts back the run can be gone on with to its end."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import os
 import signal
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -19,7 +21,9 @@ import pytest
 from netdyno.cluster import authority
 from netdyno.machine import server_proc
 from netdyno.store import read, schema
+from tests.attack.conftest import SEEDS
 from tests.attack.test_kills import marked
+from tests.programs.test_cluster import HELD_UP, TRIES
 from tests.support.hosts import Host, daemon, is_called, on_a_bridge
 from tests.support.patience import PATIENCE_S, eventually
 
@@ -73,27 +77,57 @@ def standing(hosts: dict[str, Host], folder: Path) -> Iterator[Cluster]:
         yield Cluster(folder, hosts, found)
 
 
-def kill_a_daemon(chance: Random, cluster: Cluster) -> None:
-    cluster.daemons[chance.choice(("control", *NAMES))].kill()
+class Moment(NamedTuple):
+    """Who is hit, and when it is, after the first server has been started."""
+
+    chance: Random
+    cluster: Cluster
+    run: subprocess.Popen[str]
+    results: Path
+    host: str
 
 
-def kill_a_child(chance: Random, cluster: Cluster) -> None:
-    if found := children(chance, cluster):
+def kill_a_daemon(at: Moment) -> None:
+    at.cluster.daemons[at.host].kill()
+
+
+def kill_a_child(at: Moment) -> None:
+    if found := children(at):
         with suppress(ProcessLookupError):
-            os.kill(chance.choice(found), signal.SIGKILL)
+            os.kill(at.chance.choice(found), signal.SIGKILL)
 
 
-def stop_a_child(chance: Random, cluster: Cluster) -> None:
-    if found := children(chance, cluster):
-        stopped = chance.choice(found)
+def stop_a_child(at: Moment) -> None:
+    if found := children(at):
+        stopped = at.chance.choice(found)
         with suppress(ProcessLookupError):
             os.kill(stopped, signal.SIGSTOP)
             time.sleep(STOPPED_S)
             os.kill(stopped, signal.SIGCONT)
 
 
-def pull_a_cable(chance: Random, cluster: Cluster) -> None:
-    cluster.hosts[chance.choice(("control", *NAMES))].unplug()
+def pull_a_cable(at: Moment) -> None:
+    at.cluster.hosts[at.host].unplug()
+
+
+def fill_the_disk(at: Moment) -> None:
+    """That of the run, which is a small one of its own."""
+    inside = Path(f"/proc/{server_proc.family(at.run.pid)[-1]}/root{at.results}")
+    with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1 << 16))
+
+
+def children(at: Moment) -> tuple[int, ...]:
+    """Of that host, once it has some or the run has ended: between two trials it has none."""
+    found: list[int] = []
+
+    def are_there() -> bool:
+        found[:] = server_proc.family(at.cluster.daemons[at.host].pid)[1:]
+        return bool(found) or at.run.poll() is not None
+
+    eventually(are_there, f"{at.host} never had anything to do")
+    return tuple(found)
 
 
 def has_begun(server: int) -> bool:
@@ -101,26 +135,66 @@ def has_begun(server: int) -> bool:
     return any(is_called(pid, "epoll-reactor") for pid in server_proc.family(server)[1:])
 
 
-def children(chance: Random, cluster: Cluster) -> tuple[int, ...]:
-    return server_proc.family(cluster.daemons[chance.choice(NAMES)].pid)[1:]
-
-
-def fill_the_disk(results: Path, run: int) -> None:
-    """That of the controller, which is a small one of its own."""
-    inside = Path(f"/proc/{server_proc.family(run)[-1]}/root{results}")
-    with suppress(OSError), (inside / "filler").open("wb", buffering=0) as file:
-        while True:
-            file.write(bytes(1 << 16))
-
-
-HITS: tuple[Callable[[Random, Cluster], None] | None, ...] = (
-    kill_a_daemon,
-    kill_a_child,
-    stop_a_child,
-    pull_a_cable,
-    None,
+LOSSES: tuple[tuple[Callable[[Moment], None], tuple[str, ...]], ...] = (
+    (kill_a_daemon, ("control", "control", "control", "control")),
+    (kill_a_daemon, ("server", "server", "server", "server")),
+    (kill_a_daemon, ("client", "client", "second", "second")),
+    (kill_a_child, ("server", "server", "client", "second")),
+    (stop_a_child, ("server", "client", "client", "second")),
+    (pull_a_cable, ("control", "control", "control", "control")),
+    (pull_a_cable, ("server", "server", "server", "server")),
+    (pull_a_cable, ("client", "client", "client", "client")),
+    (pull_a_cable, ("second", "second", "second", "second")),
+    (fill_the_disk, ("control", "control", "control", "control")),
 )
-"""None: the disk is filled."""
+"""What is lost, and on which host in each turn. Turns alternate between the workloads."""
+
+
+class Loss(NamedTuple):
+    hit: Callable[[Moment], None]
+    host: str
+    workload: str
+
+
+def loss(seed: int) -> Loss:
+    """Only when it is, and which child of a host is hit, is left to chance."""
+    turn, number = divmod(seed, len(LOSSES))
+    hit, hosts = LOSSES[number]
+    return Loss(hit, hosts[turn % len(hosts)], WORKLOADS[turn % len(WORKLOADS)])
+
+
+def test_the_moments_cover_all_that_can_be_lost_evenly() -> None:
+    everything = Counter(loss(seed) for seed in range(SEEDS))
+    assert SEEDS % (len(LOSSES) * len(WORKLOADS)) == 0
+    for number in range(len(LOSSES)):
+        of_one = Counter(loss(seed).workload for seed in range(number, SEEDS, len(LOSSES)))
+        assert set(of_one.values()) == {SEEDS // len(LOSSES) // len(WORKLOADS)}
+    assert {one.host for one in everything if one.hit is kill_a_daemon} == {"control", *NAMES}
+    assert {one.host for one in everything if one.hit is pull_a_cable} == {"control", *NAMES}
+
+
+def begun(start: Callable[[], subprocess.Popen[str]], server: int) -> subprocess.Popen[str]:
+    """A run that has begun a trial. On a busy machine a host may be taken for lost before that."""
+    said: list[str] = []
+    while len(said) < TRIES:
+        run = start()
+        eventually(lambda: has_begun(server) or run.poll() is not None, "no trial began")  # noqa: B023 (now)
+        if run.poll() is None:
+            return run
+        said.append(run.communicate()[0])
+        assert HELD_UP.search(said[-1]), said[-1]
+    raise AssertionError(said)
+
+
+def store(results: Path) -> Path:
+    """That of the only run."""
+    (path,) = results.glob(f"*/{schema.FILE_NAME}")
+    return path
+
+
+def tried(path: Path) -> set[tuple[int, int, str, str]]:
+    """The trials of a store, which is to be readable; each began at a time of its own."""
+    return {(one.block, one.position, one.started_at, one.status) for one in read.load(path).all_trials}
 
 
 def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
@@ -128,12 +202,11 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
 ) -> None:
     if not request.config.getoption("--attack"):
         pytest.skip("with every run of the tests, tests/programs/test_cluster.py loses some")
-    chance = Random(seed)
-    hit, after_s = HITS[seed % len(HITS)], chance.uniform(0, LONGEST_S)
+    chance, (hit, host, workload) = Random(seed), loss(seed)
+    after_s = chance.uniform(0, LONGEST_S)
     results, kept, folder = tmp_path / "results", tmp_path / "kept", tmp_path / "cluster"
-    workload = WORKLOADS[seed // len(HITS) % len(WORKLOADS)]
     (tmp_path / "lost.toml").write_text(EXPERIMENT.replace("{workload}", workload))
-    given = ("--cluster", str(folder), "--results", str(results), "--json")
+    asked = ("run", str(tmp_path / "lost.toml"), "--foreign-load", "count", "--json", "--cluster", str(folder))
     # Not below tmp_path: a socket's path may have 107 bytes (unix(7)).
     with on_a_bridge("control", *NAMES) as hosts, TemporaryDirectory(prefix="lost-") as short:
         temporary = Path(short)
@@ -141,36 +214,35 @@ def test_a_loss_at_any_moment_leaves_nobody_and_a_run_that_goes_on(
         authority.init(folder, f"tls://{hosts['control'].address}:8786")
         with standing(hosts, folder) as cluster:
             control = hosts["control"]
-            if hit is None:
+            if hit is fill_the_disk:
                 results.mkdir()
                 kept.mkdir()
                 small = ("unshare", "--mount", "sh", "-c", ON_A_SMALL_DISK, "sh", str(results), "--")
                 control = control._replace(enter=(*control.enter, *small))
-            run = control.start("run", str(tmp_path / "lost.toml"), "--foreign-load", "count", *given)
-            eventually(lambda: has_begun(cluster.daemons["server"].pid) or run.poll() is not None, "no trial began")
+            start = partial(control.start, *asked, "--results", str(results))
+            run = begun(start, cluster.daemons["server"].pid)
             with suppress(subprocess.TimeoutExpired):
                 run.wait(after_s)
-            if hit is None:
-                fill_the_disk(results, run.pid)
-            else:
-                hit(chance, cluster)
+            hit(Moment(chance, cluster, run, results, host))
+            before = set() if hit is fill_the_disk else tried(store(results))  # whose disk nobody else sees
             said, _ = run.communicate(timeout=4 * PATIENCE_S)
-            name = hit.__name__ if hit else "fill_the_disk"
-            print(f"seed {seed}: {name} after {after_s:.1f} s, exit code {run.returncode}", said[-600:])
+            print(f"seed {seed}: {hit.__name__} {host} after {after_s:.1f} s, exit code {run.returncode}", said[-600:])
             assert run.returncode in (0, 1, 2, 4), said
             assert "Traceback" not in said, said
-            for host in hosts.values():
-                host.plug()
+            for one in hosts.values():
+                one.plug()
         eventually(lambda: not marked(temporary), lambda: f"still running: {marked(temporary)}")
-        if hit is None:
+        if hit is fill_the_disk:
             results = kept
-            given = ("--cluster", str(folder), "--results", str(results), "--json")
-        for path in results.glob(f"*/{schema.FILE_NAME}"):
-            if read.load(path).finished_at is None:
-                with standing(hosts, folder):
-                    resume = hosts["control"].start("resume", path.parent.name, *given)
-                    said, _ = resume.communicate(timeout=4 * PATIENCE_S)
-                assert resume.returncode in (0, 1), said
-            trials = read.load(path).trials
-            assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}
+        path = store(results)
+        assert before <= (stored := tried(path))
+        if read.load(path).finished_at is None:
+            with standing(hosts, folder):
+                given = ("--cluster", str(folder), "--results", str(results), "--json")
+                resume = hosts["control"].start("resume", path.parent.name, *given)
+                said, _ = resume.communicate(timeout=4 * PATIENCE_S)
+            assert resume.returncode in (0, 1), said
+        assert stored <= tried(path)
+        trials = read.load(path).trials
+        assert {(trial.block, trial.position) for trial in trials} == {(1, 0), (1, 1), (2, 0), (2, 1)}
         assert marked(temporary) == []

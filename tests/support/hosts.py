@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ import pytest
 
 from netdyno.machine import server_proc
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
+from netdyno.machine.links.namespace_child import network_of
 from tests.support.patience import PATIENCE_S, eventually
 
 NETDYNO = (sys.executable, "-P", "-m", "netdyno")
@@ -46,19 +47,47 @@ class Host(NamedTuple):
 
 @contextmanager
 def on_a_bridge(*names: str) -> Iterator[dict[str, Host]]:
-    """So many hosts; all of it is gone with the block. Skips the test where the system has no namespaces."""
-    with ExitStack() as stack:
+    """So many hosts; all of it is gone with the block, or an AssertionError says what is left. Skips the test where the
+    system has no namespaces."""
+    with _left_by_all() as hold, ExitStack() as stack:
         try:
             switch = stack.enter_context(private_namespace())
+            hold(switch)
             switch.run("ip", "link", "add", "bridge0", "type", "bridge")
             switch.run("ip", "link", "set", "bridge0", "up")
-            yield {name: _host(stack, switch, number, name) for number, name in enumerate(names, 1)}
+            yield {name: _host(stack, switch, number, name, hold) for number, name in enumerate(names, 1)}
         except NotAllowedError as error:
             pytest.skip(f"no namespaces here: {error}")
 
 
-def _host(stack: ExitStack, switch: Namespace, number: int, name: str) -> Host:
+@contextmanager
+def _left_by_all() -> Iterator[Callable[[Namespace], None]]:
+    """After the block nobody is in a namespace that it was handed. Each is held until that is known: its number would
+    be given to the next that somebody makes."""
+    numbers: set[int] = set()
+    with ExitStack() as held:
+
+        def hold(made: Namespace) -> None:
+            held.enter_context(Path(f"/proc/{made.pid}/ns/net").open())
+            numbers.add(network_of(made.pid))
+
+        yield hold
+        eventually(lambda: not _inside(numbers), lambda: f"still in a host's namespace: {_inside(numbers)}")
+
+
+def _inside(numbers: Container[int]) -> list[str]:
+    """What runs in one of these network namespaces."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended
+            if network_of(entry.name) in numbers:
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+    return found
+
+
+def _host(stack: ExitStack, switch: Namespace, number: int, name: str, hold: Callable[[Namespace], None]) -> Host:
     made = stack.enter_context(private_namespace(beside=switch))
+    hold(made)
     address, port = f"10.88.0.{number}", f"port-{name}"
     switch.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(made.pid))
     switch.run("ip", "link", "set", port, "master", "bridge0", "up")
