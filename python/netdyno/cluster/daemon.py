@@ -31,7 +31,7 @@ from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority, clocks, engine, links, loads
 from netdyno.cluster.authority import Role
 from netdyno.cluster.described import describe
-from netdyno.cluster.requests import LoadEnded
+from netdyno.cluster.requests import LoadEnded, NotDone
 from netdyno.cluster.trial_helper import REPLY, REQUEST, WAY
 from netdyno.machine import digests
 from netdyno.machine.process import LOOK_S, LineReader
@@ -123,8 +123,15 @@ class Worker(DaskWorker):  # type: ignore[misc]
         return Status.dont_reply
 
     def perform(self, request: bytes, topic: str) -> bytes:
-        """A task, in the thread for these: have a helper do what a controller wants, and say meanwhile that it lives.
-        Ends it when nobody wants it any more. Raises HelperError."""
+        """A task, in the thread for these: a Request and its Reply."""
+        try:
+            return self._perform(request, topic)
+        except HelperError as error:
+            return msgspec.json.encode(NotDone(why=str(error)))
+
+    def _perform(self, request: bytes, topic: str) -> bytes:
+        """Have a helper do what a controller wants, and say meanwhile that it lives. Ends it when nobody wants it any
+        more. Raises HelperError."""
         task = thread_state.key
         self._await_transfers(topic)
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:

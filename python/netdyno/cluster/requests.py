@@ -76,8 +76,14 @@ class WarmupsDone(Frozen, tag=True):
     found: tuple[tuple[int, Warmup], ...]
 
 
+class NotDone(Frozen, tag=True):
+    """Nothing of what was wanted. As an exception, Dask would send it as a pickle."""
+
+    why: str
+
+
 Request = Prepare | TrialWanted | WarmupsWanted
-Reply = Prepared | TrialDone | WarmupsDone
+Reply = Prepared | TrialDone | WarmupsDone | NotDone
 
 
 class LoadAsked(Frozen):

@@ -21,6 +21,7 @@ from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import (
     Ground,
     LoadHost,
+    NotDone,
     Prepare,
     Prepared,
     Reply,
@@ -226,12 +227,14 @@ class Stage:
             if future.status != "finished":
                 raise HostLostError("the scheduler was lost")
             reply: Reply = msgspec.json.decode(future.result(timeout=engine.CONNECT_S), type=Reply)
-            return reply
         except (OSError, TimeoutError) as error:
             raise HostLostError(f"the host {host.address} was lost: {error}") from error
         finally:
             client.unsubscribe_topic(topic)
             future.cancel()
+        if isinstance(reply, NotDone):
+            raise HostLostError(f"the host {host.address}: {reply.why}")
+        return reply
 
 
 class _Heard:

@@ -10,11 +10,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
 from netdyno.cluster import daemon, engine, links
-from netdyno.cluster.daemon import Worker
+from netdyno.cluster.daemon import HelperError, Worker
+from netdyno.cluster.requests import NotDone, Reply
 from tests.support.patience import PATIENCE_S
 
 
@@ -165,3 +167,13 @@ def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(mo
 
     asyncio.run(asyncio.wait_for(wait(), 2 * PATIENCE_S))
     assert beats[0] == ("trial", {"beat": True})
+
+
+def test_why_a_host_could_not_do_it_is_said_as_json() -> None:
+    """As an exception of ours it would go as a pickle."""
+
+    def fail(_request: bytes, _topic: str) -> bytes:
+        raise HelperError("no disk")
+
+    said = Worker.perform(cast(Any, SimpleNamespace(_perform=fail)), b"{}", "trial")
+    assert msgspec.json.decode(said, type=Reply) == NotDone(why="no disk")

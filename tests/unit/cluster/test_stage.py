@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from netdyno.cluster import described
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import BOOT_ID, Host, default_cores, describe
 from netdyno.cluster.engine import GoneError
-from netdyno.cluster.requests import Prepared
+from netdyno.cluster.requests import NotDone, Prepared
 from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _machines, _only, _pinning
 from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Scenario
@@ -124,3 +125,36 @@ def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str
     )
     with pytest.raises(GoneError, match=complaint):
         Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
+
+
+class Done:
+    """What was asked of a host, of which there is an answer at once."""
+
+    status = "finished"
+
+    def __init__(self, reply: bytes) -> None:
+        self._reply = reply
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        call(self)
+
+    def result(self, timeout: float) -> bytes:
+        del timeout
+        return self._reply
+
+    def cancel(self) -> None:
+        """It is over."""
+
+
+def test_why_a_host_could_not_make_a_trial_is_its_reason() -> None:
+    reply = Done(msgspec.json.encode(NotDone(why="no disk")))
+    control = SimpleNamespace(
+        hosts=lambda: (host("server"), host("client")),
+        names=lambda: {"tls://server:8787": "server", "tls://client:8787": "client"},
+        answers=lambda _: True,
+        client=SimpleNamespace(
+            subscribe_topic=lambda *_: None, unsubscribe_topic=lambda _: None, submit=lambda *_, **__: reply
+        ),
+    )
+    trial = Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
+    assert (trial.status, trial.reason) == ("failed", "the host tls://server:8787: no disk")
