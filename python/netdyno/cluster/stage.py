@@ -242,7 +242,7 @@ class _Heard:
 
     def __init__(self, progress: Callable[[int, float], None]) -> None:
         self._progress = progress
-        self._at = time.monotonic() + engine.CONNECT_S  # the first word may take so much longer
+        self._at = time.monotonic() + engine.LOST_S  # before the first word, what was wanted goes all the way there
 
     def __call__(self, event: tuple[float, dict[str, Any]]) -> None:
         self._at = time.monotonic()

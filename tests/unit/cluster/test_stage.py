@@ -11,15 +11,17 @@ import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.cluster import described
+from netdyno.cluster import described, engine
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import BOOT_ID, Host, default_cores, describe
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.requests import NotDone, Prepared
-from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _machines, _only, _pinning
+from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _Heard, _machines, _only, _pinning
 from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Scenario
+from netdyno.trial.setup import unwatched
 from tests.support.builders.made_hosts import host
+from tests.support.patience import PATIENCE_S
 
 SCENARIO = Scenario(name="echo", workload="echo")
 CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
@@ -125,6 +127,10 @@ def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str
     )
     with pytest.raises(GoneError, match=complaint):
         Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
+
+
+def test_a_host_that_says_nothing_from_the_beginning_is_lost_two_seconds_later() -> None:
+    assert -engine.LOST_S <= _Heard(unwatched).silent_s() <= PATIENCE_S
 
 
 class Done:
