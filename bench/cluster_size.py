@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What so many hosts of a load would cost the host of the server: the figures of docs/many-machines.md.
+"""What so many hosts of a load would cost the server's host and the controller: the figures of docs/many-machines.md.
 
     python bench/cluster_size.py [HOSTS ...]
 
 The hosts are fakes within this process, which answer at once; what stands between the trial and them is that of a
 cluster, but for TLS and the network. Each hands in the result of one real generator with 10 connections and a window of
-two seconds. CPU is this process's, on whatever machine it runs.
+two seconds. CPU is this process's, on whatever machine it runs. `followed` and `merged` are the server's host's; of one
+histogram `merged` says how much of it is one's. The controller then reads the trial, and stores it: `told`.
 """
 
 from __future__ import annotations
@@ -27,21 +28,28 @@ from serving import serving
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.cluster import loads
-from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost
+from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, Reply, TrialDone
 from netdyno.cluster.trial_helper import decoded
+from netdyno.experiment.plan import Cell
+from netdyno.model.load_result import LoadResult
+from netdyno.trial.trial import skipped
 
 HOSTS = (2, 10, 100)
 EVENTS = ({"event": "window_start"}, {"event": "progress", "completed": 1, "seconds": 0.5}, {"event": "window_end"})
 
 
 class Cost(NamedTuple):
-    """Of a trial beside its window, in seconds of CPU but for `until_go_s`, which is time; what was handed in."""
+    """Of a trial beside its window, in seconds of CPU but for `until_go_s`, which is time; what was handed in, by how
+    many histograms; what the controller is told."""
 
     hosts: int
     until_go_s: float
     followed_s: float
     merged_s: float
     mib: float
+    histograms: int
+    told_s: float
+    told_mib: float
 
 
 class FakeHost:
@@ -121,15 +129,38 @@ def cost(hosts: int, result: str) -> Cost:
     text = (ended.result or "").encode()
     decoded(text)  # once for the imports
     began_s = time.process_time()
-    decoded(text)
-    return Cost(hosts, until_go_s, followed_s, time.process_time() - began_s, len(text) / 2**20)
+    load = decoded(text)
+    merged_s = time.process_time() - began_s
+    told = reply(load)
+    began_s = time.process_time()
+    done = msgspec.json.decode(told, type=Reply)
+    assert isinstance(done, TrialDone)
+    msgspec.json.encode(done.trial)
+    told_s = time.process_time() - began_s
+    mib, told_mib = (len(one) / 2**20 for one in (text, told))
+    return Cost(hosts, until_go_s, followed_s, merged_s, mib, hosts * histograms(result), told_s, told_mib)
+
+
+def histograms(result: str) -> int:
+    """So many are in one. Pure."""
+    return result.count('"histogram":') + len(msgspec.json.decode(result, type=LoadResult).timeseries.histograms)
+
+
+def reply(load: LoadResult) -> bytes:
+    """What the controller gets of a trial, but for what the server's host observed. Pure."""
+    cell = Cell(block=1, position=0, scenario="load", contestant="epoll-reactor", levels={})
+    trial = msgspec.structs.replace(skipped(cell, ""), status="valid", load=load)
+    return msgspec.json.encode(TrialDone(trial=trial, log=""))
 
 
 def table(costs: Sequence[Cost]) -> str:
     """A line each. Pure."""
-    lines = [f"{'hosts':>5}{'until go':>10}{'followed':>10}{'merged':>10}{'results':>12}"]
+    titles = ("until go", "followed", "merged", "a histogram", "results", "told", "of")
+    lines = [f"{'hosts':>5}" + "".join(f"{title:>13}" for title in titles)]
     lines += [
-        f"{one.hosts:>5}{one.until_go_s:>8.3f} s{one.followed_s:>8.3f} s{one.merged_s:>8.3f} s{one.mib:>8.2f} MiB"
+        f"{one.hosts:>5}{one.until_go_s:>11.3f} s{one.followed_s:>11.3f} s{one.merged_s:>11.3f} s"
+        f"{one.merged_s / one.histograms * 1e6:>10.0f} us{one.mib:>9.2f} MiB{one.told_s * 1e3:>10.1f} ms"
+        f"{one.told_mib * 1024:>9.0f} KiB"
         for one in costs
     ]
     return "\n".join(lines)

@@ -30,5 +30,13 @@ def test_what_many_fake_hosts_hand_in_is_one_load() -> None:
 
 
 def test_each_number_of_hosts_has_its_line() -> None:
-    told = cluster_size.table([cluster_size.Cost(10, 0.25, 0.5, 1.0, 3.0)]).splitlines()
-    assert told[1].split() == ["10", "0.250", "s", "0.500", "s", "1.000", "s", "3.00", "MiB"]
+    told = cluster_size.table([cluster_size.Cost(10, 0.25, 0.5, 1.0, 3.0, 250, 0.002, 0.5)]).splitlines()
+    figures = ("10", "0.250 s", "0.500 s", "1.000 s", "4000 us", "3.00 MiB", "2.0 ms", "512 KiB")
+    assert told[1].split() == " ".join(figures).split()
+
+
+def test_what_the_controller_is_told_of_many_hosts_is_counted_too() -> None:
+    one = cluster_size.cost(30, msgspec.json.encode(result()).decode())
+    assert one.histograms == 30 * cluster_size.histograms(msgspec.json.encode(result()).decode())
+    assert one.histograms > 30 * 20
+    assert 0 < one.told_mib < one.mib
