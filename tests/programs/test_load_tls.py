@@ -417,7 +417,8 @@ def test_whatever_a_server_does_it_ends_in_time_and_says_so(
     assert all(line.startswith("netdyno-load: ") for line in done.stderr.splitlines()), done.stderr
     result = msgspec.json.decode(done.stdout, type=LoadResult)
     assert 1 <= len(replies_of(result).faults) <= 8
-    assert result.messages.received + replies_of(result).unexpected + result.messages.lost == result.messages.sent
+    ended = result.messages.received + replies_of(result).unexpected + result.messages.lost
+    assert 0 <= ended - result.messages.sent <= 5, "and what was due when the last connection had ended"
     assert result.generator.max_rss_bytes < 64 << 20
 
 
