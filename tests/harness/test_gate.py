@@ -141,6 +141,8 @@ def test_who_stops_reading_is_not_told_that_the_server_is_worse(tmp_path: Path) 
         (["--base", "HEAD"], "--base: give --before"),
         (["--base", "HEAD", "--server", COMMAND, "--contestant", "epoll-reactor"], "--base: give --before"),
         (["--base", "HEAD", "--contestant", "epoll-reactor", "--build", "make"], "leave out --build and --workload"),
+        (["--base", "none", "--repository", ".", "--contestant", "epoll-reactor"], "leave out --repository"),
+        (["--before", COMMAND, "--after", COMMAND, "--repository", "."], "a gate has two servers: give --before"),
         (["--base", "no-such-commit", "--contestant", "epoll-reactor"], "'no-such-commit' is no commit"),
         (["--before", "sh", "--after", COMMAND], "--server 'sh' does not say where its port goes"),
         (["--before", COMMAND, "--after", COMMAND, "--margin", "p9=1"], "'p9' is no metric of a gate"),

@@ -155,9 +155,11 @@ def gate(
     build: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="With --base: what builds it, in the folder of the commit.")
     ] = None,
-    repository: Annotated[Path, typer.Option(metavar="DIR", help="With --base: where the server's git is.")] = Path(),
+    repository: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="With --base: where the server's git is (unless said: here).")
+    ] = None,
     contestant: Annotated[
-        str | None, typer.Option(help="With --base: a server of this repository (see: list servers) in place of these.")
+        str | None, typer.Option(help="With --base: a server of netdyno's own (see: list servers) in place of these.")
     ] = None,
     workload: Annotated[str | None, typer.Option(help="What both speak (protocol/WIRE.md; http unless said).")] = None,
     margin: Annotated[

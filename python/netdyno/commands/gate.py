@@ -43,15 +43,16 @@ BROKEN = 2
 
 class GateWishes(NamedTuple):
     """What a gate was asked for. Either two commands, or a commit `base` that HEAD is held against: of a repository,
-    with the command that starts its server and the one that builds it, or of this one, with a contestant. `workload` is
-    what a command's server speaks; margins are as they are written."""
+    with the command that starts its server and the one that builds it, or of netdyno's own, with a contestant.
+    `repository` is None where none is named: the folder that one stands in. `workload` is what a command's server
+    speaks; margins are as they are written."""
 
     experiment: str
     before: str | None
     after: str | None
     base: str | None
     contestant: str | None
-    repository: Path
+    repository: Path | None
     build: str | None
     server: str | None
     workload: str | None
@@ -85,14 +86,19 @@ def _run(wishes: GateWishes, argv: Sequence[str]) -> int:
         if path is not None and (path.is_dir() or not os.access(path.parent, os.W_OK)):
             raise UserError(f"{path} cannot be written")
     if wishes.base is None:
-        if wishes.before is None or wishes.after is None or wishes.server or wishes.contestant or wishes.build:
+        of_base = (wishes.server, wishes.contestant, wishes.build, wishes.repository)
+        if wishes.before is None or wishes.after is None or any(of_base):
             raise UserError(f"a gate has two servers: {WAYS}")
         return decide(_run_wishes(wishes, own=_commands(wishes, wishes.before, wishes.after)), wishes, argv)
     if wishes.before or wishes.after or bool(wishes.server) == bool(wishes.contestant):
         raise UserError(f"--base: {WAYS}")
+    if wishes.contestant and wishes.repository:
+        raise UserError(
+            "--contestant is a server of the repository that netdyno is in: leave out --repository, or give --server"
+        )
     if wishes.contestant and (wishes.build or wishes.workload):
         raise UserError("--contestant is built, and speaks, as its folder says: leave out --build and --workload")
-    repository = ROOT if wishes.contestant else wishes.repository
+    repository = ROOT if wishes.contestant else wishes.repository or Path()
     with trees.checked_out(repository, [wishes.base, "HEAD"]) as folders:
         if wishes.contestant:
             print(f"netdyno: building {wishes.contestant} twice", file=sys.stderr, flush=True)
