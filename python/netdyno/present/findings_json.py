@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from netdyno.analysis import axes
-from netdyno.analysis.findings import Analysis, Axis, Estimate, MadeAgain, ScenarioFindings, Score
+from netdyno.analysis.findings import Analysis, Axis, Bound, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.model.levels import level_label
@@ -235,13 +235,14 @@ def _axis(axis: Axis) -> dict[str, object]:
         "better": axis.better,
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
-        "scores": [_score(score) for score in axis.scores],
+        "scores": [_score(score, axis.bound) for score in axis.scores],
         "comparisons": [_comparison(one) for one in axis.comparisons],
     }
 
 
 def _own_axis(one: ScenarioFindings) -> dict[str, object]:
-    """Of a capacity, which is found from trials at several rates and stands alone."""
+    """Of a capacity, which is found from trials at several rates and stands alone: it is a bound of those alone who
+    kept the objective at every rate, or at none."""
     return {
         "metric": one.scenario.metric,
         "unit": METRICS[one.scenario.metric].unit.name,
@@ -252,6 +253,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
             {
                 "contestant": standing.contestant,
                 "value": standing.value,
+                "bound": standing.bound or None,
                 "interval": None,
                 "trials": None,
                 "rank": standing.rank,
@@ -263,11 +265,12 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
     }
 
 
-def _score(score: Score) -> dict[str, object]:
+def _score(score: Score, bound: Bound) -> dict[str, object]:
     value: Estimate | None = score.value
     return {
         "contestant": score.contestant,
         "value": value.value if value else None,
+        "bound": bound or None,
         "interval": _interval(value.interval if value else None),
         "trials": score.trials,
         "rank": score.rank,

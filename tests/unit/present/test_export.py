@@ -85,6 +85,18 @@ def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -
     assert seen > 20
 
 
+def test_a_capacity_beyond_the_rates_is_a_bound_for_programs_too() -> None:
+    run = experiment_run(("strong", "fast", "weak"))
+    found = [row for row in rows(run) if row["table"] == "ranking"]
+    bounds = [("strong", "at least"), ("fast", ""), ("weak", "at most")]
+    assert [(row["contestant"], row["status"]) for row in found] == bounds
+    (axis,) = findings_json.document(analyse(run))["questions"][0]["axes"]  # type: ignore[index]
+    assert [(one["contestant"], one["bound"] or "") for one in axis["scores"]] == bounds
+    page = tables.as_markdown(exported(run))
+    assert "| strong | ≥24.4k/s, rank 1 |" in page
+    assert "| weak | ≤8.00k/s, rank 3 |" in page
+
+
 def test_its_schema_is_that_of_its_types() -> None:
     """To write it anew: the text that this test wants."""
     wanted = json.dumps(msgspec.json.schema(Export), indent=1) + "\n"

@@ -10,7 +10,7 @@ from typing import Any
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import Export
-from netdyno.present.prose import ranking
+from netdyno.present.prose import ranking, verdict
 from netdyno.statistics.stats import Interval
 
 COLUMNS = (
@@ -111,7 +111,7 @@ def _axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator
         low, high = score["interval"] or (None, None)
         about = {"question": question, "level": level, "contestant": score["contestant"], "rank": score["rank"]}
         figure = {"metric": axis["metric"], "unit": axis["unit"], "value": score["value"], "low": low, "high": high}
-        yield {"table": "ranking", **about, **figure, "count": score["trials"], "status": axis["bound"]}
+        yield {"table": "ranking", **about, **figure, "count": score["trials"], "status": score["bound"]}
     for one in axis["comparisons"]:
         low, high = one["interval"] or (None, None)
         about = {"question": question, "contestant": one["a"], "against": one["b"], "metric": axis["metric"]}
@@ -167,7 +167,7 @@ def _score(metric: str, score: Mapping[str, Any] | None) -> str:
     low, high = score["interval"] or (None, None)
     interval = f" ({speak(low)} to {speak(high)})" if low is not None and high is not None else ""
     rank = "" if score["rank"] is None else f", rank {score['rank']}{'=' if score['shared'] else ''}"
-    return f"{speak(score['value'])}{interval}{rank}"
+    return f"{verdict.BOUND_SIGNS[score['bound'] or '']}{speak(score['value'])}{interval}{rank}"
 
 
 def _comparisons(axis: Mapping[str, Any]) -> str:
