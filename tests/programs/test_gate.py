@@ -1,0 +1,95 @@
+"""A real gate of real servers, one of them planted slower: it ends with the exit code that is due, as soon as it is
+decided, and what it writes for a pull request and a CI server says the same."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from netdyno.base.paths import build_dir
+from netdyno.commands.cli import main
+
+pytestmark = pytest.mark.needs_build
+
+EXPERIMENT = """
+question = "Is it slower?"
+contestants = ["*"]
+blocks = 1
+warmup = "50ms"
+duration = "200ms"
+timeout = "5s"
+[[scenario]]
+name = "work"
+workload = "rpc"
+connections = 10
+size = 64
+"""
+WORKS_US = 100
+METRICS = ("throughput", "cpu")
+
+
+def command(service_us: int) -> str:
+    """Of a server that burns so much CPU for each request."""
+    work = ["--service-kind", "cpu", "--service-time", f"{service_us}us"]
+    server = str(build_dir() / "servers" / "epoll-reactor")
+    return shlex.join([server, "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
+
+
+def gate(folder: Path, margin: int, *servers: str) -> int:
+    """Of minutes, so that a busy machine has time for blocks enough; a free one decides in seconds."""
+    toml = folder / "work.toml"
+    toml.write_text(EXPERIMENT)
+    margins = [word for metric in METRICS for word in ("--margin", f"{metric}={margin}")]
+    files = ["--markdown", str(folder / "gate.md"), "--junit", str(folder / "gate.xml")]
+    asked = ["--workload", "rpc", "--time-budget", "4m", "--results", str(folder / "results")]
+    return main(["gate", str(toml), *servers, *margins, *files, *asked])
+
+
+def outcomes(folder: Path) -> dict[str, tuple[str, ...]]:
+    """What the JUnit file says beside its output, by metric."""
+    suite = ElementTree.parse(folder / "gate.xml").getroot()
+    cases = suite.findall("testcase")
+    assert int(suite.get("tests", "")) == len(cases)
+    assert int(suite.get("failures", "")) == len(suite.findall("testcase/failure"))
+    return {case.get("name", ""): tuple(one.tag for one in case if one.tag != "system-out") for case in cases}
+
+
+def test_three_times_the_work_fails_and_is_told_in_every_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert gate(tmp_path, 5, "--before", command(WORKS_US), "--after", command(3 * WORKS_US)) == 1
+    said = capsys.readouterr().out
+    found = outcomes(tmp_path)
+    assert set(found) == set(METRICS)
+    failed = [name for name, what in found.items() if what == ("failure",)]
+    assert failed
+    page = (tmp_path / "gate.md").read_text()
+    decision, _, table = page.partition("\n\n")
+    assert decision.strip("*") in said
+    assert table.count("**worse**") == len(failed)
+
+
+def test_the_same_work_is_within_a_wide_margin_and_passes(tmp_path: Path) -> None:
+    assert gate(tmp_path, 90, "--before", command(WORKS_US), "--after", command(WORKS_US)) == 0
+    assert outcomes(tmp_path) == dict.fromkeys(METRICS, ())
+
+
+def test_a_commit_that_works_three_times_as_long_fails_against_its_base(tmp_path: Path) -> None:
+    home = tmp_path / "repository"
+    home.mkdir()
+    who = ["git", "-C", str(home), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    subprocess.run([*who, "init", "--quiet", "--initial-branch", "main"], check=True)
+    for service_us in (WORKS_US, 3 * WORKS_US):
+        listens = command(service_us).replace("'tcp://{address}:{port}'", '"$1"')
+        assert '"$1"' in listens
+        (home / "server.sh").write_text(f"exec {listens}\n")
+        subprocess.run([*who, "add", "."], check=True)
+        subprocess.run([*who, "commit", "--quiet", "-m", f"{service_us} us"], check=True)
+    server = "sh {tree}/built 'tcp://{address}:{port}'"
+    asked = ["--base", "main~1", "--repository", str(home), "--build", "cp server.sh built", "--server", server]
+    assert gate(tmp_path, 5, *asked) == 1
+    assert ("failure",) in outcomes(tmp_path).values()
