@@ -13,11 +13,34 @@ from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
+from netdyno.model.verdicts import Check
+from netdyno.present.plain import plain
 from netdyno.present.prose import claims, flips, set_aside, verdict
 from netdyno.statistics.flips import Crossing, Point
-from netdyno.statistics.stats import Comparison, Interval
+from netdyno.statistics.stats import Interval
 
 VERSION = 1
+AS_FOUND = (
+    "decision",
+    "drift",
+    "loss_bound",
+    "pairs",
+    "capacity",
+    "work",
+    "whys",
+    "ending",
+    "unsafe",
+    "unranked",
+    "absent",
+    "constant",
+    "ground",
+    "added_options",
+    "threads_each",
+    "sampled_threads",
+    "uneven_threads",
+    "warmups",
+)
+"""Of a question, what stands there under the name that the analysis has for it, field by field."""
 
 
 def document(analysis: Analysis) -> dict[str, object]:
@@ -55,18 +78,25 @@ def _document(analysis: Analysis) -> dict[str, object]:
             "faulty": analysis.counts.faulty,
             "failed": analysis.counts.failed,
             "skipped": analysis.counts.skipped,
+            "made_again": analysis.counts.made_again,
         },
         "made_again": _made_again(analysis.made_again),
         "questions": [_question(one) for one in analysis.scenarios],
         "claims": [
             {"id": one.claim.id, "text": one.claim.text, "verdict": one.verdict, "reason": claims.reason(one)}
+            | {"checks": [_check(each) for each in one.checks]}
             for one in analysis.claims
         ],
         "aa": {
             "comparisons": control.different.of,
             "different": control.different.count,
             "different_uncorrected": control.single.count,
+            "each": plain(control.comparisons),
         },
+        "charts": plain(analysis.charts),
+        "machine": plain(analysis.machine),
+        "canary": plain(analysis.canary.ranges) if analysis.canary else None,
+        "audits": plain(analysis.audits),
         "gate": _gate(analysis.gate) if analysis.gate else None,
         "flips": [flip(one) for one in analysis.flips],
         "set_aside": [
@@ -219,6 +249,22 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
         "unsteady": [{"name": each.contestant, "trials": each.moved, "of": each.trials} for each in one.unsteady],
         "within": [{"language": each.language, "unbeaten": each.unbeaten, "of": each.of} for each in one.within],
         "caveats": list(verdict.caveats(one)),
+        **{name: plain(getattr(one, name)) for name in AS_FOUND},
+    }
+
+
+def _check(one: Check) -> dict[str, object]:
+    return {
+        "metric": one.step.metric,
+        "side": one.step.side,
+        "threshold": one.step.threshold,
+        "needed": one.needed,
+        "effect": one.effect,
+        "interval": _interval(one.interval),
+        "figures": list(one.figures),
+        "blocks": one.blocks,
+        "outcome": one.outcome,
+        "blocks_to_decide": one.blocks_to_decide,
     }
 
 
@@ -236,7 +282,7 @@ def _axis(axis: Axis) -> dict[str, object]:
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
         "scores": [_score(score, axis.bound) for score in axis.scores],
-        "comparisons": [_comparison(one) for one in axis.comparisons],
+        "comparisons": [plain(one) for one in axis.comparisons],
     }
 
 
@@ -261,7 +307,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
             }
             for standing in one.standings
         ],
-        "comparisons": [_comparison(each) for each in one.comparisons],
+        "comparisons": [plain(each) for each in one.comparisons],
     }
 
 
@@ -275,18 +321,6 @@ def _score(score: Score, bound: Bound) -> dict[str, object]:
         "trials": score.trials,
         "rank": score.rank,
         "shared": score.shared,
-    }
-
-
-def _comparison(one: Comparison) -> dict[str, object]:
-    return {
-        "a": one.a,
-        "b": one.b,
-        "ratio": one.ratio,
-        "interval": _interval(one.interval),
-        "blocks": one.blocks,
-        "different": one.different,
-        "decidable": one.decidable,
     }
 
 

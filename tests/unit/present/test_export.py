@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -12,6 +13,7 @@ import msgspec
 import pytest
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, CellFigures, Cost, ScenarioFindings
 from netdyno.base.paths import ROOT
 from netdyno.model import outcomes
 from netdyno.model.metrics import METRICS
@@ -23,7 +25,8 @@ from netdyno.present.export.schema import Export, Note
 from netdyno.present.prose.verdict import answer
 from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_capacity import experiment_run
-from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run
+from tests.support.builders.made_charts import charts_run
+from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run, unsafe_run
 
 RUNS: dict[str, Callable[[], Run]] = {
     "made": made_run,
@@ -31,7 +34,76 @@ RUNS: dict[str, Callable[[], Run]] = {
     "pairs": paired_run,
     "capacity": experiment_run,
     "late": late_run,
+    "charts": charts_run,
+    "unsafe": unsafe_run,
 }
+OF_RUN = {
+    "contestants": "contestants",
+    "about": "contestants",
+    "environment": "environment",
+    "trials": "trials",
+    "scenarios": "findings.questions",
+    "run_id": "findings.run_id",
+    "experiment": "findings.experiment",
+    "question": "findings.question",
+    "started_at": "findings.started_at",
+    "finished_at": "findings.finished_at",
+    "blocks_measured": "findings.blocks",
+    "claims": "findings.claims",
+    "charts": "findings.charts",
+    "counts": "findings.trials",
+    "set_aside": "findings.set_aside",
+    "audits": "findings.audits",
+    "made_again": "findings.made_again",
+    "machine": "findings.machine",
+    "canary": "findings.canary",
+    "control": "findings.aa",
+    "gate": "findings.gate",
+    "flips": "findings.flips",
+}
+NOT_OF_RUN = {"links", "blocks_planned", "windows_s", "level", "asked", "pinning", "example"}
+"""What was asked for, and how it was done; none of it was found."""
+OF_QUESTION = {
+    "scenario": "name",
+    "better": "axes",
+    "levels": "levels",
+    "standings": "contestants",
+    "comparisons": "axes",
+    "axes": "axes",
+    "faulty": "faulty",
+    "censored": "censored",
+    "error_bars": "error_bars",
+    "unsteady": "unsteady",
+    "within": "within",
+    **{name: name for name in findings_json.AS_FOUND},
+}
+NOT_OF_QUESTION = {"cells": "a part of the export", "flips": "a part of the findings"}
+OF_CELL = {
+    "throughput": "throughput",
+    "mean_ns": "mean",
+    "response_ns": "p99.9",
+    "service_ns": "service-p99.9",
+    "kept": "kept",
+    "connection_spread": "connection-spread",
+    "send_lag": "send-lag-max",
+    "receive_lag": "receive-lag-max",
+    "generator_cores": "generator-cores",
+    "generator_cpu_us": "generator-cpu",
+    "generator_rss_bytes": "generator-memory",
+    "tick_lag_p99_ns": "tick-lag-p99",
+    "loss": "lost",
+    "cpu_user_us": "cpu-user",
+    "cpu_system_us": "cpu-system",
+    "cpu_us": "cpu",
+    "voluntary_switches": "voluntary",
+    "involuntary_switches": "involuntary",
+    "run_queue_wait_us": "run-queue",
+    "rss_peak_bytes": "memory",
+    "connection_bytes": "connection-memory",
+    "threads": "threads",
+}
+NOT_OF_CELL = {"contestant", "level", "trials", "cost", "curve", "series"}
+"""Its name, what has figures of its own, and two drawings, as protocol/export.md says."""
 SCHEMA = ROOT / "protocol" / "export.schema.json"
 PAGE = (ROOT / "protocol" / "export.md").read_text()
 
@@ -77,7 +149,7 @@ def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -
             assert export.metrics[axis["metric"]].unit == axis["unit"]
             for score in axis["scores"]:
                 if score["value"] is not None:
-                    cell = cells[question["name"], score["contestant"], question["figures_at"]]
+                    cell = cells[question["name"], score["contestant"], question["figures_at"] or ""]
                     figure = cell.figures[axis["metric"]]
                     assert (figure.value, cell.trials) == (score["value"], score["trials"])
                     assert [figure.low, figure.high] == (score["interval"] or [None, None])
@@ -85,12 +157,67 @@ def test_a_cell_has_the_figures_of_the_ranking_in_the_units_of_their_metrics() -
     assert seen > 20
 
 
+def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
+    def fields(kind: type) -> set[str]:
+        return {one.name for one in dataclasses.fields(kind)}
+
+    assert set(OF_RUN) | NOT_OF_RUN == fields(Analysis)
+    assert set(OF_QUESTION) | set(NOT_OF_QUESTION) == fields(ScenarioFindings)
+    assert set(OF_CELL) | NOT_OF_CELL == fields(CellFigures) | fields(Cost)
+    exports = {name: exported(make()) for name, make in RUNS.items()}
+    for path in OF_RUN.values():
+        part, _, name = path.partition(".")
+        assert name in exports["made"].findings if name else hasattr(exports["made"], part)
+    for key in OF_QUESTION.values():
+        assert key in exports["made"].findings["questions"][0]
+    cells = [cell for export in [*exports.values(), collect(with_all_cells())] for cell in export.cells]
+    assert set(OF_CELL.values()) - {name for cell in cells for name in cell.figures} == set()
+
+
+def with_all_cells() -> Analysis:
+    """With what made-up loads do not count."""
+    analysis = analyse(messages_run())
+    first = analysis.scenarios[0]
+    cells = tuple(
+        dataclasses.replace(
+            cell,
+            receive_lag=cell.send_lag,
+            connection_spread=cell.throughput,
+            cost=cell.cost and dataclasses.replace(cell.cost, connection_bytes=cell.throughput),
+        )
+        for cell in first.cells
+    )
+    return dataclasses.replace(analysis, scenarios=(dataclasses.replace(first, cells=cells),))
+
+
+def test_what_stands_behind_a_ranking_is_there_in_full() -> None:
+    capacity = analyse(experiment_run()).scenarios[0].capacity
+    assert capacity is not None
+    told = exported(experiment_run()).findings["questions"][0]["capacity"]
+    assert told is not None
+    assert [one["knee_hz"] for one in told["curves"]] == [one.knee_hz for one in capacity.curves]
+    assert [len(one["points"]) for one in told["curves"]] == [len(one.points) for one in capacity.curves]
+    assert told["curves"][0]["points"][0]["p99_ns"] == capacity.curves[0].points[0].p99_ns
+    pairs = analyse(paired_run()).scenarios[0].pairs
+    assert [
+        (one["contestant"], one["client"], one["figure"])
+        for one in exported(paired_run()).findings["questions"][0]["pairs"]
+    ] == [(one.contestant, one.client, one.figure) for one in pairs]
+    chart = analyse(charts_run()).charts[0]
+    spots = exported(charts_run()).findings["charts"][0]["panels"][0]["spots"]
+    assert [one["contestant"] for one in spots] == [one.contestant for one in chart.panels[0].spots]
+    work = exported(made_run()).findings["questions"][0]["work"]
+    assert [one["contestant"] for one in work] == [one.contestant for one in analyse(made_run()).scenarios[0].work]
+    unsafe = exported(unsafe_run()).findings["questions"][0]["unsafe"]
+    assert [one["lost"] for one in unsafe] == [one.lost for one in analyse(unsafe_run()).scenarios[0].unsafe] != []
+
+
 def test_a_capacity_beyond_the_rates_is_a_bound_for_programs_too() -> None:
     run = experiment_run(("strong", "fast", "weak"))
     found = [row for row in rows(run) if row["table"] == "ranking"]
     bounds = [("strong", "at least"), ("fast", ""), ("weak", "at most")]
     assert [(row["contestant"], row["status"]) for row in found] == bounds
-    (axis,) = findings_json.document(analyse(run))["questions"][0]["axes"]  # type: ignore[index]
+    (axis,) = exported(run).findings["questions"][0]["axes"]
     assert [(one["contestant"], one["bound"] or "") for one in axis["scores"]] == bounds
     page = tables.as_markdown(exported(run))
     assert "| strong | ≥24.4k/s, rank 1 |" in page

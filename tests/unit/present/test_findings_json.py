@@ -14,7 +14,8 @@ from netdyno.model.run import Run
 from netdyno.present.findings_json import document
 from netdyno.present.prose.verdict import answer
 from tests.support.builders.made_capacity import experiment_run
-from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run
+from tests.support.builders.made_charts import charts_run
+from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run, unsafe_run
 
 DOCUMENT = ROOT / "protocol" / "findings.md"
 RUNS: dict[str, Callable[[], Run]] = {
@@ -23,6 +24,8 @@ RUNS: dict[str, Callable[[], Run]] = {
     "pairs": paired_run,
     "capacity": experiment_run,
     "late": late_run,
+    "charts": charts_run,
+    "unsafe": unsafe_run,
 }
 
 
@@ -31,7 +34,8 @@ def keys(value: object) -> Iterator[str]:
         for key, below in value.items():
             if key not in ("by_contestant", "causes"):
                 yield str(key)
-                yield from keys(below)
+                if key != "at":  # coordinates have names of their own
+                    yield from keys(below)
     if isinstance(value, list):
         for below in value:
             yield from keys(below)

@@ -5,7 +5,7 @@ Times are nanoseconds, sizes bytes, unless a metric's unit says otherwise. What 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from netdyno.model.base import Frozen, Name, Quoted, type_level
 
@@ -80,12 +80,80 @@ class Note(Frozen):
     text: Quoted
 
 
-class Export(Frozen):
-    """`findings` are those of protocol/findings.md: rankings, comparisons, claims, control, gate, flips, what was set
-    aside. `metrics` are those that stand in the figures of cells or trials."""
+Part = dict[str, Any]
+"""What protocol/findings.md says of it."""
+
+
+class Question(TypedDict):
+    """What was found of one scenario, as protocol/findings.md has it."""
+
+    name: Name
+    workload: Name
+    arrivals: Name
+    metric: Name
+    verdict: Name
+    headline: Quoted
+    sentence: Quoted
+    levels: list[Part]
+    figures_at: Name | None
+    contestants: list[Part]
+    axes: list[Part]
+    faulty: list[Part]
+    censored: list[Part]
+    error_bars: list[Part]
+    unsteady: list[Part]
+    within: list[Part]
+    caveats: list[Quoted]
+    decision: Part
+    drift: float
+    loss_bound: float
+    pairs: list[Part]
+    capacity: Part | None
+    work: list[Part]
+    whys: list[Part]
+    ending: Part | None
+    unsafe: list[Part]
+    unranked: list[Part]
+    absent: list[Name]
+    constant: list[Part]
+    ground: Part
+    added_options: list[Part]
+    threads_each: list[Part]
+    sampled_threads: list[Part]
+    uneven_threads: list[Part]
+    warmups: list[Part]
+
+
+class Findings(TypedDict):
+    """What was found in the run, as protocol/findings.md has it."""
 
     version: int
-    findings: dict[str, Any]
+    run_id: Name
+    experiment: Name
+    question: Quoted
+    started_at: Quoted
+    finished_at: Quoted | None
+    blocks: int
+    trials: dict[Name, int]
+    made_again: Part
+    questions: list[Question]
+    claims: list[Part]
+    aa: Part
+    charts: list[Part]
+    machine: Part | None
+    canary: list[Part] | None
+    audits: list[Part]
+    gate: Part | None
+    flips: list[Part]
+    set_aside: list[Part]
+
+
+class Export(Frozen):
+    """`findings` are those of protocol/findings.md: all but the trials and the figures of cells. `metrics` are those
+    that stand in the figures of cells or trials."""
+
+    version: int
+    findings: Findings
     environment: dict[str, Any]
     metrics: dict[Name, Metric]
     contestants: tuple[Contestant, ...]

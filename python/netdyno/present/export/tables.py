@@ -34,6 +34,7 @@ COLUMNS = (
 )
 """Of which a row has those that its table has (protocol/export.md); the others are empty."""
 Row = Mapping[str, object]
+WORK = {"bytes-in": "bytes_in", "bytes-out": "bytes_out", "packets": "packets", "softirq": "softirq_ns"}
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """What begins so may be one to a spreadsheet, which skips a tab."""
 
@@ -63,6 +64,8 @@ def rows(export: Export) -> Iterator[Row]:
         yield {"table": "verdict", "question": name, "status": question["verdict"], "text": question["sentence"]}
         for axis in question["axes"]:
             yield from _axis(name, question["figures_at"], axis)
+        for row in _behind(question):
+            yield {"question": name, **row}
     for claim in found["claims"]:
         yield {"table": "claim", "question": claim["id"], "status": claim["verdict"], "text": claim["reason"]}
     for line in (found["gate"] or {"lines": ()})["lines"]:
@@ -104,6 +107,39 @@ def rows(export: Export) -> Iterator[Row]:
             yield {"table": "trial", **about, **place, "metric": name, "unit": unit, "value": value}
     for note in export.notes:
         yield {"table": "note", "question": note.question, "status": note.kind, "text": note.text}
+
+
+def _behind(question: Mapping[str, Any]) -> Iterator[Row]:
+    """What stands behind a ranking."""
+    for curve in (question["capacity"] or {"curves": ()})["curves"]:
+        about = {"level": curve["level"], "contestant": curve["contestant"], "unit": "messages/s"}
+        bound = "at least" if curve["at_least"] else "at most" if curve["below"] else ""
+        figure = {"value": curve["capacity_hz"], "count": curve["blocks"], "status": bound}
+        yield {"table": "capacity", "metric": "capacity", **about, **figure}
+        yield {"table": "capacity", "metric": "knee", **about, "value": curve["knee_hz"]}
+        for point in curve["points"]:
+            told = f"{point['held']} held, {point['failed']} failed, {point['silent']} said nothing"
+            at = {"level": f"rate={point['rate_hz']:.10g}", "contestant": curve["contestant"], "text": told}
+            for metric, key in (("p50", "p50_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns")):
+                yield {"table": "rate", **at, "metric": metric, "unit": "ns", "value": point[key]}
+    for pair in question["pairs"]:
+        both = {"contestant": pair["contestant"], "against": pair["client"], "text": ", ".join(pair["statuses"])}
+        figure = {"metric": question["metric"], "value": pair["figure"], "count": pair["valid"]}
+        yield {"table": "pair", **both, **figure, "unit": METRICS[question["metric"]].unit.name}
+    for work in question["work"]:
+        for metric, key in WORK.items():
+            low, high = (work[key] or {"interval": None})["interval"] or (None, None)
+            about = {"contestant": work["contestant"], "level": work["level"], "metric": metric}
+            figure = {"value": (work[key] or {"value": None})["value"], "low": low, "high": high}
+            yield {"table": "work", **about, **figure, "unit": METRICS[metric].unit.name}
+        traced = work["traced"] or {"calls": (), "messages": 0}
+        for call in traced["calls"] if traced["messages"] else ():
+            about = {"contestant": work["contestant"], "level": work["level"], "unit": "1/message"}
+            yield {"table": "work", **about, "metric": call["name"], "value": call["calls"] / traced["messages"]}
+    for unsafe in question["unsafe"]:
+        about = {"contestant": unsafe["contestant"], "level": unsafe["level"], "text": unsafe["why"]}
+        for name in ("wrong", "expected", "lost", "duplicated", "reordered", "corrupt", "streams"):
+            yield {"table": "unsafe", **about, "metric": name, "value": unsafe[name], "count": unsafe["trials"]}
 
 
 def _axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator[Row]:

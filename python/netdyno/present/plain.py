@@ -1,0 +1,51 @@
+"""A finding as JSON has it, which is data of a few shapes: an object of its fields. Pure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import msgspec
+
+from netdyno.analysis.capacity.judge import FailedAudits, Incomplete, Missed, NoAnswer, Overload
+from netdyno.analysis.findings import Estimate
+from netdyno.analysis.measured import SetAside
+from netdyno.model.figure import Figure
+from netdyno.model.objective import Objective
+from netdyno.model.trial import Traced
+from netdyno.present.prose import capacity, set_aside
+from netdyno.statistics.stats import Comparison, Interval
+
+LEFT_OUT: Mapping[type, tuple[str, ...]] = {
+    Estimate: ("points",),  # the trials have them
+    Figure: ("cells", "published", "log", "x_log"),  # what was asked for, and how it is drawn; panels have the rest
+    Traced: ("scenario", "contestant", "levels", "log"),  # it stands with its contestant and level
+    Comparison: ("pairs", "p", "p_corrected", "single", "spread", "relative", "axis"),  # what its interval comes from
+}
+
+
+def plain(value: object) -> object:
+    """Sentences stand for reasons and objectives; an interval is its two ends."""
+    match value:
+        case Interval(low, high):
+            return [low, high]
+        case SetAside():
+            return set_aside.cause(value)
+        case Objective():
+            return value.text
+        case FailedAudits() | Incomplete() | Overload() | NoAnswer() | Missed():
+            return capacity.reason(value)
+        case msgspec.Struct():
+            return _fields(value, value.__struct_fields__)
+        case Mapping():
+            return {str(name): plain(each) for name, each in value.items()}
+        case list() | tuple():
+            return [plain(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        return _fields(value, [one.name for one in dataclasses.fields(value)])
+    return value
+
+
+def _fields(value: object, names: tuple[str, ...] | list[str]) -> dict[str, object]:
+    left_out = LEFT_OUT.get(type(value), ())
+    return {name: plain(getattr(value, name)) for name in names if name not in left_out}
