@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
@@ -70,9 +71,21 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
     assert [row[0] for row in both["blocks"].rows] == ["a"] * len(export.cells) + ["b"] * len(export.cells)
 
 
-def test_more_trials_than_a_page_holds_are_cut_and_that_is_said() -> None:
-    export = collect(analyse(made_run()))
-    times = everything.MOST_TRIALS // len(export.trials) + 1
-    sheet = everything.sheets([Source(str(number), export, {}, {}) for number in range(times)])["trials"]
-    assert len(sheet.rows) == everything.MOST_TRIALS
-    assert f"the first {everything.MOST_TRIALS} of {times * len(export.trials)}" in sheet.title
+@pytest.mark.parametrize("room", [250_000, 0])
+def test_what_has_no_room_is_left_out_and_the_page_says_so(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever a page has to hold: its flame graphs and its trials get what is left."""
+    analysis, profiled = analyse(again(made_run(), 1_000)), many_profiles(made_run())
+    monkeypatch.setattr(report, "MOST_OF_PAGE", 0)
+    least = len(report.html(analysis, (), profiled).encode())
+    monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
+    page = report.html(analysis, (), profiled)
+    assert most - 10_000 < len(page.encode()) <= most
+    assert "\0" not in page
+    assert ('<script id="profiles"' in page) == (room > 0)
+    assert ("./netdyno profile draws them on a page of their own" in page) == (room == 0)
+    found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
+    assert found is not None
+    sheet = json.loads(found[1])["sheets"]["trials"]
+    assert (len(sheet["rows"]) > 0) == (room > 0)
+    of = f"(the first {len(sheet['rows'])} of {len(analysis.trials)}; report --export csv has all)"
+    assert sheet["title"] == f"each trial {of}"

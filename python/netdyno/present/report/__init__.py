@@ -42,8 +42,15 @@ HERE = Path(__file__).resolve().parent
 MOST_NOTES = 20
 """Trials told one by one per cause; a run in which everything fails must still give a page of two megabytes at most."""
 SCRIPTS = (HERE / "vendor" / "uPlot.iife.min.js", HERE / "tools.js", HERE / "page.js")
+MOST_OF_PAGE = 4 * 2**20
+"""Bytes. Flame graphs and the trials one by one have what the rest leaves of them."""
 MOST_OF_PROFILES = 1_000_000
-"""Characters of flame graphs in a page, however many there are; with the most trials there is room for them, too."""
+"""Characters of flame graphs in a page, however many there are and however much room there is."""
+NO_ROOM = "The page has no room for flame graphs: ./netdyno profile draws them on a page of their own."
+PROFILES_HERE, FIGURES_HERE = Markup("\0profiles"), Markup("\0figures")
+"""Where they go, once it is known how much room there is: nothing else on a page has such a character."""
+FOR_TITLE = 200
+"""Bytes for the title of a table that is cut."""
 NO_PROFILES = Stored()
 LOG_TAIL = 1500
 """Characters of a trial's log in the page, its end; the whole log is stored with the run."""
@@ -110,19 +117,32 @@ def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = N
         script=Markup("\n").join(_file(one) for one in [*SCRIPTS, *([profile.SCRIPT] if asked else [])]),
         profiled={one.question: number for number, one in enumerate(asked)},
         profiled_loads=[one.load for one in asked],
-        profiles=profile.data(asked, MOST_OF_PROFILES),
+        profiles=PROFILES_HERE,
         profiles_damaged=profiled.damaged,
         what_profiles_are=profile_prose.WHAT_IT_IS,
         data=_data(analysis, looks),
         overlay=overlay.view(runs, [one.changes for one in over], all_looks) if over else None,
-        all_figures=_all_figures(runs, all_looks),
+        all_figures=FIGURES_HERE,
         own_variables=Markup(theme.own_variables(all_looks)),
         uplot_licence=_file("vendor/uPlot.LICENSE"),
         most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
     )
-    return styles.shared(page)
+    page = styles.shared(page)
+    found = _all_figures(runs, all_looks)
+    room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
+    flames = profile.data(asked, min(MOST_OF_PROFILES, room // 2)) if asked else ""
+    if len(flames) > max(room, 0):
+        return html(analysis, over, Stored((), (*profiled.damaged, NO_ROOM)))
+    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _with_rows(found, room - len(flames)))
+
+
+def _with_rows(found: AllFigures, room: int) -> Markup:
+    """With so many of the trials as there is room for."""
+    sheets = {**found.sheets, "trials": everything.fitting(found.sheets["trials"], room)}
+    shown = {name: asdict(sheet) for name, sheet in sheets.items()}
+    return templates.json_of({"looks": found.looks, "names": found.names, "sheets": shown})
 
 
 def _by_reason(notes: Sequence[TrialNote]) -> list[tuple[tuple[str, str, str], list[TrialNote]]]:
@@ -162,7 +182,15 @@ def _data(analysis: Analysis, looks: dict[str, theme.Look]) -> Markup:
     return templates.json_of(told)
 
 
-def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> Markup:
+class AllFigures(NamedTuple):
+    """What the page's script is given, before it is cut to the room that there is."""
+
+    looks: list[tuple[int, str, str, str]]
+    names: dict[str, list[str]]
+    sheets: dict[str, everything.Sheet]
+
+
+def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Look]]) -> AllFigures:
     """What the reader filters by, and every figure."""
     sources = [
         everything.Source(
@@ -184,5 +212,4 @@ def _all_figures(runs: Sequence[Analysis], looks: Sequence[Mapping[str, theme.Lo
         for source, own in zip(sources, looks, strict=True)
         for name, look in own.items()
     ]
-    sheets = {name: asdict(sheet) for name, sheet in everything.sheets(sources).items()}
-    return templates.json_of({"looks": drawn, "names": names, "sheets": sheets})
+    return AllFigures(drawn, names, everything.sheets(sources))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from netdyno.present import templates
 from netdyno.present.export.schema import Cell, Export, Figure, Trial
 
 DIGITS = 5
 """Of a figure: finer than any interval, and a third of the text. An export has all."""
-MOST_TRIALS = 6_000
-"""In a page that stays below four megabytes; an export has all."""
 RUN, QUESTION, WORKLOAD, CONTESTANT, LEVEL = "run", "question", "workload", "contestant", "level"
 Value = str | int | float | None
 
@@ -38,11 +39,18 @@ class Source:
 def sheets(sources: Sequence[Source]) -> dict[str, Sheet]:
     """By the name that a link to the page has for it."""
     trials = [(source, one) for source in sources for one in source.export.trials]
-    cut = "" if len(trials) <= MOST_TRIALS else f" (the first {MOST_TRIALS} of {len(trials)})"
-    return {
-        "blocks": _over_blocks(sources),
-        "trials": _of_trials(trials[:MOST_TRIALS], f"each trial{cut}", several=len(sources) > 1),
-    }
+    several = len(sources) > 1
+    return {"blocks": _over_blocks(sources), "trials": _of_trials(trials, "each trial", several=several)}
+
+
+def fitting(sheet: Sheet, room: int) -> Sheet:
+    """As many of its first rows as have room as JSON, in bytes, and a title that says how many are left out."""
+    ends = list(itertools.accumulate(len(templates.json_of(row)) + 1 for row in sheet.rows))
+    shown = bisect_right(ends, room)
+    if shown == len(sheet.rows):
+        return sheet
+    title = f"{sheet.title} (the first {shown} of {len(sheet.rows)}; report --export csv has all)"
+    return replace(sheet, title=title, rows=sheet.rows[:shown])
 
 
 def _over_blocks(sources: Sequence[Source]) -> Sheet:
