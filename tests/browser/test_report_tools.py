@@ -280,3 +280,38 @@ def test_two_runs_lie_over_each_other_and_one_is_left_out_at_a_time(browser: Bro
         page.locator("#all-table tbody tr").first.wait_for()  # a browser says later that it was unfolded
         assert set(page.locator("#all-table tbody td:first-child").all_inner_texts()) == {first.run_id}
         assert watched.complaints == []
+
+
+def test_three_thousand_trials_of_each_of_two_runs_are_filtered_and_laid_over_each_other(
+    browser: Browser, tmp_path: Path
+) -> None:
+    first = made_run()
+    blocks = max(one.block for one in first.trials)
+    times = range(-(-3_000 // len(first.trials)))
+    many = tuple(replace(one, block=one.block + time * blocks) for time in times for one in first.trials)
+    first = replace(first, trials=many)
+    later, file = faster(first, 1.25), tmp_path / "report.html"
+    report.write_page(analyse(first), file, [report.Overlaid(analyse(later), side_by_side(first, later))])
+    assert len(many) >= 3_000
+    assert file.stat().st_size <= report.MOST_OF_PAGE
+    for watched in opened(browser, file, WIDE, "light"):
+        page = watched.page
+        before = ranked(watched)
+        rows = page.locator("#overlay").get_by_role("region", name="What changed since the first run")
+        page.locator("#overlay details > summary", has_text="What changed").click()
+        changes = rows.locator("tbody tr", has_text=EPOLL)
+        assert changes.first.inner_text().split("\t")[-2].rstrip("*") == "+25%"
+        page.locator("#filter summary").first.click()
+        choice(watched, CALLBACKS).uncheck()
+        assert ranked(watched) == [name for name in before if name != CALLBACKS]
+        choice(watched, "later").uncheck()
+        assert changes.first.is_hidden()
+        page.locator("#all > summary").click()
+        page.locator("#all-table tbody tr").first.wait_for()
+        page.locator("#sheet").select_option("trials")
+        shown = set(page.locator("#all-table tbody td:first-child").all_inner_texts())
+        assert shown == {first.run_id}
+        assert CALLBACKS not in page.locator("#all-table tbody").inner_text()
+        choice(watched, "later").check()
+        assert changes.first.is_visible()
+        assert watched.complaints == []
