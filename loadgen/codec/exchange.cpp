@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "loadgen/codec/codecs.hpp"
-#include "loadgen/codec/random_of.hpp"
+#include "loadgen/split_mix.hpp"
 
 /// Bytes that a person gave, and replies that are told apart by a mark or their size.
 namespace netdyno::load {
@@ -120,7 +120,9 @@ class ExchangeCodec final : public Codec {
   }
 
   std::size_t encode(const Stamp& stamp, std::string& out) override {
-    RandomOf random{seed_, stamp};
+    // Chance that belongs to the message: the same whenever that is written, and another's in every thread.
+    const auto of_client = SplitMix64{SplitMix64{seed_}(), stamp.client}();
+    SplitMix64 random{SplitMix64{of_client, stamp.sequence}()};
     for (const Part& part : parts_) {
       if (const auto* text = std::get_if<std::string>(&part)) {
         out.append(*text);

@@ -2,26 +2,16 @@
 
 #include <random>
 
+#include "loadgen/split_mix.hpp"
+
 namespace netdyno::load {
-namespace {
-
-/// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
-
-}  // namespace
 
 std::uint64_t fresh_secret() {
   std::random_device machine;
   return static_cast<std::uint64_t>(machine()) << 32 | machine();
 }
 
-std::uint64_t Greetings::token(std::uint32_t connection) const {
-  return mix(secret_ + (connection + 1ULL) * 0x9e3779b97f4a7c15U);
-}
+std::uint64_t Greetings::token(std::uint32_t connection) const { return SplitMix64{secret_, connection}(); }
 
 ControlBytes Greetings::begin(std::uint32_t connection, Nanos now) {
   Peer& peer = peers_[connection];

@@ -6,23 +6,19 @@
 #include <string_view>
 #include <vector>
 
+#include "loadgen/split_mix.hpp"
+
 /// Inputs by chance for whatever reads bytes of others. A subject is a file with a `Target`; main.cpp is the loop.
 namespace netdyno::fuzz {
 
-/// splitmix64 (Steele, Lea and Flood 2014): good enough to choose by, and a tenth of the cost of a Mersenne Twister.
 class Chance {
  public:
-  explicit Chance(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  }
+  explicit Chance(std::uint64_t seed) : random_(seed) {}
+  std::uint64_t next() { return random_(); }
   std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
 
  private:
-  std::uint64_t state_;
+  load::SplitMix64 random_;
 };
 
 /// One input, and how it is cut. The first byte chooses options of the subject; the rest is what the subject reads.
