@@ -45,8 +45,9 @@ size = 64
 ENDS = (0, 1, 3)
 
 
-def command(server: Path, slower: float) -> str:
-    work = ["--service-kind", "cpu", "--service-time", f"{SERVICE_US * slower:g}us"]
+def command(server: Path, service_us: float) -> str:
+    """Of a server that burns so much CPU for each request."""
+    work = ["--service-kind", "cpu", "--service-time", f"{service_us:g}us"]
     return shlex.join([str(server), "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
 
 
@@ -56,7 +57,8 @@ def gate(server: Path, slower: float, time_budget: str, seed: int, results: Path
         kept = results / f"{slower - 1:.0%}-{seed}" if results else Path(place)
         toml = Path(place) / "work.toml"
         toml.write_text(EXPERIMENT)
-        asked = ["--before", command(server, 1.0), "--after", command(server, slower), "--workload", "rpc"]
+        before, after = (command(server, SERVICE_US * times) for times in (1.0, slower))
+        asked = ["--before", before, "--after", after, "--workload", "rpc"]
         margins = ["--margin", "throughput=5", "--margin", "cpu=5", "--time-budget", time_budget, "--seed", str(seed)]
         done = subprocess.run(
             [sys.executable, "-m", "netdyno", "gate", str(toml), *asked, *margins, "--results", kept, "--json"],

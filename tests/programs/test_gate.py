@@ -3,7 +3,6 @@ decided, and what it writes for a pull request and a CI server says the same."""
 
 from __future__ import annotations
 
-import shlex
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -12,37 +11,24 @@ import pytest
 
 from netdyno.base.paths import build_dir
 from netdyno.commands.cli import main
+from tests.support import bench_script
 
 pytestmark = pytest.mark.needs_build
 
-EXPERIMENT = """
-question = "Is it slower?"
-contestants = ["*"]
-blocks = 1
-warmup = "50ms"
-duration = "200ms"
-timeout = "5s"
-[[scenario]]
-name = "work"
-workload = "rpc"
-connections = 10
-size = 64
-"""
+gate_runs = bench_script.load("gate_runs")
 WORKS_US = 100
 METRICS = ("throughput", "cpu")
 
 
 def command(service_us: int) -> str:
-    """Of a server that burns so much CPU for each request."""
-    work = ["--service-kind", "cpu", "--service-time", f"{service_us}us"]
-    server = str(build_dir() / "servers" / "epoll-reactor")
-    return shlex.join([server, "--workload", "rpc", "--listen", "tcp://{address}:{port}", *work])
+    found: str = gate_runs.command(build_dir() / "servers" / "epoll-reactor", service_us)
+    return found
 
 
 def gate(folder: Path, margin: int, *servers: str) -> int:
     """Of minutes, so that a busy machine has time for blocks enough; a free one decides in seconds."""
     toml = folder / "work.toml"
-    toml.write_text(EXPERIMENT)
+    toml.write_text(gate_runs.EXPERIMENT)
     margins = [word for metric in METRICS for word in ("--margin", f"{metric}={margin}")]
     files = ["--markdown", str(folder / "gate.md"), "--junit", str(folder / "gate.xml")]
     asked = ["--workload", "rpc", "--time-budget", "4m", "--results", str(folder / "results")]
