@@ -39,21 +39,15 @@ def client_slower(parts: Sequence[Part]) -> Audit:
 
 def client_stalled(by_host: Mapping[str, LoadResult], whole: LoadResult) -> Audit:
     """No host of the load stood still while others were answered. While nobody is, it is the server that does."""
-    each = {host: _standstill(load, whole, len(by_host)) for host, load in by_host.items()}
-    told = [f"{host} stood still while others were answered: {how}" for host, how in each.items() if how]
-    passed = not told
-    told += [
-        f"{host}: {stalled(load, 'loopback', whole).detail}"
-        for host, load in by_host.items()
-        if not each[host] and not answered_often(load)
-    ]
-    detail = "; ".join(told) or "no host stood still while others were answered"
-    return Audit(name="client_stalled", passed=passed, detail=detail)
-
-
-def _standstill(load: LoadResult, whole: LoadResult, hosts: int) -> str:
-    """How a host stood still; empty where it did not, or is not judged."""
-    if load.requests.completed == 0 and whole.requests.completed >= MISSED * hosts:
-        return "it was not answered at all"  # so that nothing tells how often it would have been
-    found = stalled(load, "loopback", whole)
-    return "" if found.passed else found.detail
+    told, not_judged = [], []
+    for host, load in by_host.items():
+        found = stalled(load, "loopback", whole)
+        if load.requests.completed == 0 and whole.requests.completed >= MISSED * len(by_host):
+            # So that nothing tells how often it would have been.
+            told.append(f"{host} stood still while others were answered: it was not answered at all")
+        elif not found.passed:
+            told.append(f"{host} stood still while others were answered: {found.detail}")
+        elif not answered_often(load):
+            not_judged.append(f"{host}: {found.detail}")
+    detail = "; ".join([*told, *not_judged]) or "no host stood still while others were answered"
+    return Audit(name="client_stalled", passed=not told, detail=detail)
