@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -45,8 +44,8 @@ def sheets(sources: Sequence[Source]) -> dict[str, Sheet]:
 
 def fitting(sheet: Sheet, room: int) -> Sheet:
     """As many of its first rows as have room as JSON, in bytes, and a title that says how many are left out."""
-    ends = list(itertools.accumulate(len(templates.json_of(row)) + 1 for row in sheet.rows))
-    shown = bisect_right(ends, room)
+    ends = itertools.accumulate(len(templates.json_of(row)) + 1 for row in sheet.rows)
+    shown = sum(1 for _ in itertools.takewhile(lambda end: end <= room, ends))
     if shown == len(sheet.rows):
         return sheet
     title = f"{sheet.title} (the first {shown} of {len(sheet.rows)}; report --export csv has all)"
