@@ -142,13 +142,13 @@ def machine(blocks: int, asked: str, folder: Path) -> str:
     toml.write_text(asked)
     pairs: list[tuple[Figures, Figures]] = []
     took: tuple[list[float], list[float]] = ([], [])
+    kinds: dict[str, tuple[str, ...]] = {"alone": (), "hosts": ("--cluster", str(certificates))}
     with on_loopback(certificates):
         for turn in range(blocks):
-            kinds: list[tuple[str, ...]] = [(), ("--cluster", str(certificates))]
             found = {}
-            for kind in kinds if turn % 2 else reversed(kinds):
-                found[kind] = run(folder / f"{turn}-{len(kind)}", TRIALS_OF_A_TURN, toml, *kind)
-            alone, hosts = (found[kind] for kind in kinds)
+            for name in kinds if turn % 2 else reversed(kinds):
+                found[name] = run(folder / f"{name}-{turn}", TRIALS_OF_A_TURN, toml, *kinds[name])
+            alone, hosts = found["alone"], found["hosts"]
             pairs.append((figures(alone), figures(hosts)))
             for seconds, trials in zip(took, (alone, hosts), strict=True):
                 seconds.append(seconds_of_a_trial(trials))
