@@ -49,6 +49,9 @@ class Event(msgspec.Struct):
     seconds: float = 0.0
 
 
+WINDOW_END = b'{"event":"window_end"}\n'
+
+
 class Parts:
     """What the parts of a load say becomes what one would say. Pure."""
 
@@ -66,6 +69,10 @@ class Parts:
         return self._heard.get("connected") == self._count
 
     @property
+    def _begun(self) -> bool:
+        return self._heard.get("window_start") == self._count
+
+    @property
     def all_sent(self) -> int | None:
         """Chat: messages of all parts, once each has said what it sent, or has ended."""
         known = self._sent.keys() | self._ended
@@ -76,8 +83,9 @@ class Parts:
         self._ended.add(part)
 
     def hear(self, part: int, line: bytes) -> bytes:
-        """What there is to be told now; empty where that is nothing. The window begins with the last part's and ends
-        with the first's."""
+        """What there is to be told now, in lines; empty where that is nothing. The window begins with the last part's
+        and ends with the first's, but not before it has begun: a part that stood still may begin when another's is
+        over. Then both are told at once, and the trial's audits see that nothing lies between."""
         if self._count == 1:
             return line
         event = msgspec.json.decode(line, type=Event)
@@ -93,9 +101,12 @@ class Parts:
         elif event.event == "connected":
             self._established += event.established
             event.established = self._established
-        if event.event != "progress" and heard != (1 if event.event == "window_end" else self._count):
+        elif event.event == "window_end":
+            return WINDOW_END if heard == 1 and self._begun else b""
+        if event.event != "progress" and heard != self._count:
             return b""
-        return msgspec.json.encode(event) + b"\n"
+        is_over = event.event == "window_start" and self._heard.get("window_end", 0) > 0
+        return msgspec.json.encode(event) + b"\n" + (WINDOW_END if is_over else b"")
 
 
 class _Host:

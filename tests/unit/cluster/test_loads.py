@@ -65,6 +65,16 @@ def test_the_window_is_that_in_which_all_measure() -> None:
     assert parts.hear(0, b'{"event":"window_end"}') == b""
 
 
+def test_a_window_that_ends_for_one_before_it_begins_for_another_begins_before_it_ends() -> None:
+    """A host stood still meanwhile. Nothing lies between, which an audit sees."""
+    start, end = b'{"event":"window_start"}', b'{"event":"window_end"}'
+    parts = Parts(3)
+    assert [parts.hear(part, line) for part, line in ((0, start), (1, start), (0, end), (1, end))] == [b""] * 4
+    told = [json.loads(line)["event"] for line in parts.hear(2, start).splitlines()]
+    assert told == ["window_start", "window_end"]
+    assert parts.hear(2, end) == b""
+
+
 def test_progress_is_the_sum() -> None:
     parts = Parts(2)
     assert said(parts, 1, "progress", completed=100, seconds=0.5) == {}
