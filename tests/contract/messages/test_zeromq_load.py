@@ -195,7 +195,7 @@ def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
                 client.send(message(workload, client.identity, 0))
                 client.expect(reply(workload, client.identity, 0))
             result = load(server, "-c", "3", *SHORT)
-        assert server.stop()["peers_refused"] == 3
+        assert server.stop()["peers_refused"] >= 3  # each asks again until it is told
     assert (result.connections.established, result.connections.refused) == (0, 3)
 
 
