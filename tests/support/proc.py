@@ -49,6 +49,15 @@ def run_queue_wait_s(pid: int) -> float:
     return sum(int(file.read_text(encoding="ascii").split()[1]) for file in files) / 1e9
 
 
+def stands_still(pid: int) -> bool:
+    """All its threads are stopped, or have ended (proc(5), the state in task/TID/stat)."""
+    try:
+        stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one ends just now, so it is not stopped yet
+        return False
+    return all(stat.rpartition(")")[2].split()[0] in "TtZX" for stat in stats)
+
+
 def children(pid: int) -> list[int]:
     """The processes that its first thread has started and that were not waited for (proc(5), task/TID/children)."""
     return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]

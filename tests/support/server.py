@@ -58,8 +58,12 @@ class Server:
         return self.wait_stopped()
 
     def signal(self, how: signal.Signals) -> None:
-        """Send a signal to the server itself."""
-        os.kill(self.pid or self.process.pid, how)
+        """Send a signal to the server itself. After a SIGSTOP it stands still: one thread takes that, when it gets a
+        core, and until then the others go on."""
+        pid = self.pid or self.process.pid
+        os.kill(pid, how)
+        if how is signal.SIGSTOP:
+            eventually(lambda: proc.stands_still(pid), "it does not stand still")
 
     def wait_stopped(self) -> dict[str, int]:
         """Wait for the end of a server that was told to end: exit 0, one line of totals and nothing after it."""
