@@ -6,12 +6,12 @@ which the server stands still for a tenth of the window, on an http server of ou
 closed loop. Server on core 0, load on core 1; CPU is what the kernel says of the program when it has ended, its start
 included. Rounds go on until another would not fit into --budget. Run by hand on a quiet machine:
 
-    bench/peers.py [--build build/release] [--budget 20m] [--seconds 2] [--install DIR] [--write]
+    bench/peers.py [--build build/release] [--budget 45m] [--seconds 2] [--install DIR] [--write]
 
 Programs are taken from PATH. --install DIR puts what cargo, go and npm offer by name into DIR, where it is missing, and
-takes it from there; what only a person can install is named. --write keeps the runs in bench/peers.json, and writes
-their page under docs/measurements/ and the table of docs/load.md; --pages does only that. Of some alone:
---cases 'stall' 'redis, GET', --only wrk oha.
+takes it from there; what only a person can install is named. --write keeps the runs in bench/peers.json, beside those
+of other commands, and writes their page under docs/measurements/ and the tables of docs/load.md; --pages does only
+that. Of some alone: --cases 'stall' 'redis, GET', --only wrk oha.
 """
 
 from __future__ import annotations
@@ -84,10 +84,14 @@ class Run:
 
 @dataclass
 class Results:
+    """What one command has measured."""
+
     command: str
     machine: str
     connections: int
     seconds: int
+    stall_seconds: int
+    server_seconds: int
     versions: dict[str, str]
     absent: dict[str, str]
     cases: list[str]
@@ -101,13 +105,17 @@ class Results:
             found.setdefault(run.peer, []).append(run)
         return found
 
+    @property
+    def rounds(self) -> int:
+        return max(one.round for one in self.runs)
 
-def cases(seconds: int, stall_seconds: int, rates: Sequence[int], stall_rate: int) -> list[Case]:
+
+def cases(options: argparse.Namespace) -> list[Case]:
     return [
-        Case(CLOSED, OUR_HTTP, seconds),
-        *(Case(f"{rate:,}/s", OUR_HTTP, seconds, rate) for rate in rates),
-        Case(STALL, OUR_HTTP, stall_seconds, stall_rate, stall_seconds / 10),
-        *(Case(server.name, server, seconds) for server in SERVERS),
+        Case(CLOSED, OUR_HTTP, options.seconds),
+        *(Case(f"{rate:,}/s", OUR_HTTP, options.seconds, rate) for rate in options.rates),
+        Case(STALL, OUR_HTTP, options.stall_seconds, options.stall_rate, options.stall_seconds / 10),
+        *(Case(server.name, server, options.server_seconds) for server in SERVERS),
     ]
 
 
@@ -322,8 +330,20 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def opening(results: Results) -> list[str]:
-    """The table of docs/load.md: a row for each program of http, with the middle one of the rates."""
+def opening(kept: Sequence[Results]) -> list[str]:
+    """The tables of docs/load.md, of what was measured in most rounds; of other people's servers, for longest."""
+    newest_first = list(reversed(kept))
+    ours = [one for one in newest_first if CLOSED in one.cases]
+    theirs = [one for one in newest_first if any(server.name in one.cases for server in SERVERS)]
+    lines = of_our_server(max(ours, key=lambda one: one.rounds)) if ours else []
+    if not theirs:
+        return lines
+    longest = max(theirs, key=lambda one: (one.server_seconds, one.rounds))
+    return [*lines, *([""] if lines else []), *of_others_servers(longest)]
+
+
+def of_our_server(results: Results) -> list[str]:
+    """A row for each program of http, with the middle one of the rates."""
     rates = [case for case in results.cases if case.endswith("/s")]
     kept = rates[len(rates) // 2] if rates else ""
     asked_hz = float(kept.removesuffix("/s").replace(",", "") or "nan")
@@ -349,38 +369,70 @@ def opening(results: Results) -> list[str]:
     return [*wrapped(what), "", *table(heads, rows)]
 
 
+def of_others_servers(results: Results) -> list[str]:
+    """This program beside the one that got most of each, round by round."""
+    rows = []
+    for case in (server.name for server in SERVERS if server.name in results.cases):
+        found = {name: {one.round: one.rate for one in runs if one.rate} for name, runs in results.of(case).items()}
+        ours = found.pop(OURS.name, {})
+        others = {name: runs for name, runs in found.items() if runs}
+        if not ours or not others:
+            continue
+        best, theirs = max(others.items(), key=lambda one: statistics.median(one[1].values()))
+        ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
+        mine, its = (spread(list(runs.values()), rate) for runs in (ours, theirs))
+        rows.append((case, mine, f"`{best}`", its, spread(ratios, "{:.2f}".format)))
+    what = (
+        f"Other people's servers in a closed loop, {results.server_seconds} s each, beside the program that got most "
+        f"of them; the ratio is of runs of one round. By `{results.command}`."
+    )
+    heads = ("", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio")
+    return [*wrapped(what), "", *table(heads, rows)]
+
+
 def middle(shares: Sequence[float]) -> str:
     return f"{statistics.median(shares):.1f}%" if shares else quantities.DASH
 
 
-def page(results: Results) -> str:
+def page(kept: Sequence[Results]) -> str:
     """The page of the measurements: every figure with its quartiles."""
-    count = max(one.round for one in results.runs)
+    about = (
+        "What these mean: [the generator alone](../load.md). Server and load have a core each; each program met each "
+        "case in every round, in random order. Median (quartiles). CPU is that of the whole process over the requests "
+        "that it counts. Stall: the server is stopped for a tenth of the window; a program that keeps no rate meets "
+        "that in its closed loop."
+    )
+    lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
+    for results in kept:
+        lines += ["", *part(results)]
+    return "\n".join(lines) + "\n"
+
+
+def part(results: Results) -> list[str]:
+    """What one command has measured."""
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
     absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items()) or "none"
+    count = quantities.plural(results.rounds, "round")
+    about = (
+        f"on {results.machine}. {results.connections} connections, {results.seconds} s a run; with a stall "
+        f"{results.stall_seconds} s, and other people's servers {results.server_seconds} s."
+    )
     lines = [
-        "# `netdyno-load` beside other load programs",
-        "",
-        "What these mean: [the generator alone](../load.md). Written by",
+        f"## {count}, {quantities.plural(len(results.versions), 'program')}, {results.server_seconds} s",
         "",
         "```text",
         *wrapped(results.command),
         "```",
         "",
-        f"on {results.machine}.",
-        "",
-        f"{results.connections} connections, server and load on a core each, {results.seconds} s a run,",
-        f"{quantities.plural(count, 'round')} in which each program met each case in random order. Median (quartiles).",
-        "CPU is that of the whole process over the requests that it counts. Stall: the server is",
-        "stopped for a tenth of the window; a program that keeps no rate meets that in its closed loop.",
+        *wrapped(about),
         "",
         *wrapped(f"Programs: {versions}."),
         "",
         *wrapped(f"Absent: {absent}."),
     ]
     for case in results.cases:
-        lines += ["", f"## {case}", "", *table_of(results.of(case))]
-    return "\n".join(lines) + "\n"
+        lines += ["", f"### {case}", "", *table_of(results.of(case))]
+    return lines
 
 
 def table_of(found: dict[str, list[Run]]) -> list[str]:
@@ -406,31 +458,39 @@ def wrapped(text: str, columns: int = 118) -> list[str]:
     return lines
 
 
-def stored(results: Results) -> str:
+def stored(kept: Sequence[Results]) -> str:
     """One run a line."""
+    return "[\n" + ",\n".join(map(_stored, kept)) + "\n]\n"
+
+
+def _stored(results: Results) -> str:
     head = {name: value for name, value in asdict(results).items() if name != "runs"}
     runs = [{name: value for name, value in asdict(one).items() if value not in (None, "")} for one in results.runs]
     lines = [json.dumps(one) for one in runs]
-    return json.dumps(head, indent=1)[:-2] + ',\n "runs": [\n  ' + ",\n  ".join(lines) + "\n ]\n}\n"
+    return json.dumps(head, indent=1)[:-2] + ',\n "runs": [\n  ' + ",\n  ".join(lines) + "\n ]\n}"
 
 
-def read(text: str) -> Results:
-    kept = json.loads(text)
-    return Results(**{**kept, "runs": [Run(**one) for one in kept["runs"]]})
+def read(text: str) -> list[Results]:
+    return [Results(**{**one, "runs": [Run(**run) for run in one["runs"]]}) for one in json.loads(text)]
 
 
-def with_opening(text: str, results: Results) -> str:
-    """docs/load.md with its table anew. ValueError where it has no place for it."""
+def together(kept: Sequence[Results], new: Results) -> list[Results]:
+    """A command that is given again takes the place of what it had measured."""
+    return [*(one for one in kept if one.command != new.command), new]
+
+
+def with_opening(text: str, kept: Sequence[Results]) -> str:
+    """docs/load.md with its tables anew. ValueError where it has no place for them."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError(f"no place for the table, between {BEGIN} and {END}")
-    return "\n".join([before + BEGIN, "", *opening(results), "", END]) + after
+        raise ValueError(f"no place for the tables, between {BEGIN} and {END}")
+    return "\n".join([before + BEGIN, "", *opening(kept), "", END]) + after
 
 
-def write_pages(results: Results) -> None:
-    PAGE.write_text(page(results))
-    OPENING.write_text(with_opening(OPENING.read_text(), results))
+def write_pages(kept: Sequence[Results]) -> None:
+    PAGE.write_text(page(kept))
+    OPENING.write_text(with_opening(OPENING.read_text(), kept))
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -439,9 +499,10 @@ def write_pages(results: Results) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=ROOT / "build/release")
-    parser.add_argument("--budget", type=units.parse_duration, default="20m", help="no round that ends later")
+    parser.add_argument("--budget", type=units.parse_duration, default="45m", help="no round that ends later")
     parser.add_argument("--seconds", type=int, default=2, help="of each run; most programs take whole ones only")
     parser.add_argument("--stall-seconds", type=int, default=5, help="of each run with a stall of a tenth of it")
+    parser.add_argument("--server-seconds", type=int, default=10, help="of each run over other people's servers")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--rates", type=int, nargs="+", default=[1_000, 10_000, 40_000])
     parser.add_argument("--stall-rate", type=int, default=2_000)
@@ -476,9 +537,7 @@ def main() -> None:
         write_pages(read(STORE.read_text()))
         return
     wanted = chosen(PEERS, options.only, "program")
-    todo = chosen(
-        cases(options.seconds, options.stall_seconds, options.rates, options.stall_rate), options.cases, "case"
-    )
+    todo = chosen(cases(options), options.cases, "case")
     path = os.environ["PATH"]
     if options.install is not None:
         folder = options.install.resolve()
@@ -503,6 +562,8 @@ def main() -> None:
         machine(),
         options.connections,
         options.seconds,
+        options.stall_seconds,
+        options.server_seconds,
         versions,
         {**absent, **missing},
         [case.name for case in todo],
@@ -514,9 +575,10 @@ def main() -> None:
     if not results.runs:
         raise SystemExit("no run has ended")
     if options.write:
-        STORE.write_text(stored(results))
-        write_pages(results)
-    print(page(results), end="")
+        kept = together(read(STORE.read_text()) if STORE.exists() else [], results)
+        STORE.write_text(stored(kept))
+        write_pages(kept)
+    print(page([results]), end="")
 
 
 if __name__ == "__main__":

@@ -123,13 +123,14 @@ def results(peers: ModuleType, **more: Any) -> Any:
             peers.Run("stall", "wrk", number, 2_000, 44.0, 38, 900, 450_000, "3 timeouts"),
         ]
     facts = {"command": "bench/peers.py", "machine": "a machine", "connections": 64, "seconds": 2}
+    facts |= {"stall_seconds": 5, "server_seconds": 10}
     about = {"versions": {"wrk": "4.1.0"}, "absent": {"oha": "cargo install oha"}}
     return peers.Results(**facts, **about, cases=["closed loop", "10,000/s", "stall"], runs=runs, **more)
 
 
 def test_the_opening_has_each_program_with_its_quartiles(peers: ModuleType) -> None:
     stalled = "| 38.0 µs (38.0-38.0) | 0.451 (0.451-0.451) |"
-    assert [line.replace(DASH, "-") for line in peers.opening(results(peers))][-4:] == [
+    assert [line.replace(DASH, "-") for line in peers.opening([results(peers)])][-4:] == [
         "|  | closed loop: requests/s | CPU each, µs | 10,000/s: kept | p50 | stall: p99, true 0.450 s |",
         "|---|---|---|---|---|---|",
         f"| `netdyno-load` | 115k (115-115) | 9.00 (8.50-10.5) | 99.9% {stalled}",
@@ -137,8 +138,24 @@ def test_the_opening_has_each_program_with_its_quartiles(peers: ModuleType) -> N
     ]
 
 
+def test_the_opening_has_the_best_other_program_of_each_server(peers: ModuleType) -> None:
+    """And of a server that no other program speaks to, nothing."""
+    found = results(peers)
+    found.cases += ["redis, GET", "memcached, get of 1 KiB"]
+    rates = {"netdyno-load": (110, 120, 130), "wrk": (10, 200, 20), "redis-benchmark": (100, 60, 130)}
+    for name, each in rates.items():
+        found.runs += [peers.Run("redis, GET", name, number, value) for number, value in enumerate(each, 1)]
+    found.runs += [peers.Run("redis, GET", "wrk", 4, failed="no figures")]
+    found.runs += [peers.Run("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
+    assert [line.replace(DASH, "-") for line in peers.opening([found])][-3:] == [
+        "|  | `netdyno-load`: requests/s | best other | its requests/s | ratio |",
+        "|---|---|---|---|---|",
+        "| redis, GET | 120 (115-125) | `redis-benchmark` | 100 (80-115) | 1.10 (1.05-1.55) |",
+    ]
+
+
 def test_the_page_names_what_failed_and_what_is_absent(peers: ModuleType) -> None:
-    text = peers.page(results(peers)).replace(DASH, "-")
+    text = peers.page([results(peers)]).replace(DASH, "-")
     assert "Absent: oha (cargo install oha)." in text
     assert "| `wrk` | 2,000 (2,000-2,000) | 44.0 (44.0-44.0) | 900 µs (900-900) | 450 ms (450-450) |\n" in text
     assert text.endswith("\n* `wrk`: 3 timeouts\n")
@@ -153,22 +170,38 @@ def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> No
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
     found = results(peers)
     found.runs.append(peers.Run("closed loop", "wrk", 4, failed="no figures"))
-    text = peers.page(found).replace(DASH, "-")
+    text = peers.page([found]).replace(DASH, "-")
     assert "| `wrk` | 100,002 (100,002-100,002) |" in text
     assert "\n* `wrk`: no figures\n" in text
 
 
 def test_what_is_kept_reads_back(peers: ModuleType) -> None:
-    assert peers.read(peers.stored(results(peers))) == results(peers)
+    assert peers.read(peers.stored([results(peers)])) == [results(peers)]
+
+
+def test_a_command_takes_the_place_of_what_it_had_measured_and_of_nothing_else(peers: ModuleType) -> None:
+    first, other, again = (results(peers) for _ in range(3))
+    other.command += " --only wrk"
+    again.runs = again.runs[:1]
+    assert peers.together([first, other], again) == [other, again]
+
+
+def test_the_opening_has_the_longest_runs_of_other_peoples_servers(peers: ModuleType) -> None:
+    short, long = results(peers), results(peers)
+    for one, seconds in ((short, 1), (long, 10)):
+        one.server_seconds, one.cases = seconds, ["redis, GET"]
+        one.runs = [peers.Run("redis, GET", name, 1, 100.0 * seconds) for name in ("netdyno-load", "redis-benchmark")]
+    for kept in ([short, long], [long, short]):
+        assert "| redis, GET | 1,000 | `redis-benchmark` | 1,000 | 1.00 |" in peers.opening(kept)
 
 
 def test_the_table_takes_the_place_of_the_one_before(peers: ModuleType) -> None:
-    once = peers.with_opening(f"before\n{peers.BEGIN}\n{peers.END}\nafter\n", results(peers))
+    once = peers.with_opening(f"before\n{peers.BEGIN}\n{peers.END}\nafter\n", [results(peers)])
     assert once.startswith("before\n")
     assert once.endswith("\nafter\n")
-    assert peers.with_opening(once, results(peers)) == once
+    assert peers.with_opening(once, [results(peers)]) == once
     with pytest.raises(ValueError, match="no place"):
-        peers.with_opening("no marks", results(peers))
+        peers.with_opening("no marks", [results(peers)])
 
 
 def test_a_command_names_no_folder_of_this_machine(peers: ModuleType) -> None:
