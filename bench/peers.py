@@ -339,7 +339,7 @@ def opening(kept: Sequence[Results]) -> list[str]:
     if not theirs:
         return lines
     longest = max(theirs, key=lambda one: (one.server_seconds, one.rounds))
-    return [*lines, *([""] if lines else []), *of_others_servers(longest)]
+    return [*lines, *([""] if lines else []), *of_others_servers(longest), "", *wrapped(f"By `{longest.command}`.")]
 
 
 def of_our_server(results: Results) -> list[str]:
@@ -384,7 +384,7 @@ def of_others_servers(results: Results) -> list[str]:
         rows.append((case, mine, f"`{best}`", its, spread(ratios, "{:.2f}".format)))
     what = (
         f"Other people's servers in a closed loop, {results.server_seconds} s each, beside the program that got most "
-        f"of them; the ratio is of runs of one round. By `{results.command}`."
+        f"of them; the ratio is of runs of one round."
     )
     heads = ("", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio")
     return [*wrapped(what), "", *table(heads, rows)]
@@ -395,7 +395,8 @@ def middle(shares: Sequence[float]) -> str:
 
 
 def page(kept: Sequence[Results]) -> str:
-    """The page of the measurements: every figure with its quartiles."""
+    """The page of the measurements: every figure with its quartiles, and of what was measured again how this program
+    did at other people's servers."""
     about = (
         "What these mean: [the generator alone](../load.md). Server and load have a core each; each program met each "
         "case in every round, in random order. Median (quartiles). CPU is that of the whole process over the requests "
@@ -403,13 +404,18 @@ def page(kept: Sequence[Results]) -> str:
         "that in its closed loop."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
-    for results in kept:
+    for number, results in enumerate(kept):
         lines += ["", *part(results)]
+        if number == 0:
+            for case in results.cases:
+                lines += ["", f"### {case}", "", *table_of(results.of(case))]
+        else:
+            lines += ["", *of_others_servers(results), "", f"All its runs are in `{STORE.relative_to(ROOT)}`."]
     return "\n".join(lines) + "\n"
 
 
 def part(results: Results) -> list[str]:
-    """What one command has measured."""
+    """How one command has measured."""
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
     absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items()) or "none"
     count = quantities.plural(results.rounds, "round")
@@ -417,7 +423,7 @@ def part(results: Results) -> list[str]:
         f"on {results.machine}. {results.connections} connections, {results.seconds} s a run; with a stall "
         f"{results.stall_seconds} s, and other people's servers {results.server_seconds} s."
     )
-    lines = [
+    return [
         f"## {count}, {quantities.plural(len(results.versions), 'program')}, {results.server_seconds} s",
         "",
         "```text",
@@ -430,9 +436,6 @@ def part(results: Results) -> list[str]:
         "",
         *wrapped(f"Absent: {absent}."),
     ]
-    for case in results.cases:
-        lines += ["", f"### {case}", "", *table_of(results.of(case))]
-    return lines
 
 
 def table_of(found: dict[str, list[Run]]) -> list[str]:

@@ -147,7 +147,7 @@ def test_the_opening_has_the_best_other_program_of_each_server(peers: ModuleType
         found.runs += [peers.Run("redis, GET", name, number, value) for number, value in enumerate(each, 1)]
     found.runs += [peers.Run("redis, GET", "wrk", 4, failed="no figures")]
     found.runs += [peers.Run("memcached, get of 1 KiB", "netdyno-load", 1, 100)]
-    assert [line.replace(DASH, "-") for line in peers.opening([found])][-3:] == [
+    assert [line.replace(DASH, "-") for line in peers.of_others_servers(found)][-3:] == [
         "|  | `netdyno-load`: requests/s | best other | its requests/s | ratio |",
         "|---|---|---|---|---|",
         "| redis, GET | 120 (115-125) | `redis-benchmark` | 100 (80-115) | 1.10 (1.05-1.55) |",
@@ -165,6 +165,16 @@ def test_the_page_names_what_failed_and_what_is_absent(peers: ModuleType) -> Non
 def test_the_page_says_that_memcaslap_does_not_only_get(peers: ModuleType) -> None:
     gets = peers.Run("memcached, get of 1 KiB", "memcaslap", 1, 1000.0)
     assert peers.table_of({"memcaslap": [gets]})[-1] == "* `memcaslap`: one in a hundred of its requests is a set"
+
+
+def test_of_what_was_measured_again_the_page_has_the_ratios(peers: ModuleType) -> None:
+    again = results(peers)
+    again.cases.append("redis, GET")
+    again.runs += [peers.Run("redis, GET", name, 1, 100.0) for name in ("netdyno-load", "redis-benchmark")]
+    text = peers.page([results(peers), again])
+    assert text.count("### closed loop") == 1
+    assert "\n| redis, GET | 100 | `redis-benchmark` | 100 | 1.00 |\n" in text
+    assert text.endswith("\nAll its runs are in `bench/peers.json`.\n")
 
 
 def test_a_run_that_failed_is_in_no_median(peers: ModuleType) -> None:
