@@ -6,6 +6,7 @@ import signal
 import pytest
 
 from netdyno.base.paths import build_dir
+from tests.support.chosen import MARK
 
 pytest_plugins = ("tests.support.fixtures",)
 
@@ -13,6 +14,7 @@ MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
+    MARK,
 )
 
 
@@ -37,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--contestant", action="append", default=[], metavar="NAME", help="conformance: only this one (repeatable)"
     )
+    parser.addoption("--all", action="store_true", help="conformance: every test against every contestant")
     parser.addoption("--attack", action="store_true", help="every seed of tests/attack, where else each has one")
     parser.addoption(
         "--attack-seconds",

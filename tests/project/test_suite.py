@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
+from netdyno.contestants import codesize
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
 from tests.support.patience import SLOWER, slowness
 
 pytestmark = pytest.mark.quick
@@ -35,6 +38,45 @@ def test_each_test_is_either_beside_others_or_alone() -> None:
     ]
     assert not [name for name in beside if "test_pinning.py" in name]
     assert [name for name in every if "test_paths.py" in name] == [name for name in beside if "test_paths.py" in name]
+
+
+CONTRACT = "tests/contract/tcp"
+ONCE = f"{CONTRACT}/test_bad_input.py::test_one_byte_at_a_time"
+OF_LOOPS = f"{CONTRACT}/test_bad_input.py::test_half_close_gets_every_reply_then_the_end"
+
+
+def targets(test: str, *options: str) -> set[str]:
+    """The servers and workloads that a conformance test runs against."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", test, *options]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"\[(.+)\]", lines))
+
+
+def servers_of_streams() -> dict[str, Contestant]:
+    return {one.name: one for one in discover() if "tcp" in one.manifest.transports}
+
+
+def test_what_a_session_decides_is_tested_in_full_against_one_server_of_each_language() -> None:
+    servers, found = servers_of_streams(), targets(ONCE)
+    languages = {name: codesize.language(codesize.sources(ROOT / "servers" / name)) for name in servers}
+    in_full = {name for name in servers if f"{name}-chat" in found}
+    assert sorted(languages[name] for name in in_full) == sorted(set(languages.values()))
+    assert found == {f"{name}-{workload}" for name in in_full for workload in servers[name].manifest.workloads}
+
+
+def test_what_a_loop_does_is_tested_against_every_server() -> None:
+    assert {target.rpartition("-")[0] for target in targets(OF_LOOPS)} == servers_of_streams().keys()
+
+
+@pytest.mark.parametrize(
+    ("options", "names"), [(("--all",), ()), (("--contestant", "uring-reactor"), ("uring-reactor",))]
+)
+def test_everything_runs_against_all_or_against_those_that_are_named(
+    options: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    servers = servers_of_streams()
+    expected = {f"{name}-{workload}" for name in names or servers for workload in servers[name].manifest.workloads}
+    assert targets(ONCE, *options) == expected
 
 
 def test_tests_of_one_file_run_in_one_process() -> None:

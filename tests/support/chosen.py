@@ -2,25 +2,67 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 
 import pytest
 
-from netdyno.base.paths import build_dir
-from netdyno.contestants import kernel
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants import codesize, kernel
 from netdyno.contestants.contestants import Kind, discover, select, skip_file
 from netdyno.model.contestant import Contestant
 
 NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
+ONCE_A_LANGUAGE = "once_a_language"
+MARK = (
+    f"{ONCE_A_LANGUAGE}: what the test looks at is shared by all contestants of a language; it runs against one of "
+    "them, unless contestants are named or --all is given"
+)
+RICHEST = "rpc"
+"""The workload whose session asks most of a loop: replies, waits and burnt CPU."""
 
 
 def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
     """The contestants of that kind that are asked for. A name that neither a server nor a client has is an error."""
-    names: list[str] = config.getoption("--contestant", default=[])
+    names = _named(config)
     if names:
         select((*discovered("server"), *discovered("client")), names)
     return [one for one in discovered(kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
+
+
+def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
+    """The names of the contestants against which every test runs: those that are named, all with --all, else one for
+    each language and transport. Against the others run the tests that look at what is their own."""
+    contestants = chosen(config, kind)
+    if _named(config) or config.getoption("--all"):
+        return {contestant.name for contestant in contestants}
+    return {contestant.name for contestant in one_of_each_language(contestants, kind)}
+
+
+def one_of_each_language(contestants: Iterable[Contestant], kind: Kind) -> list[Contestant]:
+    """For each language and transport the contestant that stands for all: the first by name, of those that are ranked
+    and can be started if there are such, with the most workloads."""
+    representatives: dict[object, Contestant] = {}
+    ordered = sorted(
+        contestants,
+        key=lambda one: (one.manifest.apart, not one.available, -len(one.manifest.workloads), one.name),
+    )
+    for contestant in ordered:
+        language = codesize.language(codesize.sources(ROOT / f"{kind}s" / contestant.name))
+        representatives.setdefault((language, contestant.manifest.transports), contestant)
+    return list(representatives.values())
+
+
+def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:
+    """All of them, or the one that stands for them where a contestant is not tested in full."""
+    every = list(workloads)
+    return every if in_full else [RICHEST] if RICHEST in every else every[:1]
+
+
+def _named(config: pytest.Config) -> list[str]:
+    names: list[str] = config.getoption("--contestant", default=[])
+    return names
 
 
 @cache

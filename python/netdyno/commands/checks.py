@@ -19,6 +19,8 @@ from netdyno.model.contestant import Contestant
 _CPP_FOLDERS = ("canary", "bench", "clients", "lib", "link", "loadgen", "servers", "tests/cpp", "tests/support")
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
+AGAINST_ALL = ("--all",)
+"""The option of tests/conftest.py with which every conformance test runs against every contestant."""
 _QUICK = ("tests/unit", "tests/project", "tests/contract")
 _OTHER_ENDS = (building.GENERATOR, "threads-global-lock")
 """What the suites load a server with, and what they let a client load."""
@@ -214,7 +216,7 @@ def programs(names: Sequence[str], everyone: Mapping[Kind, Sequence[Contestant]]
 def run_conformance(names: Sequence[str], pytest_arguments: Sequence[str]) -> int:
     """The suites over servers (of streams, and of messages) and over clients, for the named contestants or for all.
     Returns pytest's exit code."""
-    chosen = [argument for name in names for argument in ("--contestant", name)]
+    chosen = [argument for name in names for argument in ("--contestant", name)] or AGAINST_ALL
     command = (sys.executable, "-m", "pytest", *_CONFORMANCE, *chosen, *pytest_arguments)
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 

@@ -582,13 +582,18 @@ def run_tests(
     attack: Annotated[
         bool, typer.Option("--attack", help="In ten minutes: every attack with all of its seeds, and nothing else.")
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Every conformance test against every contestant: before a release.")
+    ] = False,
 ) -> int:
-    """Run every test and check of the project (further arguments go to pytest)."""
+    """Run every test and check of the project (further arguments go to pytest). One contestant of each language meets
+    every conformance test, the others those that look at their loops."""
     from netdyno.commands import checks
     from netdyno.contestants import building
 
     building.make((building.EVERYTHING,), build_dir())
-    return checks.run_tests(build_dir(), ctx.args, quick=quick, attack=attack)
+    arguments = (*checks.AGAINST_ALL, *ctx.args) if every else ctx.args
+    return checks.run_tests(build_dir(), arguments, quick=quick, attack=attack)
 
 
 @app.command()

@@ -1,4 +1,5 @@
-"""Every test of this folder runs against every client contestant, found by its folder: clients/<name>/client.json."""
+"""The tests of client contestants, found by their folders: clients/<name>/client.json. Those marked `once_a_language`
+run against one client of each language, the others against all."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ import pytest
 from netdyno.contestants.contestants import discover
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.model.contestant import Contestant
-from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
+from tests.support.chosen import NOBODY, ONCE_A_LANGUAGE, chosen, one_at_a_time, startable, tested_in_full
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Client by client."""
     if "client" in metafunc.fixturenames:
-        them = chosen(metafunc.config, "client")
+        in_full = tested_in_full(metafunc.config, "client")
+        for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
+        them = [one for one in chosen(metafunc.config, "client") if for_all or one.name in in_full]
         each = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "client")) for one in them]
         metafunc.parametrize("client", each or NOBODY, indirect=True)
 

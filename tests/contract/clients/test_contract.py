@@ -54,6 +54,7 @@ def test_every_folder_is_a_client() -> None:
     assert [folder.name for folder in folders if not (folder / "README.md").is_file()] == []
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize(
     ("option", "value"), [(option, value) for option in BAD_VALUES for value in BAD_VALUES[option]]
 )
@@ -61,11 +62,13 @@ def test_a_bad_value_is_refused(client: Contestant, option: str, value: str) -> 
     _expect_refused(client, option, ANYWHERE, option, value)
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize("option", [*NOT_FOR_CLIENTS, "--no-such-option"])
 def test_an_option_that_clients_do_not_have_is_refused(client: Contestant, option: str) -> None:
     _expect_refused(client, option, ANYWHERE, option, "1")
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize("url", ["", "127.0.0.1:9", "udp://127.0.0.1:9", "tcp://127.0.0.1", "tcp://127.0.0.1:0"])
 def test_a_bad_url_is_refused(client: Contestant, url: str) -> None:
     _expect_refused(client, "", url)

@@ -1,4 +1,5 @@
-"""Every test here runs against every server of a transport that carries messages, found by its manifest.
+"""Every test here runs against servers of a transport that carries messages, found by their manifests: all tests
+against one server of each transport, those that look at a loop against all (as in tests/contract/tcp).
 
 A test that takes `spoken` runs once for each server and transport; one that takes `workload` as well, once for each of
 its workloads too. Mark a test with `workloads(...)` when it concerns only those, and with `transports(...)` when it
@@ -15,7 +16,15 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import Transport, find_transports
-from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
+from tests.support.chosen import (
+    NOBODY,
+    ONCE_A_LANGUAGE,
+    chosen,
+    one_at_a_time,
+    startable,
+    tested_in_full,
+    workloads_to_test,
+)
 from tests.support.server import Finished, Server
 
 TRANSPORTS = find_transports()
@@ -55,9 +64,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Server by server, so that few run at a time."""
     if "spoken" not in metafunc.fixturenames:
         return
+    in_full = tested_in_full(metafunc.config, "server")
+    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
     pairs = [
         Spoken(one, TRANSPORTS[name])
         for one in chosen(metafunc.config, "server")
+        if for_all or one.name in in_full
         for name in one.manifest.transports
         if name in TRANSPORTS and _concerns(metafunc, "transports", name)
     ]
@@ -68,8 +80,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     triples = [
         pytest.param(pair, workload, id=f"{pair.name}-{workload}", marks=one_at_a_time(pair.contestant, "server"))
         for pair in pairs
-        for workload in pair.contestant.manifest.workloads
-        if _concerns(metafunc, "workloads", workload)
+        for workload in workloads_to_test(
+            [one for one in pair.contestant.manifest.workloads if _concerns(metafunc, "workloads", one)],
+            in_full=pair.contestant.name in in_full,
+        )
     ]
     nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
     metafunc.parametrize(("spoken", "workload"), triples or nobody, indirect=["spoken"])

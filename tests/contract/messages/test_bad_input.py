@@ -48,6 +48,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.once_a_language
 def test_what_is_broken_is_counted_and_not_answered_and_its_sender_stays(spoken: Spoken, workload: str) -> None:
     broken = BROKEN[workload]
     with spoken.serving(workload) as server:
@@ -62,6 +63,7 @@ def test_what_is_broken_is_counted_and_not_answered_and_its_sender_stays(spoken:
     assert totals["connections"] == (3 if workload == "chat" else 2)
 
 
+@pytest.mark.once_a_language
 def test_what_is_too_long_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
     """The longest message has a body of `--max-frame`; echo has no header, and the same limit."""
     limit = 100
@@ -86,6 +88,7 @@ def test_what_is_too_long_is_counted_and_not_answered(spoken: Spoken, workload: 
     assert (totals["oversized"], totals["protocol_errors"], totals["strangers"]) == (3, 0, 0)
 
 
+@pytest.mark.once_a_language
 def test_random_bytes_of_a_known_client_and_of_a_stranger(spoken: Spoken, workload: str) -> None:
     fuzz = random.Random(6)
     with spoken.serving(workload) as server, talking(spoken.transport, server, workload) as talk:

@@ -94,11 +94,13 @@ def test_help_names_every_option(spoken: Spoken) -> None:
     assert not [option for option in OPTIONS if option not in finished.stdout]
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize("argument", [*OF_STREAMS, "--colour=red", "echo", "--peer=5"])
 def test_an_option_that_it_does_not_have(spoken: Spoken, argument: str) -> None:
     expect_refused(spoken.run(argument), argument.partition("=")[0].lstrip("-"))
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_bad_value(spoken: Spoken, option: str) -> None:
     for value in OPTIONS[option]:

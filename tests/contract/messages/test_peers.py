@@ -30,6 +30,7 @@ def ask(client: Client, witness: Client, workload: str, number: int) -> None:
     (witness if workload == "chat" else client).expect(reply(workload, client.identity, number))
 
 
+@pytest.mark.once_a_language
 def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with spoken.transport.client(server) as client:
@@ -87,6 +88,7 @@ def _hear(clients: list[Client], talk: Talk) -> bool:
     return any(one is not None for one in heard)
 
 
+@pytest.mark.once_a_language
 def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with joined(spoken.transport, server, 2) as (client, witness):
@@ -113,6 +115,7 @@ def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, 
     assert (totals["strangers"], totals["connections"], totals["protocol_errors"]) == (1, 3, 0)
 
 
+@pytest.mark.once_a_language
 def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workload: str) -> None:
     """And not those who have spoken. HELOs from thousands of addresses would else shut out everybody until they expire.
     The table is so large that each of a server's threads knows some of the flood."""

@@ -1,5 +1,9 @@
-"""Every conformance test runs against every contestant that speaks TCP, found by its folder and its manifest:
-servers/<name>/server.json. Those of other transports have a suite of their own in tests/contract/messages.
+"""The conformance tests of contestants that speak TCP, found by their manifests: servers/<name>/server.json. Those of
+other transports have a suite of their own in tests/contract/messages.
+
+One server of each language meets every test in every workload. Against the others run only the tests that look at their
+loops, in one workload: what a session decides is the same code for all of a language. `--contestant NAME` runs
+everything against one, `--all` everything against all. Mark a test `once_a_language` when it looks at the session.
 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
@@ -18,7 +22,15 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
-from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable
+from tests.support.chosen import (
+    NOBODY,
+    ONCE_A_LANGUAGE,
+    chosen,
+    one_at_a_time,
+    startable,
+    tested_in_full,
+    workloads_to_test,
+)
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -46,8 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
     streams = [one for one in chosen(metafunc.config, "server") if "tcp" in one.manifest.transports]
-    them = [one for one in streams if _concerns(metafunc, one)]
-    pairs = [(one, workload) for one in them for workload in _workloads(metafunc, one)]
+    in_full = tested_in_full(metafunc.config, "server")
+    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
+    them = [one for one in streams if _concerns(metafunc, one) and (for_all or one.name in in_full)]
+    pairs = [
+        (one, workload)
+        for one in them
+        for workload in workloads_to_test(_workloads(metafunc, one), in_full=one.name in in_full)
+    ]
     if "served" in metafunc.fixturenames:
         served = [
             pytest.param(pair, id=f"{pair[0].name}-{pair[1]}", marks=one_at_a_time(pair[0], "server")) for pair in pairs

@@ -46,6 +46,7 @@ BROKEN: dict[str, dict[str, bytes]] = {
 }
 
 
+@pytest.mark.once_a_language
 def test_one_byte_at_a_time(talk: Talk) -> None:
     with talk.client() as slow:
         for _ in range(3):
@@ -57,6 +58,7 @@ def test_one_byte_at_a_time(talk: Talk) -> None:
             talk.expect(slow, number)
 
 
+@pytest.mark.once_a_language
 def test_several_messages_in_one_segment(talk: Talk) -> None:
     with talk.client() as client:
         numbered = [talk.message(client) for _ in range(50)]
@@ -64,6 +66,7 @@ def test_several_messages_in_one_segment(talk: Talk) -> None:
         talk.expect(client, *(number for number, _ in numbered))
 
 
+@pytest.mark.once_a_language
 def test_messages_cut_across_segments(talk: Talk) -> None:
     cut = random.Random(2)
     with talk.client() as client:
@@ -85,6 +88,7 @@ def _stamp_size(workload: str, message: bytes) -> int:
     return len(message) - overhead[workload]
 
 
+@pytest.mark.once_a_language
 def test_a_large_message(talk: Talk) -> None:
     """Larger than the socket buffers, so that neither side can send it in one piece."""
     size = 15_000 if talk.workload == "http" else 1_000_000
@@ -94,6 +98,7 @@ def test_a_large_message(talk: Talk) -> None:
         talk.expect(client, number, size=size)
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads(*BROKEN)
 def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: Served, talk: Talk) -> None:
     for kind, broken in BROKEN[served.workload].items():
@@ -112,6 +117,7 @@ def test_a_broken_stream_ends_after_the_replies_it_is_owed(served: Served, talk:
             assert rest == b"", kind
 
 
+@pytest.mark.once_a_language
 def test_a_truncated_message_then_close(talk: Talk) -> None:
     for size in (1, 3, 4, 5, 30):
         bad = talk.client()
@@ -160,6 +166,7 @@ def test_half_close_while_a_request_is_served_and_another_waits(served: Served, 
         assert client.rest() == b""
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads("lines")
 def test_an_unterminated_last_line_is_echoed_at_the_end(talk: Talk) -> None:
     with talk.client() as client:
@@ -180,6 +187,7 @@ def test_reset(talk: Talk, part: str) -> None:
         talk.check()
 
 
+@pytest.mark.once_a_language
 def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
     with ExitStack() as stack:
         silent = [stack.enter_context(talk.client()) for _ in range(20)]

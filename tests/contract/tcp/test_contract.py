@@ -65,6 +65,7 @@ def test_stdout_is_a_ready_line_then_a_line_of_totals(contestant: Contestant) ->
         assert server.stderr() == ""
 
 
+@pytest.mark.once_a_language
 def test_it_listens_on_loopback_alone(contestant: Contestant) -> None:
     with serving(contestant.command) as server:
         listening = [
@@ -97,6 +98,7 @@ def test_a_port_that_is_taken(contestant: Contestant) -> None:
         assert "port 0" in finished.stderr, f"no hint at the way out: {finished}"
 
 
+@pytest.mark.once_a_language
 def test_an_address_that_is_not_ours(contestant: Contestant) -> None:
     finished = run(contestant.command, "--listen", "tcp://192.0.2.1:0")  # RFC 5737: documentation only
     assert finished.code == 1, finished
@@ -113,12 +115,14 @@ def test_the_port_is_free_again_at_once(contestant: Contestant) -> None:
         assert again.address == address
 
 
+@pytest.mark.once_a_language
 def test_help_names_every_option(contestant: Contestant) -> None:
     finished = run(contestant.command, "--help")
     assert (finished.code, finished.stderr) == (0, ""), finished
     assert not [option for option in OPTIONS if option not in finished.stdout]
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize(
     "arguments", [("--colour", "red"), ("--workloads", "echo"), ("echo",), ("-q",), ("--work", "echo")]
 )
@@ -126,6 +130,7 @@ def test_an_unknown_option(contestant: Contestant, arguments: tuple[str, ...]) -
     expect_refused(run(contestant.command, *arguments), arguments[0].lstrip("-"))
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize("option", OPTIONS)
 def test_a_bad_value(contestant: Contestant, option: str) -> None:
     """Given by either way; all of them by one, as each is a start."""
@@ -135,6 +140,7 @@ def test_a_bad_value(contestant: Contestant, option: str) -> None:
     expect_refused(run(contestant.command, option), option)
 
 
+@pytest.mark.once_a_language
 def test_a_workload_that_it_does_not_speak(contestant: Contestant) -> None:
     missing = {"echo", "lines", "rpc", "chat", "http"} - set(contestant.manifest.workloads)
     for workload in missing:

@@ -16,6 +16,7 @@ from tests.contract.tcp.talk import HttpReply, Talk
 pytestmark = pytest.mark.workloads("http")
 
 
+@pytest.mark.once_a_language
 def test_python_http_client(served: Served, talk: Talk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
@@ -28,6 +29,7 @@ def test_python_http_client(served: Served, talk: Talk) -> None:
     talk.check()
 
 
+@pytest.mark.once_a_language
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl(served: Served, talk: Talk) -> None:
     host, port = served.server.address
@@ -43,6 +45,7 @@ def test_curl(served: Served, talk: Talk) -> None:
     talk.check()
 
 
+@pytest.mark.once_a_language
 def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
@@ -59,6 +62,7 @@ def test_a_reply_has_the_date(served: Served, talk: Talk) -> None:
     talk.check()
 
 
+@pytest.mark.once_a_language
 def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
     host, port = served.server.address
     connection = http.client.HTTPConnection(host, port, timeout=30)
@@ -86,6 +90,7 @@ def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
         assert client.rest() == b""
 
 
+@pytest.mark.once_a_language
 @pytest.mark.parametrize(
     ("head", "status"),
     [
@@ -116,6 +121,7 @@ def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status
         talk.check()
 
 
+@pytest.mark.once_a_language
 def test_the_replies_before_a_bad_request_are_sent(talk: Talk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n\r\n"

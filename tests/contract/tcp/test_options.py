@@ -142,6 +142,7 @@ def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
         assert own == (wanted if audience == "all" else [])
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads("rpc", "http")
 def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
     """At least that long: a lower bound, which no busy machine can break."""
@@ -155,6 +156,7 @@ def test_service_time_is_spent(contestant: Contestant, workload: str) -> None:
         assert time.monotonic() - begin >= 0.100
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads("rpc")
 def test_service_time_that_a_request_asks_for_comes_on_top(contestant: Contestant, workload: str) -> None:
     with (
@@ -218,6 +220,7 @@ def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> N
         assert proc.cpu_seconds(server.pid) - before >= 0.45  # 0.5 s less a few ticks of 10 ms
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_max_frame(contestant: Contestant, workload: str) -> None:
     size = {

@@ -96,6 +96,7 @@ def test_the_totals_of_chat(contestant: Contestant, workload: str) -> None:
     assert (totals["protocol_errors"], totals["slow_closed"]) == (0, 0)
 
 
+@pytest.mark.once_a_language
 @pytest.mark.workloads("rpc", "chat", "http")
 def test_protocol_errors_are_counted(contestant: Contestant, workload: str) -> None:
     broken = {"rpc": wire.header(0), "chat": wire.header(2**32 - 1), "http": b"nonsense\r\n\r\n"}
