@@ -6,15 +6,15 @@ import signal
 import pytest
 
 from netdyno.base.paths import build_dir
-from tests.support.chosen import MARK
+from tests.support import chosen
 
-pytest_plugins = ("tests.support.fixtures",)
+pytest_plugins = ("tests.support.fixtures", "tests.support.time_spent")
 
 MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
-    MARK,
+    chosen.MARK,
 )
 
 

@@ -3,6 +3,7 @@ those of one file stay together."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -86,6 +87,38 @@ def test_tests_of_one_file_run_in_one_process() -> None:
     ran_by = re.findall(r"^\[(gw\d)\].*PASSED", said, re.MULTILINE)
     assert len(ran_by) > 2
     assert len(set(ran_by)) == 1
+
+
+WORKS_AND_RESTS = r"""
+import subprocess, sys, pytest
+BURN = "import time\nwhile time.process_time() < 0.3: pass"
+
+def test_works():
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+
+@pytest.mark.costly
+def test_may_work():
+    subprocess.run([sys.executable, "-c", BURN], check=True)
+
+def test_rests():
+    pass
+"""
+
+
+def test_a_test_that_takes_more_cpu_than_one_may_fails_and_groups_are_told_by_their_time(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = costly\n")
+    (tmp_path / "conftest.py").write_text("from tests.support import time_spent\ntime_spent.MOST_CPU_S = 0.2\n")
+    (tmp_path / "test_it.py").write_text(WORKS_AND_RESTS)
+    (tmp_path / "test_that.py").write_text("def test_rests():\n    pass\n")
+    command = [sys.executable, "-m", "pytest", "-p", "tests.support.time_spent", "-n", "2", str(tmp_path)]
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
+    )
+    assert "1 failed, 3 passed" in done.stdout, done.stdout
+    assert re.search(r"FAILED test_it.py::test_works - Failed: it took \d+ s of CPU", done.stdout), done.stdout
+    cpu_s = re.search(r" +[\d.]+ +([\d.]+) +3 tests +test_it.py$", done.stdout, re.MULTILINE)
+    assert cpu_s, done.stdout
+    assert float(cpu_s[1]) >= 0.6
 
 
 @pytest.mark.parametrize(("kind", "times"), [("", 1), ("address", SLOWER), ("thread", SLOWER)])

@@ -6,12 +6,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
 from netdyno.base.paths import ROOT
+from netdyno.base.units import format_clock
 from netdyno.contestants import building
 from netdyno.contestants.contestants import Kind, discover
 from netdyno.model.contestant import Contestant
@@ -142,8 +144,16 @@ def cpp_sources(root: Path = ROOT) -> list[str]:
 def run_tests(build: Path, pytest_arguments: Sequence[str], *, quick: bool = False, attack: bool = False) -> int:
     """Run every step, also after one has failed. 0 when all passed, else 1."""
     planned = (attack_stages if attack else quick_stages if quick else stages)(build, pytest_arguments)
-    results = [result for stage in planned for result in second_try(run_stage(stage))]
-    return report(without_the_empty(results) if pytest_arguments else results)
+    results: list[tuple[Step, int]] = []
+    times: list[tuple[Stage, float]] = []
+    for stage in planned:
+        began = time.monotonic()
+        results += second_try(run_stage(stage))
+        times.append((stage, time.monotonic() - began))
+    code = report(without_the_empty(results) if pytest_arguments else results)
+    for stage, seconds in times:
+        print(f"{format_clock(seconds):>6}  {', '.join(step.name for step in stage)}")
+    return code
 
 
 def without_the_empty(results: Sequence[tuple[Step, int]]) -> list[tuple[Step, int]]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import ROOT
+from netdyno.commands import checks
 from netdyno.commands.checks import (
     GIVEN_WAY,
     NOT_INSTALLED,
@@ -27,6 +28,7 @@ from netdyno.commands.checks import (
     run_conformance,
     run_stage,
     run_step,
+    run_tests,
     second_try,
     stages,
     without_the_empty,
@@ -115,6 +117,15 @@ def test_one_failure_is_enough_and_is_named(capsys: pytest.CaptureFixture[str]) 
     assert report([(good, run_step(good))]) == 0
     assert report([(bad, run_step(bad)), (good, run_step(good))]) == 1
     assert "FAILED  bad (exit code 1)\npassed  good\n" in capsys.readouterr().out
+
+
+def test_the_summary_ends_with_the_time_of_each_stage(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned: list[Stage] = [(Step("a", ("true",)), Step("b", ("true",))), (Step("c", ("false",)),)]
+    monkeypatch.setattr(checks, "quick_stages", lambda *_: planned)
+    assert run_tests(Path("/b"), (), quick=True) == 1
+    assert re.search(r"FAILED  c \(exit code 1\)\n +\d:\d\d  a, b\n +\d:\d\d  c\n$", capsys.readouterr().out)
 
 
 PYTEST_FAILED = TESTS_FAILED["pytest"]
