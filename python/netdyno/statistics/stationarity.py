@@ -3,9 +3,8 @@ more than noise. Pure functions.
 
 Points of a time series depend on each other, so a plain t-test sees movement everywhere. All are tested with the error
 that an autoregressive series of first order has (its correlation corrected for the fit: Kendall 1954, Biometrika
-41:403), against limits that were simulated for short series (docs/adr/stationary.md, bench/stationarity_alarms.py). A
-wandering, which may go up and come back, is also what strong correlation looks like: there the augmented Dickey-Fuller
-test decides.
+41:403), against limits that were simulated for short series (docs/adr/stationary.md). A wandering, which may go up and
+come back, is also what strong correlation looks like: there the augmented Dickey-Fuller test decides.
 """
 
 from __future__ import annotations
