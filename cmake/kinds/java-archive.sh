@@ -1,12 +1,12 @@
 #!/bin/bash
-# java-archive.sh ARCHIVE PROGRAM: starts a server once and asks it once, so that the JVM leaves an archive of the classes
+# java-archive.sh ARCHIVE PROGRAM LAUNCHER: starts a server once and asks it once, so that the JVM leaves an archive of the classes
 # which that takes (application class-data sharing), with which each start is quicker. Without one, the server starts all the same.
 set -eu
-archive=$1 program=$2
+archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said
 rm -f "$archive" "$made"
 sed "s|-XX:SharedArchiveFile=[^ ]*|-XX:ArchiveClassesAtExit=$made|" "$program" >"$archive.training"
-sh "$archive.training" --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
+"$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
 server=$!
 patience=300
 until port=$(sed -n 's/.*"ready".*"endpoint": *"tcp:[^"]*:\([0-9]*\)".*}$/\1/p' "$said") && [ "$port" ]; do

@@ -132,10 +132,11 @@ function(netdyno_add_java target folder program why)
     COMMAND ${home}/bin/javac -nowarn -XDstringConcat=inline --release ${release} -d classes
       -cp "${jar_path}" ${sources}
     COMMAND ${home}/bin/jar --create --file program.jar --manifest manifest.txt -C classes .
-    COMMAND bash ${CMAKE_SOURCE_DIR}/cmake/kinds/java-archive.sh ${archive} ${program}.in
+    COMMAND bash ${CMAKE_SOURCE_DIR}/cmake/kinds/java-archive.sh ${archive} ${program}.in $<TARGET_FILE:netdyno-launch>
     COMMAND ${CMAKE_COMMAND} -E copy ${program}.in ${program}
     COMMAND chmod +x ${program}
     DEPENDS ${sources} ${java_dir}/manifest.txt ${program}.in ${CMAKE_SOURCE_DIR}/cmake/kinds/java-archive.sh
+      netdyno-launch
     WORKING_DIRECTORY ${java_dir}
     COMMENT "Building Java program ${name}"
     VERBATIM)

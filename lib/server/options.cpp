@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 #include "lib/cli/option_values.hpp"
 
@@ -70,6 +71,25 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   if (options.peer_timeout.count() <= 0) usage_error(program, "--peer-timeout must be longer than 0");
   if (const auto why = why_not_threads(threads, program, options.threads); !why.empty()) usage_error(program, why);
   return options;
+}
+
+std::string format_resolved(const ServerOptions& options) {
+  const nlohmann::ordered_json resolved{
+      {"host", options.listen.host},
+      {"port", options.listen.port},
+      {"workload", to_string(options.workload)},
+      {"threads", options.threads},
+      {"backlog", options.backlog},
+      {"nodelay", options.nodelay},
+      {"read_buffer", options.read_buffer},
+      {"write_mode", options.write_mode == WriteMode::split ? "split" : "gathered"},
+      {"audience", options.audience == Audience::all ? "all" : "others"},
+      {"service_time_ns", options.service_time.count()},
+      {"service_kind", options.service_kind == ServiceKind::cpu ? "cpu" : "wait"},
+      {"max_frame", options.max_frame},
+      {"outbox_limit", options.outbox_limit},
+  };
+  return resolved.dump();
 }
 
 }  // namespace netdyno

@@ -9,7 +9,7 @@ import (
 )
 
 func main() {
-	options := netdyno.OptionsOrExit()
+	options := netdyno.OptionsFromLauncher()
 	signals := netdyno.TerminationSignals()
 	netdyno.UseThreads(options.Threads)
 	listener := netdyno.Listen(options)

@@ -20,7 +20,7 @@ public final class Main {
   private ServerSocket listener;
 
   public static void main(String[] arguments) throws InterruptedException {
-    new Main(Options.parseOrExit("java-virtual-threads", arguments)).run();
+    new Main(Options.readOrExit("java-virtual-threads", arguments)).run();
   }
 
   private Main(Options options) {

@@ -34,7 +34,7 @@ public final class Main {
   private Channel listener;
 
   public static void main(String[] arguments) throws InterruptedException {
-    new Main(Options.parseOrExit("netty", arguments)).run();
+    new Main(Options.readOrExit("netty", arguments)).run();
   }
 
   private Main(Options options) {

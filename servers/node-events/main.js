@@ -5,7 +5,7 @@ const net = require('node:net');
 
 const { Connection } = require('./connection.js');
 const { whenQuiet } = require('./loop.js');
-const { parseOrExit, program } = require('./options.js');
+const { readOrExit, program } = require('./options.js');
 const { newTotals } = require('./session.js');
 
 const SHUTDOWN_GRACE_MS = 2000; // how long a server that was told to end may still work on what is in flight
@@ -108,7 +108,7 @@ class Server {
   }
 }
 
-const server = new Server(parseOrExit(process.argv.slice(2)));
+const server = new Server(readOrExit(process.argv.slice(2)));
 process.on('SIGTERM', () => server.stop());
 process.on('SIGINT', () => server.stop());
 server.listen((address) => printLine({ ready: true, endpoint: formatUrl(address), pid: process.pid }));

@@ -3,11 +3,15 @@
 
 const assert = require('node:assert/strict');
 const { once } = require('node:events');
+const fs = require('node:fs');
 const net = require('node:net');
+const path = require('node:path');
 const { mock, test } = require('node:test');
 
+const golden = JSON.parse(fs.readFileSync(path.join(__dirname, '../../protocol/golden.json')));
+
 test('who is accepted after the signal is let go as all others are', async () => {
-  process.argv = [process.argv[0], 'main.js', '--workload', 'echo'];
+  process.argv = [process.argv[0], 'main.js', golden.vectors[0].resolved];
   const exited = new Promise((resolve) => mock.method(process, 'exit', resolve));
   const made = mock.method(net, 'createServer');
   require('./main.js');

@@ -6,7 +6,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const { test } = require('node:test');
 
-const { parse } = require('./options.js');
+const { read } = require('./options.js');
 const { newTotals } = require('./session.js');
 const { makeSession } = require('./workloads.js');
 
@@ -44,8 +44,7 @@ function joined(effects) {
 
 /** What the session makes of the slices. Each is overwritten once it was taken, as a server's read buffer is. */
 function serve(vector, slices) {
-  const given = Object.entries({ workload: vector.workload, ...vector.options });
-  const options = parse(given.flatMap(([name, value]) => [`--${name}`, value]));
+  const options = read(vector.resolved);
   const totals = newTotals();
   const session = makeSession(options, totals);
   const effects = slices.flatMap((slice) => {

@@ -11,7 +11,7 @@ use netdyno_server::effects::Frame;
 use netdyno_server::lifecycle::{
     accept, announce_ready, die, finish, is_exhausted, listen, termination_signals, EXHAUSTED_PAUSE, SHUTDOWN_GRACE,
 };
-use netdyno_server::options::{Options, Threads};
+use netdyno_server::options::Options;
 use netdyno_server::totals::Totals;
 use netdyno_tokio::{connection, told_to_end, watch, Member, Members, Room, Server};
 use tokio::io::unix::AsyncFd;
@@ -102,7 +102,7 @@ fn runtime() -> Runtime {
 }
 
 fn main() {
-    let options = Arc::new(Options::from_command_line(Threads::Any));
+    let options = Arc::new(Options::from_launcher());
     let signals = termination_signals();
     let listener = listen(&options);
     let totals = Arc::new(Totals::new());

@@ -2,13 +2,13 @@
 use std::sync::Arc;
 
 use netdyno_server::lifecycle::{die, finish, listen, termination_signals};
-use netdyno_server::options::{Options, Threads};
+use netdyno_server::options::Options;
 use netdyno_server::totals::Totals;
 use netdyno_tokio::{run, Members, Server};
 use tokio::runtime::Builder;
 
 fn main() {
-    let options = Arc::new(Options::from_command_line(Threads::Any));
+    let options = Arc::new(Options::from_launcher());
     let signals = termination_signals();
     let listener = listen(&options);
     let totals = Arc::new(Totals::new());

@@ -11,8 +11,16 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import by_name, discover, parse_manifest, prepare, select, skip_file
+from netdyno.base.paths import ROOT, launcher_path
+from netdyno.contestants.contestants import (
+    by_name,
+    discover,
+    parse_manifest,
+    prepare,
+    program_of,
+    select,
+    skip_file,
+)
 
 WriteProgram = Callable[[Path, str], None]
 
@@ -145,10 +153,11 @@ def test_a_program_of_another_language_is_made_where_that_of_cmake_would_be(kind
     (kinds.root / "cache").touch()
     assert all("not built" in why_not for why_not in kinds.configure().values())
     kinds.make()
+    with_launcher(kinds.build)
     gopher, oxide = discover(kinds.root, kinds.build)
     assert (gopher.why_not, oxide.why_not) == ("", "")
-    assert Path(oxide.command[0]).read_text() == "first\n"
-    assert Path(gopher.command[0]).read_text() == "first\n0\n"  # without cgo
+    assert Path(program_of(oxide.command)).read_text() == "first\n"
+    assert Path(program_of(gopher.command)).read_text() == "first\n0\n"  # without cgo
 
 
 def test_it_is_made_anew_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:
@@ -184,17 +193,40 @@ def test_crates_are_fetched_where_they_can_be_and_else_a_stated_skip(kinds: Kind
     assert (kinds.root / "cache").exists()
 
 
-def test_a_command_gets_its_folders(tmp_path: Path) -> None:
+def with_launcher(build: Path) -> Path:
+    """The build, with an empty launcher."""
+    launcher = launcher_path(build)
+    launcher.parent.mkdir(parents=True)
+    launcher.touch()
+    return build
+
+
+def test_a_command_gets_its_folders_behind_the_launcher(tmp_path: Path) -> None:
     folder = add(tmp_path, "other", COMMAND)
-    (other,) = discover(tmp_path, tmp_path / "build")
+    build = with_launcher(tmp_path / "build")
+    (other,) = discover(tmp_path, build)
     assert other.available
-    assert other.command == ("python3", f"{folder}/main.py", str(tmp_path / "build"))
+    program = ("python3", f"{folder}/main.py", str(build))
+    assert other.command == (str(launcher_path(build)), "other", "one", *program, "--")
+
+
+def test_without_the_launcher_a_command_is_not_built(tmp_path: Path) -> None:
+    add(tmp_path, "other", COMMAND)
+    (other,) = discover(tmp_path, tmp_path)
+    assert other.why_not.startswith(f"not built: {launcher_path(tmp_path)} is missing")
+
+
+def test_a_client_reads_its_own_options(tmp_path: Path) -> None:
+    add(tmp_path, "other", COMMAND, kind="client")
+    (other,) = discover(tmp_path, tmp_path, "client")
+    assert other.available
+    assert other.command[0] == "python3"
 
 
 def test_a_command_gets_the_interpreter_of_the_harness(tmp_path: Path) -> None:
     add(tmp_path, "other", COMMAND | {"run": ["{python}", "-P", "{folder}/main.py"]})
     (other,) = discover(tmp_path, tmp_path)
-    assert other.command[:2] == (sys.executable, "-P")
+    assert other.command[3:5] == (sys.executable, "-P")
 
 
 def test_a_command_that_is_not_installed_is_unavailable(tmp_path: Path) -> None:
@@ -313,7 +345,8 @@ def test_a_build_step_runs_in_its_folder_and_its_failure_is_the_reason(tmp_path:
         COMMAND | {"build": ["sh", "-c", "echo looking; echo one moment >&2; echo no compiler >&2; exit 4"]},
     )
     add(tmp_path, "ugly", COMMAND | {"build": ["no-such-program-anywhere"]})
-    bad, good, ugly = (prepare(contestant, tmp_path, tmp_path) for contestant in discover(tmp_path, tmp_path))
+    build = with_launcher(tmp_path / "build")
+    bad, good, ugly = (prepare(contestant, tmp_path, build) for contestant in discover(tmp_path, build))
     assert good.available
     assert (folder / "made").exists()
     assert (bad.available, bad.why_not) == (False, "its build step failed (exit code 4): no compiler")

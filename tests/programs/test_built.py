@@ -84,4 +84,8 @@ def test_no_contestant_was_forgotten_by_the_build() -> None:
     for kind, found in [(each, found) for each in kinds for found in contestants.discover(kind=each)]:
         stated = contestants.skip_file(build_dir(), found.name, kind).is_file()
         assert found.available or stated or found.manifest.kind == "command", f"{found.name}: {found.why_not}"
-        assert not found.available or Path(found.command[0]).is_file() or found.manifest.kind == "command"
+        assert (
+            not found.available
+            or Path(contestants.program_of(found.command)).is_file()
+            or found.manifest.kind == "command"
+        )

@@ -18,7 +18,7 @@ final class GoldenSessions {
     BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
     for (String line = input.readLine(); line != null; line = input.readLine()) {
       String[] parts = line.split("\t", -1);
-      Options options = new Options("server", parts[0].split(" "));
+      Options options = new Options("server", parts[0]);
       Totals totals = new Totals();
       Session session = Session.make(options, totals);
       Effects effects = new Effects(options.split);

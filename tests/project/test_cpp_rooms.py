@@ -30,6 +30,7 @@ SEES: dict[str, tuple[str, ...]] = {
     "loadgen": PROGRAMS,
     "clients/_shared": (*PROGRAMS, "loadgen"),
     "clients": (*PROGRAMS, "loadgen", "clients/_shared"),
+    "launch": (*PROGRAMS, "lib/session", "lib/server"),
     "link": PROGRAMS,
     "canary": PROGRAMS,
     "tests/support/fakes": (),

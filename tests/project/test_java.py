@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover
+from netdyno.contestants.contestants import discover, program_of
 from tests.support.golden import VECTORS, cuts, joined, undated
 
 Words: TypeAlias = dict[str, Any]
@@ -23,7 +23,7 @@ def java_home() -> Path:
     """Of the JDK that the build has found; a stated skip where it has found none."""
     servers = [one for one in discover() if one.manifest.kind == "java"]
     assert servers
-    program = next((Path(one.command[0]) for one in servers if one.available), None)
+    program = next((Path(program_of(one.command)) for one in servers if one.available), None)
     if program is None:
         pytest.skip(servers[0].why_not)
     java = next(word for word in program.read_text().split() if word.endswith("/bin/java"))
@@ -39,9 +39,7 @@ def connections() -> Iterator[tuple[Words, list[bytes]]]:
 
 
 def line(vector: Words, slices: list[bytes]) -> str:
-    given = {"workload": vector["workload"], **vector["options"]}
-    options = " ".join(f"--{name}={value}" for name, value in given.items())
-    return "\t".join([options, "ends" if vector["ends"] else "stays", *(piece.hex() for piece in slices)])
+    return "\t".join([vector["resolved"], "ends" if vector["ends"] else "stays", *(piece.hex() for piece in slices)])
 
 
 def in_words(said: str) -> Words:

@@ -23,6 +23,11 @@ def generator_path(build: Path) -> Path:
     return build / "loadgen" / "netdyno-load"
 
 
+def launcher_path(build: Path) -> Path:
+    """What starts servers that are not written in C++: it reads their options."""
+    return build / "launch" / "netdyno-launch"
+
+
 def canary_path(build: Path) -> Path:
     """The canary inside a build directory (it need not exist)."""
     return build / "canary" / "netdyno-canary"

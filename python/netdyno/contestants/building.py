@@ -25,6 +25,8 @@ from netdyno.base.units import format_clock
 from netdyno.model.contestant import Contestant
 
 GENERATOR, CANARY, RELAY = "netdyno-load", "netdyno-canary", "netdyno-link"
+LAUNCHER = "netdyno-launch"
+"""What reads the options of servers that are not written in C++."""
 PROGRAMS = "netdyno_programs"
 """All that can be measured or measures."""
 EVERYTHING = "all"
@@ -44,10 +46,12 @@ def is_made_on_demand(build: Path) -> bool:
 
 
 def target(contestant: Contestant, kind: str) -> tuple[str, ...]:
-    """What CMake makes for a contestant (cmake/Contestants.cmake); nothing where its program is not CMake's."""
-    if not contestant.manifest.is_built:
-        return ()
-    return (contestant.name if kind == "server" else f"{kind}-{contestant.name}",)
+    """What CMake makes for a contestant (cmake/Contestants.cmake): its program, where that is built, and the launcher
+    that it is started by."""
+    manifest = contestant.manifest
+    launcher = (LAUNCHER,) if kind == "server" and contestant.own is None and manifest.is_launched else ()
+    program = contestant.name if kind == "server" else f"{kind}-{contestant.name}"
+    return (*((program,) if manifest.is_built else ()), *launcher)
 
 
 def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:

@@ -14,13 +14,15 @@ from typing import Literal
 import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean
-from netdyno.base.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir, launcher_path
 from netdyno.contestants import kernel
 from netdyno.contestants.building import is_made_on_demand
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
+END_OF_PROGRAM = "--"
+"""What stands between a program and its options where the launcher starts it (launch/main.cpp)."""
 
 
 def parse_manifest(path: Path) -> Manifest:
@@ -91,8 +93,15 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:
         command = expand(manifest.run, folder, build)
+    if kind == "server" and manifest.is_launched:
+        command = (str(launcher_path(build)), folder.name, manifest.threads, *command, END_OF_PROGRAM)
     why_not = _why_not(skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build))
     return Contestant(name=folder.name, manifest=manifest, command=command, available=not why_not, why_not=why_not)
+
+
+def program_of(command: Sequence[str]) -> str:
+    """The program that a contestant's command starts: behind the launcher, where that reads the options for it."""
+    return command[3] if command[-1] == END_OF_PROGRAM else command[0]
 
 
 def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
@@ -117,10 +126,12 @@ def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_t
         return " ".join(reason.read_text(encoding="utf-8").split())
     if why_not := kernel.why_not(manifest.needs):
         return why_not
-    if manifest.is_built and not is_to_come and not Path(command[0]).is_file():
-        return f"not built: {command[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
-    if not manifest.is_built and shutil.which(command[0]) is None:
-        return f"{command[0]} not found"
+    program = program_of(command)
+    if not manifest.is_built and shutil.which(program) is None:
+        return f"{program} not found"
+    built = [*([program] if manifest.is_built else []), *([command[0]] if command[0] != program else [])]
+    if missing := [path for path in built if not is_to_come and not Path(path).is_file()]:
+        return f"not built: {missing[0]} is missing (run ./netdyno, or: cmake --build --preset release)"
     return ""
 
 

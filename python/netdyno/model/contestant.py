@@ -46,6 +46,11 @@ class Manifest(Frozen):
         return self.kind != "command"
 
     @property
+    def is_launched(self) -> bool:
+        """Whether a server of this kind gets its options resolved, from the launcher (protocol/WIRE.md)."""
+        return self.kind != "cmake"
+
+    @property
     def apart(self) -> bool:
         """Whether it is in no pattern, ranking or claim."""
         return bool(self.unsafe or self.unranked)

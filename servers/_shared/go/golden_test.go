@@ -17,7 +17,7 @@ import (
 type vector struct {
 	Name           string
 	Workload       string
-	Options        map[string]string
+	Resolved       string
 	Chunks         []string
 	Ends           bool
 	Effects        []map[string]any
@@ -98,11 +98,7 @@ func joined(effects []done) []done {
 
 func (v *vector) expect(t *testing.T, slices [][]byte, how string) {
 	t.Helper()
-	arguments := []string{"--workload", v.Workload}
-	for name, value := range v.Options {
-		arguments = append(arguments, "--"+name, value)
-	}
-	options, err := ParseOptions(arguments)
+	options, err := ReadOptions(v.Resolved)
 	if err != nil {
 		t.Fatal(err)
 	}

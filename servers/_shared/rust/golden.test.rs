@@ -1,12 +1,9 @@
 //! Every vector of protocol/golden.json against the sessions, with the input sliced in many ways.
-#[path = "json.test.rs"]
-mod json;
-
 use std::sync::Arc;
 
-use json::Json;
 use netdyno_server::effects::{Effect, Effects, HEADER};
-use netdyno_server::options::{Options, Threads};
+use netdyno_server::json::Json;
+use netdyno_server::options::Options;
 use netdyno_server::session::Session;
 use netdyno_server::totals::Totals;
 
@@ -33,16 +30,11 @@ struct Vector {
 impl Vector {
     fn read(json: &Json) -> Vector {
         let workload = json.at("workload").text();
-        let mut arguments = vec!["--workload".to_string(), workload.to_string()];
-        for (name, value) in json.at("options").members() {
-            arguments.extend([format!("--{name}"), value.text().to_string()]);
-        }
         let effects = json.at("effects").items().iter().map(done).collect();
-        let options = Options::parse(&arguments, "test", Threads::Any).expect("options of a vector are good");
         Vector {
             name: json.at("name").text().to_string(),
             effects: if workload == "echo" { joined(effects) } else { effects },
-            options,
+            options: Options::read(json.at("resolved").text()),
             chunks: json.at("chunks").items().iter().map(|chunk| bytes(chunk.text())).collect(),
             ends: *json.at("ends") == Json::True,
             requests: json.at("requests").number(),

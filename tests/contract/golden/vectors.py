@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from netdyno.base.paths import ROOT
@@ -61,12 +61,34 @@ def _vector(case: Case) -> dict[str, object]:
         "name": f"{case.workload}: {case.name}",
         "workload": case.workload,
         "options": case.options,
+        "resolved": resolved(case.workload, case.options),
         "chunks": [chunk.hex() for chunk in case.chunks],
         "ends": case.ends,
         "effects": outcome.effects,
         "requests": outcome.requests,
         "protocol_errors": outcome.protocol_errors,
     }
+
+
+def resolved(workload: str, options: Mapping[str, str]) -> str:
+    """The options as the launcher hands them to a server that is not written in C++."""
+    parsed = Options.parse(options)
+    values = {
+        "host": "127.0.0.1",
+        "port": 0,
+        "workload": workload,
+        "threads": 1,
+        "backlog": 4096,
+        "nodelay": True,
+        "read_buffer": 16384,
+        "write_mode": options.get("write-mode", "gathered"),
+        "audience": options.get("audience", "others"),
+        "service_time_ns": parsed.service_ns,
+        "service_kind": options.get("service-kind", "wait"),
+        "max_frame": parsed.max_frame,
+        "outbox_limit": 4 << 20,
+    }
+    return json.dumps(values, separators=(",", ":"))
 
 
 def _stamps() -> Iterator[dict[str, object]]:

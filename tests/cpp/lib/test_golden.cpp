@@ -106,6 +106,7 @@ struct Served {
 
 Served serve(const json& vector, const std::vector<std::string_view>& slices) {
   const ServerOptions options = options_of(vector);
+  EXPECT_EQ(format_resolved(options), vector.at("resolved"));
   Counters counters;
   const auto session = make_session(options, counters);
   Served outcome;

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from netdyno_server.options import parse
+from netdyno_server.options import Options
 from netdyno_server.session import Effect, Totals, burn_cpu
 from netdyno_server.workloads import make_session
 from tests.support.golden import VECTORS, cuts, joined, undated
@@ -29,8 +29,7 @@ def in_words(effect: Effect) -> Words:
 
 
 def expect_golden(vector: Words, slices: Iterable[bytes]) -> None:
-    given = {"workload": vector["workload"], **vector["options"]}
-    options = parse("server", [f"--{name}={value}" for name, value in given.items()])
+    options = Options("server", vector["resolved"])
     totals = Totals()
     session = make_session(options, totals)
     effects = [effect for data in slices for effect in session.receive(data)]

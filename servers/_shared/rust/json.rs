@@ -1,4 +1,4 @@
-//! As much JSON as golden.json has; a package for it would take longer to compile than all that is tested.
+//! As much JSON as the launcher and golden.json write; a package for it would take longer to compile than all the rest.
 
 #[derive(Debug, PartialEq)]
 pub enum Json {
