@@ -120,6 +120,16 @@ def test_what_a_generator_does_not_believe_is_judged_by_its_audits(
     assert trial.load is not None
 
 
+def test_a_generator_to_which_nothing_was_answered_has_a_result(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "nothing_right")
+    trial = run(contestant, bench)
+    assert trial.status == "struck_out"
+    assert "completed: 0 messages were answered within the window" in trial.reason
+    assert trial.load is not None
+
+
 def test_a_window_that_has_lost_its_cores_is_ended_early(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +215,7 @@ def test_a_server_that_fails_is_a_stored_failure_with_its_reason(
     ("mode", "reason"),
     [
         ("fails", "the generator ended with exit code 1: netdyno-load: something is wrong here"),
+        ("no_ports", "the generator ended with exit code 1: netdyno-load: nothing was measured"),
         ("no_result", "the generator ended without a result"),
         ("unreadable", "the generator's result cannot be read"),
         ("no_events", "the load did not announce its window"),

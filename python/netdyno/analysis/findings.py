@@ -18,6 +18,7 @@ from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.analysis.ground import Ground
 from netdyno.analysis.measured import SetAside
+from netdyno.analysis.server_faults import Fault, Faulty
 from netdyno.model.base import Name, Quoted, type_level
 from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
@@ -196,25 +197,6 @@ def heaviest(levels: Sequence[LevelInfo], cells: Sequence[CellFigures]) -> Level
     measured = Counter(one.level for one in cells)
     most = max(measured.values(), default=0)
     return next(level for level in reversed(levels) if measured[level.key] == most)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What a server did wrong: the audit that found it, in how many of its trials of a scenario (`of`), and the detail
-    of the first."""
-
-    kind: Name
-    trials: int
-    of: int
-    detail: Quoted
-
-
-@dataclass(frozen=True)
-class Faulty:
-    """A contestant with the faults of its trials, the most frequent first."""
-
-    contestant: Name
-    faults: tuple[Fault, ...]
 
 
 @dataclass(frozen=True)

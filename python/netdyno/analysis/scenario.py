@@ -35,8 +35,6 @@ from netdyno.analysis.findings import (
     Decision,
     Ending,
     Estimate,
-    Fault,
-    Faulty,
     LevelInfo,
     Pair,
     ScenarioFindings,
@@ -48,13 +46,13 @@ from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.ground import ground_of
 from netdyno.analysis.peers import peers
 from netdyno.analysis.samples import of_metric, samples
+from netdyno.analysis.server_faults import Faulty, find_faulty
 from netdyno.analysis.split import Part
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import outcomes, transports
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.levels import level_key, level_label
-from netdyno.model.load_result import Audit
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
@@ -72,7 +70,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     sampled = samples(part)
     levels = _levels(scenario, part.trials)
     figures = _figures(part, levels)
-    faulty = _faulty(part.trials)
+    faulty = find_faulty(part.trials)
     groups = [[name for name in group if name in sampled] for group in peers(part)]
     of_axes: Mapping[str, Mapping[str, Samples]] = {
         axis: of_metric(part.ranked, axis) for axis in axes.names(scenario)
@@ -262,25 +260,6 @@ def _first_ranked(standings: Sequence[Standing], names: Sequence[str]) -> list[s
 
 
 # --- beside the ranking ------------------------------------------------------------------------------------------
-
-
-def _faulty(all_trials: Sequence[Trial]) -> dict[str, Faulty]:
-    """Everybody with a fault, by name. A crash of every trial leaves nothing to rank, and is told all the same."""
-    trials: dict[str, list[Trial]] = {}
-    for trial in all_trials:
-        if trial.status not in ("skipped", "made_again"):
-            trials.setdefault(trial.contestant, []).append(trial)
-    found: dict[str, Faulty] = {}
-    for name, each in sorted(trials.items()):
-        blamed = [trial for trial in each if trial.status == "faulty"]
-        kinds: dict[str, list[Audit]] = {}
-        for trial in blamed:
-            for audit in outcomes.faults(trial)[:1]:  # what came of a crash is the crash
-                kinds.setdefault(audit.name, []).append(audit)
-        faults = [Fault(kind, len(audits), len(each), audits[0].detail) for kind, audits in kinds.items()]
-        if faults:
-            found[name] = Faulty(name, tuple(sorted(faults, key=lambda fault: -fault.trials)))
-    return found
 
 
 def _unsteady(ranked: Sequence[Counted]) -> tuple[Unsteady, ...]:

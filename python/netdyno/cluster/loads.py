@@ -19,7 +19,7 @@ from netdyno.cluster.clocks import Offset
 from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost, LoadMade, LoadWanted, PartMade, PartsMade
 from netdyno.machine.process import describe_exit
 from netdyno.model.observation import HostCanary
-from netdyno.trial.load import NOT_BELIEVED
+from netdyno.trial.load import NOT_BELIEVED, NOTHING_MEASURED
 
 GO_AHEAD_NS = 500_000_000
 """How long before the common moment it is told: many times what the way takes, on hosts that are busy. Three programs
@@ -208,8 +208,9 @@ class _Load:
     async def _go(self) -> None:
         self._before = await self._offsets()
         at_ns = time.monotonic_ns() + GO_AHEAD_NS
-        for host, offset in zip(self._hosts, self._before, strict=True):
-            await host.say({"go": at_ns + offset.offset_ns})
+        for number, (host, offset) in enumerate(zip(self._hosts, self._before, strict=True)):
+            if number not in self._ended:  # one that got no connection is over already
+                await host.say({"go": at_ns + offset.offset_ns})
 
     async def _offsets(self) -> list[Offset]:
         """One host after the other: an exchange that waits for another's is a long one."""
@@ -236,12 +237,12 @@ class _Load:
         return _line(LoadEnded(code=ended.code, said=ended.said, result=msgspec.json.encode(made).decode()))
 
     def _has_failed(self) -> bool:
-        return any(ended.code not in (0, NOT_BELIEVED) or ended.result is None for ended in self._ended.values())
+        return any(map(_failed, self._ended.values()))
 
     async def _end(self) -> bytes:
         said = "".join(f"-- {self._hosts[number].address}\n{one.said}" for number, one in sorted(self._ended.items()))
         if self._has_failed():
-            number, one = next(item for item in self._ended.items() if item[1].code not in (0, NOT_BELIEVED))
+            number, one = next(item for item in self._ended.items() if _failed(item[1]))
             told = f"{said}the generator on {self._hosts[number].address} ended with {describe_exit(one.code)}"
             last = one.said.strip().rpartition("\n")[2]
             return _line(LoadEnded(code=1, said=f"{told}: {last}\n" if last else f"{told}\n", result=None))
@@ -259,6 +260,11 @@ class _Load:
         )
         code = max(one.code for one in self._ended.values())
         return _line(LoadEnded(code=code, said=said, result=msgspec.json.encode(made).decode()))
+
+
+def _failed(ended: LoadEnded) -> bool:
+    """Whether a load program failed itself. That no reply was right is a result, which the trial judges."""
+    return ended.code not in (0, NOTHING_MEASURED, NOT_BELIEVED) or ended.result is None
 
 
 async def stand_in(reach: Reach, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -99,6 +99,13 @@ def rate_kept(load: LoadResult) -> float | None:
     return 1.0 if missing <= RATE_TOLERANCE * asked + FEW_MESSAGES + chance else load.requests.completed / asked
 
 
+def has_lost_all_connections(load: LoadResult) -> bool:
+    """Whether none was established, or each ended early: the load then ends before its window does. A client contestant
+    connects again."""
+    ended_early = sum(load.errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
+    return load.client is None and ended_early >= load.connections.established
+
+
 # --- of one trial ------------------------------------------------------------------------------------------------
 
 
@@ -111,10 +118,12 @@ def disturbances(trial: Trial) -> tuple[Audit, ...]:
 
 
 def faults(trial: Trial) -> tuple[Audit, ...]:
-    """What the server did wrong. Where the machine was disturbed, only what no pause of a machine can cause: a server
-    that ended, and replies that were wrong. So where an open loop asked for more than the generator could send: what it
-    gave up on is lost."""
-    return certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
+    """What the server did wrong, the cause before what follows from it. Where the machine was disturbed, only what no
+    pause of a machine can cause: a server that ended, replies that were wrong, and no reply at all. So where an open
+    loop asked for more than the generator could send: what it gave up on is lost."""
+    found = certain_faults(trial) if disturbances(trial) or is_beyond(trial) else failed(trial, "server")
+    causes = [name for name in CAUSES if name not in WRONG or _has_wrong_replies(trial)]
+    return tuple(sorted(found, key=lambda audit: causes.index(audit.name) if audit.name in causes else len(causes)))
 
 
 def certain_faults(trial: Trial) -> tuple[Audit, ...]:
@@ -122,11 +131,18 @@ def certain_faults(trial: Trial) -> tuple[Audit, ...]:
     return tuple(
         audit
         for audit in failed(trial, "server")
-        if audit.name == "died" or (audit.name in WRONG and _has_wrong_replies(trial))
+        if audit.name == "died"
+        or (audit.name in WRONG and _has_wrong_replies(trial))
+        or (audit.name == "completed" and _is_silent(trial))
     )
 
 
 WRONG = ("verification", "bytes")
+CAUSES = ("died", *WRONG, "connections", "completed")
+"""The order in which a server's faults are told: one that drops connections loses replies, and one that answers nothing
+loses all of them."""
+STARVED_SHARE = 0.5
+"""Of the window: a server that waited so long for a core may have had no time to answer."""
 
 
 def _has_wrong_replies(trial: Trial) -> bool:
@@ -135,6 +151,18 @@ def _has_wrong_replies(trial: Trial) -> bool:
         return False
     mixed_up = 0 if transports.may_lose(load) else load.messages.duplicated + load.messages.reordered
     return load.messages.corrupt + mixed_up + load.errors.get("protocol", 0) > 0
+
+
+def _is_silent(trial: Trial) -> bool:
+    """Whether the server answered nothing, neither the load nor the closing check, and no busy machine can be why: it
+    refused or closed every connection, or it had its core. Where it has not, its scheduler counts how long it waits."""
+    load, server = trial.load, trial.server
+    answers_at_end = all(audit.passed for audit in trial.audits if audit.name == "server_alive")
+    if load is None or load.messages.received > 0 or answers_at_end:
+        return False
+    if has_lost_all_connections(load):
+        return load.connections.timed_out + load.connections.other == 0
+    return server is not None and load.messages.sent > 0 and server.run_queue_wait_s < STARVED_SHARE * server.window_s
 
 
 def is_disturbed(trial: Trial) -> bool:
@@ -157,8 +185,9 @@ def has_saturated(trial: Trial) -> bool:
 
 
 def is_beyond(trial: Trial) -> bool:
-    """Whether an open loop asked its generator for too much."""
-    return trial.load is not None and bool(trial.load.plan.rate_hz) and has_saturated(trial)
+    """Whether an open loop asked its generator for too much. A generator without connections sends too little, too."""
+    load = trial.load
+    return load is not None and bool(load.plan.rate_hz) and has_saturated(trial) and not has_lost_all_connections(load)
 
 
 def by_itself(trial: Trial) -> Status:
@@ -240,8 +269,10 @@ def saturated(run: Run) -> tuple[Saturated, ...]:
 
 
 def _spoilt(trial: Trial) -> bool:
-    """Whether an audit of the server failed, and not for what the generator could not send."""
-    return bool(faults(trial) if is_beyond(trial) else failed(trial, "server"))
+    """Whether an audit of the server failed, and not for what the generator could not send. Where nothing was answered
+    within the window, there is no figure that could be a bound."""
+    of_server = failed(trial, "server")
+    return bool(faults(trial) if is_beyond(trial) else of_server) or any(one.name == "completed" for one in of_server)
 
 
 def _is_struck_out_for_nothing_known(trial: Trial) -> bool:

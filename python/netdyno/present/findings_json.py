@@ -4,13 +4,14 @@ reader of the table gets too."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netdyno.analysis import axes
 from netdyno.analysis.findings import Analysis, Axis, Bound, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
+from netdyno.analysis.server_faults import Fault
 from netdyno.model.levels import level_label
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check
@@ -178,6 +179,7 @@ def _gate(found: GateFound) -> dict[str, object]:
                 "after": line.after,
                 "ratio": line.ratio,
                 "interval": _interval(line.interval),
+                "faults": _faults(line.faults),
             }
             for line in found.lines
         ],
@@ -185,6 +187,10 @@ def _gate(found: GateFound) -> dict[str, object]:
             {"question": one.scenario, "before": one.before, "after": one.after, "of": one.of} for one in found.faults
         ],
     }
+
+
+def _faults(faults: Sequence[Fault]) -> list[dict[str, object]]:
+    return [{"kind": one.kind, "trials": one.trials, "of": one.of, "detail": one.detail} for one in faults]
 
 
 def _made_again(found: MadeAgain) -> dict[str, object]:
@@ -226,10 +232,7 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
         "faulty": [
             {
                 "name": faulty.contestant,
-                "faults": [
-                    {"kind": fault.kind, "trials": fault.trials, "of": fault.of, "detail": fault.detail}
-                    for fault in faulty.faults
-                ],
+                "faults": _faults(faulty.faults),
             }
             for faulty in one.faulty
         ],

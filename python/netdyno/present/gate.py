@@ -26,6 +26,7 @@ def markdown(found: Found, run_id: str) -> str:
 
 def _cells(line: Line) -> tuple[str, ...]:
     outcome = prose.OUTCOMES[line.outcome]
+    outcome = f"{outcome}: {prose.named_faults(line)}" if line.faults else outcome
     return (
         prose.title(line),
         *prose.figures(line),

@@ -35,6 +35,10 @@ NEWS_S = 1.0
 """How long after the load has failed the news may take that its server had ended: another's comes through a program of
 ours (contestants/stand_in.py)."""
 
+NOTHING_MEASURED = 1
+"""How the generator and client contestants end when no reply was right (docs/load.md, protocol/client.md). They write
+their result all the same, and its audits judge the server; without a result, the program itself has failed."""
+
 NOT_BELIEVED = 3
 """How the generator ends where an audit of its own has failed (docs/load.md). What that means for the trial, its audits
 say."""
@@ -66,7 +70,8 @@ def measure(
     program: str, command: Sequence[str], wanted: Settings, server: Process, watch: Watch, bench: Bench, log: TrialLog
 ) -> LoadResult:
     """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
-    or "client NAME". Raises TrialError when either side fails."""
+    or "client NAME". A load without a single right reply is a result too. Raises TrialError when either program
+    fails."""
     connects_s = wanted.connect_timeout_s
     if wanted.connect_rate != "burst":
         connects_s += wanted.connections / float(wanted.connect_rate)
@@ -90,6 +95,8 @@ def measure(
                 with punctual(bench.pinning):
                     serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
                 load = _read_result(generator, result, bench.decode) if serving else None
+                if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
+                    load = None
             except TrialError:
                 # Whoever notices first that it is gone, the watch or the generator: why it ended says more.
                 if server.wait(time.monotonic() + NEWS_S):
@@ -174,7 +181,9 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
 
 
 def _read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
-    generator.expect_success(also={NOT_BELIEVED})
+    """Raises TrialError where the program itself has failed: it wrote no result, or it could open no connection for
+    want of ports, descriptors or a route."""
+    generator.expect_success(also={NOT_BELIEVED, NOTHING_MEASURED} if path.exists() else {NOT_BELIEVED})
     try:
         with path.open("rb") as file:
             text = file.read(MOST_RESULT + 1)
@@ -183,6 +192,9 @@ def _read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadR
     if len(text) > MOST_RESULT:
         raise TrialError(f"the {generator.name}'s result has more than {MOST_RESULT >> 20} MiB")
     try:
-        return decode(text)
+        load = decode(text)
     except UNREADABLE as error:
         raise TrialError(f"the {generator.name}'s result cannot be read: {error}") from error
+    if load.connections.established == 0 and load.connections.other > 0:
+        generator.expect_success()
+    return load

@@ -174,11 +174,13 @@ def _record(task: Task, way: _Way, tool: str, bench: Bench, log: TrialLog, data:
 
             window = Window(ends, begins)
             program, words = load_program(task.cell, wanted, ready, bench)
-            generate.measure(program, [*network.load, *words], wanted, server, window, quiet, log)
+            load = generate.measure(program, [*network.load, *words], wanted, server, window, quiet, log)
             recorder.end()
         server.terminate()  # a runtime writes the names of its code as it ends
         server.wait(time.monotonic() + bench.shutdown_timeout_s)
     start_s, end_s = window.bounds()
+    if load.messages.received == 0:
+        raise TrialError("no reply was right, so there is nothing whose cost could be looked at")
     return _Served(pids, name, runtime, end_s - start_s, max(0, switches[1] - switches[0]))
 
 

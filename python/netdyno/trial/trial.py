@@ -171,7 +171,7 @@ def _measure(
     relay = network.relay.end() if network.relay else None
     totals, per_thread = read_totals(line), read_connections_per_thread(line)
     behind = totals.pop("left_behind", 0) if contestant.own is not None else 0
-    observed = msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
+    observed = _observation(watch, load, totals, per_thread)
     machine = watch.machine()
     judged = [
         *_of_load(wanted, load),
@@ -179,10 +179,7 @@ def _measure(
         audits.died(ended),
         audits.left_behind(left, behind),
         *([] if ended else [audits.server_alive(check, check_error)]),
-        audits.harness_quiet(observed),
-        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end)
-        if ready.observed
-        else audits.unobserved(),
+        *_of_observation(observed, load, ready, wanted),
         *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
     ]
     if contestant.own is not None:
@@ -197,6 +194,32 @@ def _measure(
     if relay:
         judged.append(audits.link(relay, wanted.link_delay_s))
     return _Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
+
+
+def _observation(
+    watch: Watch, load: LoadResult, totals: dict[str, int], per_thread: tuple[int, ...]
+) -> ServerObservation | None:
+    """What was read of the server over the window; None where the load had no connection left before that began. Raises
+    TrialError where nothing explains why no window was announced."""
+    if not watch.saw_window and outcomes.has_lost_all_connections(load):
+        return None
+    return msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
+
+
+def _of_observation(
+    observed: ServerObservation | None, load: LoadResult, ready: Ready, wanted: Settings
+) -> tuple[Audit, ...]:
+    """The audits of the readings themselves."""
+    if observed is None:
+        return ()
+    if not ready.observed:
+        return audits.harness_quiet(observed), audits.unobserved()
+    if outcomes.has_lost_all_connections(load):
+        return audits.harness_quiet(observed), audits.observed_in_part()
+    return (
+        audits.harness_quiet(observed),
+        audits.observation(observed, wanted.duration_s, threads_end=wanted.threads_end),
+    )
 
 
 def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:

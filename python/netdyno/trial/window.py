@@ -145,14 +145,24 @@ class Watch:
         seen = server_proc.observation(before, late, after, totals, self._pid if self._chosen else 0)
         return msgspec.structs.replace(seen, rss_ready_bytes=self._rss_ready_bytes)
 
+    @property
+    def saw_window(self) -> bool:
+        """Whether the load announced its window."""
+        return self._after is not None
+
     def machine(self) -> MachineObservation | None:
-        """Whose the cores were over the window; None where the kernel does not tell."""
+        """Whose the cores were over the window; None where the kernel does not tell, or there was no window."""
+        if not self.saw_window:
+            return None
         before, after = self._machine
         return cores.observation(before, after, os.sched_getaffinity(0))
 
     def kernel(self) -> dict[str, int]:
         """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where
-        a full accept queue shows; as `drain.<name>` over what came after it, until the load had ended."""
+        a full accept queue shows; as `drain.<name>` over what came after it, until the load had ended. None where there
+        was no window."""
+        if not self.saw_window:
+            return {}
         at_start, before, after, ended = (taken.counters() for taken in self._kernel)
         return (
             server_proc.increase(before, after)

@@ -217,6 +217,8 @@ def result(count: int) -> dict[str, object]:
     plan |= {"warmup_s": 0.0, "duration_s": 0.1, "timeout_s": 1.0}
     connections = dict.fromkeys(("refused", "timed_out", "reset", "other"), 0)
     connections |= {"attempted": options.connections, "established": options.connections}
+    if MODE == "no_ports" and not IS_CHECK:
+        connections |= {"established": 0, "other": options.connections}
     messages = {"sent": sent, "expected": sent, "received": count, "lost": sent - count}
     messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt, "late": 0}
     cpu = {"cpu_user_s": 0.01, "cpu_system_s": 0.02, "spun_s": 0.0}
@@ -264,7 +266,11 @@ if MODE == "check_fails" and IS_CHECK:
 done = converse_in_datagrams() if options.url.startswith("udp://") else converse()
 if MODE == "no_result" and not IS_CHECK:
     sys.exit(0)
+if MODE in ("nothing_right", "no_ports") and not IS_CHECK:
+    done = 0
 text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done))
 Path(options.json).write_text(text)
 if MODE == "not_believed":
     sys.exit(3)
+if MODE in ("nothing_right", "no_ports") and not IS_CHECK:
+    sys.exit("netdyno-load: nothing was measured")

@@ -177,3 +177,61 @@ def test_the_generators_own_part_is_held_against_the_shortest_of_all() -> None:
     }
     assert {axis.bound for axis in one.axes if axis.metric in ("p50", "p99")} == {"at most"}
     assert not findings(run_of(slow)).error_bars
+
+
+def silent(wait_s: float = 0.0, sent: int = 100, received: int = 0, alive: bool = False, **connections: int) -> Trial:
+    """A server that answered nothing, on a machine that was disturbed."""
+    one = trial("steal", "verification", "completed", *([] if alive else ["server_alive"]))
+    assert one.load is not None
+    assert one.server is not None
+    load = replace(
+        one.load,
+        messages=replace(one.load.messages, sent=sent, received=received),
+        connections=replace(one.load.connections, **connections),
+    )
+    return replace(one, load=load, server=replace(one.server, run_queue_wait_s=wait_s))
+
+
+def test_a_server_that_answers_nothing_though_it_has_its_core_is_at_fault_on_any_machine() -> None:
+    assert [one.name for one in outcomes.faults(silent())] == ["completed"]
+    assert not outcomes.is_disturbed(silent())
+    window_s = trial().server.window_s  # type: ignore[union-attr]
+    assert not outcomes.faults(silent(wait_s=0.6 * window_s)), "it waited for a core"
+    assert not outcomes.faults(silent(received=1)), "it answered once"
+    assert not outcomes.faults(silent(alive=True)), "it answered at the end"
+    assert not outcomes.faults(replace(silent(), server=None)), "nothing is known of its core"
+
+
+def test_a_server_that_refuses_every_connection_is_at_fault_and_no_generator() -> None:
+    refused = silent(sent=0, established=0, refused=20)
+    assert outcomes.faults(replace(refused, server=None))
+    assert not outcomes.faults(silent(sent=0, established=0, timed_out=20)), "a busy machine may be too late for that"
+    load = refused.load
+    assert load is not None
+    asked = replace(load, plan=replace(load.plan, rate_hz=100.0))
+    behind = Audit(name="achieved_rate", passed=False, detail="it sent nothing")
+    assert not outcomes.is_beyond(replace(refused, load=asked, audits=(*refused.audits, behind)))
+
+
+def test_what_was_not_answered_at_all_is_no_bound() -> None:
+    """A generator that is behind its schedule is not why nothing was answered."""
+    one = trial("completed", "achieved_rate")
+    assert one.load is not None
+    load = replace(one.load, plan=replace(one.load.plan, rate_hz=1000.0))
+    beyond = replace(one, load=load, status="struck_out")
+    assert outcomes.is_beyond(beyond)
+    assert statuses(run_of([beyond])) == ["struck_out"]
+    assert outcomes.by_itself(beyond) == "struck_out"
+
+
+def test_the_cause_is_told_before_what_follows_from_it() -> None:
+    def first(one: Trial) -> str:
+        return outcomes.faults(one)[0].name
+
+    both = trial("verification", "connections", "completed", "died")
+    assert first(both) == "died"
+    without = replace(both, audits=both.audits[:-1])
+    assert first(without) == "connections"
+    assert without.load is not None
+    wrong = replace(without, load=replace(without.load, messages=replace(without.load.messages, corrupt=1)))
+    assert first(wrong) == "verification"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from netdyno.analysis.server_faults import Fault
 from netdyno.model.base import Name
 from netdyno.model.experiment import Gate
 from netdyno.statistics.stats import Interval
@@ -31,6 +32,8 @@ class Line:
     after: float
     ratio: float
     interval: Interval | None
+    faults: tuple[Fault, ...] = ()
+    """Of the server after where it is `faulty`, of that before where the line is `unsound`, the most frequent first."""
 
 
 @dataclass(frozen=True)

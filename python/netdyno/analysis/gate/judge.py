@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from netdyno.analysis import axes
 from netdyno.analysis.gate.found import METRIC_NAMES, Decision, Faults, Found, Line, Metric, Outcome
 from netdyno.analysis.samples import of_metric
+from netdyno.analysis.server_faults import Fault, find_faulty
 from netdyno.analysis.split import Part
 from netdyno.model import outcomes
 from netdyno.model.experiment import Gate, Scenario
@@ -79,17 +80,26 @@ def _line(gate: Gate, part: Part, metric: Metric, level: float) -> Line:
     interval = looks.held(pairs, level)
     margin = gate.margins[metric]
     shared = stats.counted(before.keys() & after.keys())
+    judged = _of_servers(gate, part, metric, level) or outcome(interval, margin, METRICS[metric].better)
     return Line(
         scenario=part.scenario.name,
         metric=metric,
         margin=margin,
-        outcome=_of_servers(gate, part, metric, level) or outcome(interval, margin, METRICS[metric].better),
+        outcome=judged,
         blocks=len({block for block, _ in shared}),
         before=_mean(before, shared),
         after=_mean(after, shared),
         ratio=math.exp(stats.log_ratio(pairs)) if len(pairs) else math.nan,
         interval=interval and Interval(math.exp(interval.low), math.exp(interval.high)),
+        faults=_faults_behind(gate, part, judged),
     )
+
+
+def _faults_behind(gate: Gate, part: Part, judged: Outcome) -> tuple[Fault, ...]:
+    """The faults that an outcome comes from."""
+    if judged not in ("faulty", "unsound"):
+        return ()
+    return find_faulty(part.trials)[gate.after if judged == "faulty" else gate.before].faults
 
 
 def _of_servers(gate: Gate, part: Part, metric: Metric, level: float) -> Outcome | None:
@@ -110,7 +120,8 @@ def _faults(gate: Gate, part: Part) -> Faults:
 
 
 def _is_wrong(trial: Trial) -> bool:
-    """Whether replies were wrong. Who is not ready in time counts as dead, and a busy machine can do that."""
+    """Whether replies were wrong, or there was none at all, which no busy machine can cause. Who is not ready in time
+    counts as dead, and a busy machine can do that."""
     return any(audit.name != "died" for audit in outcomes.certain_faults(trial))
 
 

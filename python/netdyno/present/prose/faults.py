@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from netdyno.analysis.findings import Fault, Faulty
+from netdyno.analysis.server_faults import Fault, Faulty
 from netdyno.base import quantities
 
 WORDS = {
@@ -18,7 +18,7 @@ WORDS = {
     "server_totals": "counted wrongly",
 }
 """By the audit that found it."""
-LONGEST_DETAIL = 60
+LONGEST_DETAIL = 90
 
 
 def fault(one: Fault) -> str:

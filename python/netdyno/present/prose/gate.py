@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from netdyno.analysis.gate.found import Decision, Faults, Found, Line, Outcome
 from netdyno.base import quantities
+from netdyno.base.escape import harmless
 from netdyno.base.quantities import percent_change, plural, share
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ranking
 
 OUTCOMES: Mapping[Outcome, str] = {
@@ -51,12 +53,19 @@ def interval(line: Line) -> str:
 
 
 def sentence(line: Line) -> str:
-    """The line in one."""
+    """The line in one. Where a server was faulty, its faults stand in place of figures that it has not."""
+    if line.faults:
+        return f"{title(line)}: {OUTCOMES[line.outcome]}. It {named_faults(line)}"
     before, after = figures(line)
     return (
         f"{title(line)}: {OUTCOMES[line.outcome]}. {before} before, {after} after: {change(line)} ({interval(line)}), "
         f"margin {margin(line)}, {plural(line.blocks, 'block')}"
     )
+
+
+def named_faults(line: Line) -> str:
+    """What the server did that the line speaks of, without its subject. A detail may hold what the server printed."""
+    return harmless(quantities.listed([fault_words.fault(one) for one in line.faults]))
 
 
 def faults(one: Faults) -> str:
@@ -71,7 +80,9 @@ def decision(found: Found) -> str:
     """With what would help where there is none."""
     outcomes = {line.outcome for line in found.lines}
     if found.decision == "fails" and "worse" not in outcomes:
-        return "It has a fault that the server before has not."
+        named = next((line for line in found.lines if line.faults), None)
+        told = f": in {named.scenario!r} it {named_faults(named)}" if named else ""
+        return f"It has a fault that the server before has not{told}."
     if found.decision != "open":
         return DECISIONS[found.decision]
     broken = {one.scenario for one in found.faults if one.before == one.after == one.of}

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from netdyno.analysis.findings import Axis, Bound, Fault, ScenarioFindings, Standing
+from netdyno.analysis.findings import Axis, Bound, ScenarioFindings, Standing
+from netdyno.analysis.server_faults import Fault
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import faults as fault_words
