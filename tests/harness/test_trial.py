@@ -111,6 +111,15 @@ def test_a_generator_that_is_gone_before_it_announced_the_end_is_observed_to_its
     assert trial.server.window_s > 0
 
 
+def test_a_server_on_all_addresses_is_loaded_where_it_was_told_to_listen(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SERVER", "names_all_addresses")
+    trial = run(contestant, bench)
+    assert trial.load is not None
+    assert trial.load.plan.url.startswith("tcp://127.0.0.1:")
+
+
 def test_what_a_generator_does_not_believe_is_judged_by_its_audits(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +203,10 @@ def test_nothing_is_reaped_at_real_time_priority(
         ("endless_totals", "the server said a line of more than 64 KiB"),
         ("nested_ready", 'the server\'s first line is not a ready line: \'{"ready": true, "and": [[[['),
         ("names_no_endpoint", "the server's ready line names no endpoint: '--help'"),
+        (
+            "names_another_host",
+            "the server's ready line names 'tcp://192.0.2.1:",
+        ),
         ("is_somebody_else", "the server's ready line names process 1, which is none of its own"),
         ("floods", "the server wrote more than 1 MiB to its log"),
         ("floods_under_load", "the server wrote more than 1 MiB to its log"),

@@ -25,8 +25,15 @@ def server_command(
 ) -> list[str]:
     """The server on a free port of an address, over the contestant's transport, with the options of the cell. It has so
     many cores."""
-    listen = transports.of(contestant).at(address)
+    listen = listens_at(contestant, address)
     return _server(contestant.command, listen, settings, added_options(contestant, settings, cores=cores))
+
+
+def listens_at(contestant: Contestant, address: str) -> str:
+    """The URL at which a contestant is told to listen on an address; of one that stands already, where it was found."""
+    if contestant.own is not None and contestant.own.address:
+        return contestant.own.address
+    return transports.of(contestant).at(address)
 
 
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:

@@ -158,7 +158,7 @@ def _record(task: Task, way: _Way, tool: str, bench: Bench, log: TrialLog, data:
         Process(command, cores, output, talks=True) as server,
     ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench)
+        ready = wait_ready(server, lines, bench, task.contestant, network)
         pids = server_proc.family(ready.pid)
         runtime, name = perf.runtime_of(ready.pid), _called(ready.pid)
         with perf.attached(tool, way.events, runtime, pids, cores, data, log) as recorder:

@@ -164,7 +164,7 @@ def _run(base: Traced, trial: _Trial, bench: Bench, log: TrialLog) -> Traced:
             orphans.end(),
             Process(command, bench.pinning.server, output, talks=True, traceable=True) as server,
         ):
-            ready = wait_ready(server, server.lines(), bench)
+            ready = wait_ready(server, server.lines(), bench, trial.contestant, network)
             _expect_one_process(trial.contestant, ready.pid)
             with strace.attached(trial.tool, ready.pid, bench.pinning.server, trace_file, log) as tracer:
                 window = Window(ends=tracer.terminate)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.audits import of_trial as audits
+from netdyno.base import url
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import orphans, server_proc
@@ -29,7 +30,7 @@ from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
 from netdyno.trial import load as generate
-from netdyno.trial.command import check_command, client_command, load_command, server_command
+from netdyno.trial.command import check_command, client_command, listens_at, load_command, server_command
 from netdyno.trial.setup import Bench, key
 from netdyno.trial.window import Watch, WindowLostError
 
@@ -149,7 +150,7 @@ def _measure(
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
         lines = server.lines()
-        ready = wait_ready(server, lines, bench, anywhere=stands_already(contestant))
+        ready = wait_ready(server, lines, bench, contestant, network)
         descriptors = server_proc.count_descriptors(ready.pid)
         datagrams = transports.of(contestant).datagrams
         watch = Watch(
@@ -278,8 +279,9 @@ def _of_figures(
     return stationary(load), stalled(load, wanted.link), plausible(load, observed, most)
 
 
-def wait_ready(server: Process, lines: LineReader, bench: Bench, *, anywhere: bool = False) -> Ready:
-    """What the server's first line says; a process that it names is one of its own, or may be `anywhere`."""
+def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Contestant, network: Network) -> Ready:
+    """What the server's first line says. Its endpoint is where the contestant was told to listen, for the load must not
+    reach anything else; its process is one of its own, or any where the server stands already."""
     line = lines.wait_line(time.monotonic() + bench.ready_timeout_s)
     if line is None:
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
@@ -292,9 +294,15 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, *, anywhere: bo
         raise ServerError(f"the server's first line is not a ready line: {line[:200]!r}") from error
     if transports.of_url(ready.endpoint) is None:
         raise ServerError(f"the server's ready line names no endpoint: {ready.endpoint[:200]!r}")
-    if not anywhere and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
+    told = listens_at(contestant, network.address)
+    endpoint = url.endpoint(told, ready.endpoint)
+    if endpoint is None:
+        raise ServerError(
+            f"the server's ready line names {ready.endpoint[:200]!r}, and it was told to listen at {told}"
+        )
+    if not stands_already(contestant) and ready.pid != server.pid and ready.pid not in server_proc.family(server.pid):
         raise ServerError(f"the server's ready line names process {ready.pid}, which is none of its own")
-    return ready
+    return msgspec.structs.replace(ready, endpoint=endpoint)
 
 
 def _shut_down(server: Process, lines: LineReader, bench: Bench) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from netdyno.machine.pinning import server_cores
 from netdyno.machine.process import Process, TrialError
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import transports
-from netdyno.model.contestant import Contestant, stands_already
+from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
 from netdyno.model.options import Settings, settings
 from netdyno.model.trial import Trial, Warmup
@@ -153,7 +153,7 @@ def _warmup(
         orphans.end(),
         Process(command, bench.pinning.server, output, talks=True) as server,
     ):
-        ready = wait_ready(server, server.lines(), bench, anywhere=stands_already(contestant))
+        ready = wait_ready(server, server.lines(), bench, contestant, network)
         pids = server_proc.family(ready.pid) if contestant.own is not None else (ready.pid,)
         if not ready.observed or not any(map(jit.compiles, pids)):
             raise NoJitError

@@ -69,7 +69,13 @@ def announce(listener: socket.socket) -> None:
     if MODE == "babbles":
         os.write(1, b"Listening, I think\n")
     pid = 1 if MODE == "is_somebody_else" else os.getpid()
-    endpoint = "--help" if MODE == "names_no_endpoint" else f"tcp://{told()}:{listener.getsockname()[1]}"
+    port = listener.getsockname()[1]
+    endpoints = {
+        "names_no_endpoint": "--help",
+        "names_another_host": f"tcp://192.0.2.1:{port}",
+        "names_all_addresses": f"tcp://0.0.0.0:{port}",
+    }
+    endpoint = endpoints.get(MODE, f"tcp://{told()}:{port}")
     ready = {"ready": True, "endpoint": endpoint, "pid": pid}
     os.write(1, json.dumps(ready).encode() + b"\n")  # not print: a signal may come while it writes
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.base.url import TcpUrl, parse_tcp_url
+from netdyno.base.url import TcpUrl, endpoint, parse_tcp_url
 
 
 @pytest.mark.parametrize(
@@ -49,3 +49,36 @@ def test_anything_else_is_an_error_of_one_line(text: str, why: str) -> None:
     with pytest.raises(UserError, match=why) as error:
         parse_tcp_url(text)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("told", "said", "reached"),
+    [
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.1:7000", "tcp://127.0.0.1:7000"),
+        ("tcp://127.0.0.1:0", "tcp://0.0.0.0:7000", "tcp://127.0.0.1:7000"),
+        ("tcp://10.0.0.1:0", "tcp://[::]:7000", "tcp://10.0.0.1:7000"),
+        ("tcp://127.0.0.1:0", "tcp://localhost:7000", "tcp://127.0.0.1:7000"),
+        ("tcp://127.0.0.1:0", "tcp://[::1]:7000", "tcp://[::1]:7000"),
+        ("tcp://[::1]:0", "tcp://[0:0:0:0:0:0:0:1]:7000", "tcp://[::1]:7000"),
+        ("tcp://127.0.0.1:9000", "tcp://127.0.0.1:9000", "tcp://127.0.0.1:9000"),
+        ("zmq+tcp://127.0.0.1:0", "zmq+tcp://127.0.0.1:7000", "zmq+tcp://127.0.0.1:7000"),
+        (
+            "multicast://239.255.0.1:0?interface=lo",
+            "multicast://239.255.0.1:7000?interface=lo&server=127.0.0.1",
+            "multicast://239.255.0.1:7000?interface=lo&server=127.0.0.1",
+        ),
+        ("tcp://127.0.0.1:0", "tcp://192.0.2.1:7000", None),
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.2:7000", None),
+        ("tcp://127.0.0.1:0", "tcp://example.org:7000", None),
+        ("tcp://10.0.0.1:0", "tcp://localhost:7000", None),
+        ("tcp://10.0.0.1:0", "tcp://127.0.0.1:7000", None),
+        ("tcp://127.0.0.1:0", "udp://127.0.0.1:7000", None),
+        ("tcp://127.0.0.1:9000", "tcp://127.0.0.1:9001", None),
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.1:0", None),
+        ("tcp://127.0.0.1:0", "tcp://127.0.0.1:70000", None),
+        ("tcp://127.0.0.1:0", "tcp://user@127.0.0.1:7000", None),
+        ("multicast://239.255.0.1:0?interface=lo", "multicast://239.255.0.1:7000?interface=eth0", None),
+    ],
+)
+def test_a_server_is_reached_only_where_it_was_told_to_listen(told: str, said: str, reached: str | None) -> None:
+    assert endpoint(told, said) == reached
