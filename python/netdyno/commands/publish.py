@@ -83,11 +83,14 @@ def opened(target: Path) -> Site:
 def private_here(results: Path, target: Path) -> Private:
     """What is known of this machine that a site must not say."""
     folders = [ROOT, build_dir(), Path.cwd(), Path.home(), results, target]
-    user = ""
-    with suppress(OSError, KeyError):  # a user without a name
-        user = getpass.getuser()
+    users = [Path.home().name, *(os.environ.get(name, "") for name in ("USER", "LOGNAME", "SUDO_USER"))]
+    for path in (ROOT, results):
+        with suppress(OSError, KeyError):  # a user without a name
+            users.append(path.owner())
+    with suppress(OSError, KeyError):
+        users.append(getpass.getuser())
     both = {str(form) for one in folders for form in (one.absolute(), one.resolve())}
-    return Private(tuple(both), (user, platform.node()))
+    return Private(tuple(both), (*dict.fromkeys(users), platform.node()))
 
 
 def _added(here: Site, stored: Run, profiled: Stored, target: Path) -> tuple[Site, str]:

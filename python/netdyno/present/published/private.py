@@ -19,6 +19,15 @@ _PATH = re.compile(
 """Of two parts and more; where a system has its own files is the same everywhere. A shorter one may be what a request
 asks for."""
 _LEFT = "…/"
+_HOME = re.compile(r"/(?:home|Users)/([\w.+-]+)")
+"""The folder of a user, whose name it has."""
+_CREDENTIALS = re.compile(r"""(?<=://)[^\s/"'`<>?#]*@""")
+"""Of a URL: a user, and perhaps a password (RFC 3986, 3.2.1)."""
+_USER = re.compile(r"""(?<!\w)((?:SUDO_)?USER(?:NAME)?|LOGNAME)=[^\s"';:,]+""")
+_TILDE = re.compile(r"(?<![\w./~…-])~[A-Za-z_][\w.-]*")
+"""Of a shell: the folder of a user (tilde expansion, POSIX.1-2017, 2.6.1)."""
+_WORDS = frozenset({"root", "localhost", "127.0.0.1", "user", "users", "server", "client", "test", "build", "work"})
+"""Names that are words of anything."""
 _HOST = re.compile(r"(\S+) at (?:\w+://)?(\S+?)(?::\d+)?, kernel ")
 """As a run on a cluster says it of each of its hosts."""
 _FREE_TEXTS = frozenset({"log", "reason", "detail", "environment", "note", "summary", "command", "host"})
@@ -46,18 +55,27 @@ def left(run: Run, private: Private) -> Left:
     folders = sorted((one for one in private.folders if one.strip("/")), key=len, reverse=True)
     known = re.compile("|".join(rf"{re.escape(one.rstrip('/'))}(?![\w.-])" for one in folders)) if folders else None
     hosts = [_HOST.findall(str(said)) for key, said in run.environment.items() if key.startswith((OF_CLUSTER, OF_LOAD))]
-    own = (*private.names, *(name for found in hosts for pair in found for name in pair))
-    names = [one for one in own if len(one) > 2 and one not in ("root", "localhost", "127.0.0.1")]
+    homes = _HOME.findall(msgspec.json.encode(run).decode())
+    own = (*private.names, *homes, *(name for found in hosts for pair in found for name in pair))
+    names = [one for one in dict.fromkeys(own) if len(one) > 2 and one not in _WORDS]
     called = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, names))})(?![\w-])") if names else None
 
     def placeless(text: str) -> str:
+        text = _CREDENTIALS.sub("…@", text)
         text = known.sub("…", text) if known else text
-        return _PATH.sub(lambda found: _LEFT + found[0].rstrip("/").rpartition("/")[2], text)
+        text = _TILDE.sub("…", _USER.sub(r"\1=…", text))
+        return _PATH.sub(lambda found: _shortened(found[0].rstrip("/")), text)
 
     def nameless(text: str) -> str:
         return called.sub("…", placeless(text)) if called else placeless(text)
 
     return Left(placeless, nameless)
+
+
+def _shortened(path: str) -> str:
+    """A path without the folders that lead to it; of a user's own folder nothing."""
+    head, _, name = path.rpartition("/")
+    return "…" if head.rpartition("/")[2] in ("home", "Users") else _LEFT + name
 
 
 def without(run: Run, private: Private) -> Run:
