@@ -27,8 +27,8 @@ from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Interval
 
-NOT_ASKED = ("name", "contestants", "blocks", "precision", "most_blocks", "factors")
-"""Of a scenario: what may differ without a cell being another one. A level has its own place in a cell."""
+NOT_ASKED = ("name", "blocks", "precision", "most_blocks", "factors")
+"""Of a scenario: how often it is measured. Its factors are told level by level."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,19 @@ class Both:
 
 @dataclass(frozen=True)
 class AskedApart:
-    """What a scenario of both runs asks for differently."""
+    """What a scenario of both runs asks for differently; of the experiment itself the scenario is empty."""
 
     scenario: Name
     change: Change
+
+
+@dataclass(frozen=True)
+class AskedAlone:
+    """A scenario that only one of the runs has."""
+
+    run: Name
+    scenario: Name
+    workload: Name
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class SideBySide:
     first: Name
     second: Name
     environment: tuple[Change, ...]
-    asked: tuple[AskedApart, ...]
+    asked: tuple[AskedApart | AskedAlone, ...]
     cells: tuple[Both, ...]
     alone: int
 
@@ -138,20 +147,34 @@ def _both(key: _Key, first: _Cell, second: _Cell) -> Both:
     )
 
 
-def _asked(first: Run, second: Run) -> tuple[AskedApart, ...]:
-    """What the scenarios of both ask for differently, beside contestants and blocks."""
-    there = {scenario.name: scenario for scenario in second.experiment.scenarios}
-    return tuple(
-        AskedApart(scenario.name, change)
-        for scenario in first.experiment.scenarios
-        if scenario.name in there
-        for change in _of_scenario(scenario, there[scenario.name])
+def _asked(first: Run, second: Run) -> tuple[AskedApart | AskedAlone, ...]:
+    """What the two ask for differently, beside how often it is measured."""
+    here, there = ({scenario.name: scenario for scenario in run.experiment.scenarios} for run in (first, second))
+    names = differences.between(
+        {"experiment": first.experiment.name}, {"experiment": second.experiment.name}, ["experiment"]
+    )
+    return (
+        *(AskedApart("", change) for change in names),
+        *(
+            AskedAlone(run.run_id, scenario.name, scenario.workload)
+            for run, others in ((first, there), (second, here))
+            for scenario in run.experiment.scenarios
+            if scenario.name not in others
+        ),
+        *(
+            AskedApart(name, change)
+            for name, scenario in here.items()
+            if name in there
+            for change in _of_scenario(scenario, there[name])
+        ),
     )
 
 
 def _of_scenario(first: Scenario, second: Scenario) -> Sequence[Change]:
     before, now = (msgspec.structs.asdict(one) for one in (first, second))
-    return differences.between(before, now, [key for key in before if key not in NOT_ASKED])
+    asked = differences.between(before, now, [key for key in before if key not in NOT_ASKED])
+    levels = differences.between(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
+    return [*asked, *(Change(f"levels of {one.key}", one.was, one.now) for one in levels)]
 
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Interval | None:

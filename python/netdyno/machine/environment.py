@@ -205,12 +205,20 @@ def libraries(package_list: Path) -> list[str]:
 
 
 def commit(root: Path = ROOT) -> Environment:
-    """The commit of this tree, and whether it was changed since."""
-    found = _output(["git", "-C", str(root), "rev-parse", "HEAD"])
-    if not found:
-        return {"git_commit": "unknown (no git, or no repository)"}
-    changed = _output(["git", "-C", str(root), "status", "--porcelain"])
-    return {"git_commit": found, "git_dirty": bool(changed)}
+    """The commit of this tree, and whether it was changed since; where it cannot be read, git's own word why."""
+    # Git refuses a tree of another user (safe.directory, git-config(1)), lest what its configuration names be started.
+    # Whoever asks here runs this tree's own programs.
+    git = ["git", "-c", f"safe.directory={root.resolve()}", "-C", str(root)]
+    if shutil.which("git") is None:
+        return {"git_commit": "unknown (git is not installed)"}
+    try:
+        asked = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"git_commit": f"unknown ({error})"}
+    if asked.returncode != 0:
+        first = next(iter(asked.stderr.strip().splitlines()), f"git ended with exit code {asked.returncode}")
+        return {"git_commit": f"unknown ({first})"}
+    return {"git_commit": asked.stdout.strip(), "git_dirty": bool(_output([*git, "status", "--porcelain"]))}
 
 
 def _text(path: Path) -> str:

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
-from netdyno.analysis.run_comparison import Both, side_by_side, unpaired
+from netdyno.analysis.run_comparison import AskedApart, Both, side_by_side, unpaired
 from netdyno.base import quantities
 from netdyno.commands import cli, compare
 from netdyno.experiment.plan import Cell
@@ -109,8 +109,37 @@ def test_another_metric_is_another_cell_and_another_load_is_said() -> None:
         other = replace(run, experiment=replace(run.experiment, scenarios=scenarios))
         found = side_by_side(run, other)
         assert f"asked: echo: {words}" in text(run, other)
-        assert ("echo", next(iter(fields))) in {(one.scenario, one.change.key) for one in found.asked}
+        apart = [one for one in found.asked if isinstance(one, AskedApart)]
+        assert ("echo", next(iter(fields))) in {(one.scenario, one.change.key) for one in apart}
         assert ("echo" in {one.scenario for one in found.cells}) == ("metric" not in fields)
+
+
+def test_another_question_contestant_or_level_is_never_the_same() -> None:
+    run = made_run()
+    experiment = run.experiment
+    first, *rest = experiment.scenarios
+    assert "asked: the same" in text(run, run)
+    name, levels = next(iter(first.factors.items()))
+    others = {
+        "experiment was": replace(experiment, name="another"),
+        f"only other asks web, of workload {first.workload}": replace(
+            experiment, scenarios=(*experiment.scenarios, replace(first, name="web"))
+        ),
+        f"only {run.run_id} asks echo, of workload {first.workload}": replace(
+            experiment, scenarios=(replace(first, name="web"), *rest)
+        ),
+        f"echo: contestants had {LOCK} and has nothing beside": replace(
+            experiment,
+            scenarios=(replace(first, contestants=tuple(one for one in first.contestants if one != LOCK)), *rest),
+        ),
+        f"echo: levels of {name} had {levels[-1]} and has nothing beside": replace(
+            experiment, scenarios=(replace(first, factors={name: levels[:-1]}), *rest)
+        ),
+    }
+    for words, asked in others.items():
+        told = text(run, replace(run, run_id="other", experiment=asked))
+        assert f"asked: {words}" in told
+        assert "asked: the same" not in told
 
 
 def text(first: Run, second: Run) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from netdyno.base.paths import ROOT
 from netdyno.machine import environment, pinning
@@ -53,8 +55,27 @@ def test_the_link_is_recorded_with_its_rate(experiment: Experiment, tmp_path: Pa
 
 def test_a_folder_that_is_no_repository_says_so(experiment: Experiment, tmp_path: Path) -> None:
     found = environment.collect(experiment, pinning.choose(), tmp_path, root=tmp_path)
-    assert found["git_commit"] == "unknown (no git, or no repository)"
+    assert str(found["git_commit"]).startswith("unknown (fatal: not a git repository")
     assert "libraries" not in found
+
+
+def test_the_commit_of_another_users_tree_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for words in (["init", "--quiet"], ["commit", "--quiet", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    head = (tmp_path / ".git" / "refs" / "heads").rglob("*")
+    (commit,) = [path.read_text().strip() for path in head if path.is_file()]
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # of git itself: it takes nobody for the owner
+    refused = subprocess.run([*git, "status"], capture_output=True, text=True, check=False)
+    assert "dubious ownership" in refused.stderr
+    assert environment.commit(tmp_path) == {"git_commit": commit, "git_dirty": False}
+
+
+def test_why_no_commit_is_known_is_gits_own_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").write_text("gitdir: /nowhere\n")
+    assert environment.commit(tmp_path) == {"git_commit": "unknown (fatal: not a git repository: /nowhere)"}
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert environment.commit(tmp_path) == {"git_commit": "unknown (git is not installed)"}
 
 
 def test_the_cmake_cache_is_read_past_comments_and_empty_values() -> None:

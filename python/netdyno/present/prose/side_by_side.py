@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from netdyno.analysis.differences import Change
 from netdyno.analysis.findings import Analysis
-from netdyno.analysis.run_comparison import SideBySide
+from netdyno.analysis.run_comparison import AskedAlone, AskedApart, SideBySide
 from netdyno.base import quantities
 from netdyno.model.options import SCENARIO
 from netdyno.run import changes
@@ -37,11 +37,23 @@ def environment(found: SideBySide) -> list[str]:
 
 
 def asked(found: SideBySide) -> list[str]:
-    return [f"{one.scenario}: {changes.said(_as_in_a_file(one.change))}" for one in found.asked]
+    """A question of one run only, or a change of a question of both."""
+    return [_asked_alone(one) if isinstance(one, AskedAlone) else _asked_apart(one) for one in found.asked]
+
+
+def _asked_alone(one: AskedAlone) -> str:
+    return f"only {one.run} asks {one.scenario}, of workload {one.workload}"
+
+
+def _asked_apart(one: AskedApart) -> str:
+    return f"{one.scenario}{': ' if one.scenario else ''}{changes.said(_as_in_a_file(one.change))}"
 
 
 def _as_in_a_file(change: Change) -> Change:
-    """The change of a scenario's field as one of the option that has it there."""
+    """The change of a scenario's field as one of the option that has it there; contestants and levels are lists."""
+    if isinstance(change.was or change.now, tuple):
+        lists = [list(value) if isinstance(value, tuple) else [] for value in (change.was, change.now)]
+        return Change(change.key, *lists)
     option = next((option for option in SCENARIO.values() if option.field == change.key), None)
     if option is None:
         return change
