@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import dask
 import msgspec
 from distributed import Scheduler as DaskScheduler
 from distributed import Worker as DaskWorker
@@ -27,6 +28,7 @@ from distributed.core import Status, connect
 from distributed.worker import thread_state
 
 from netdyno.base.errors import UserError
+from netdyno.base.temporary import temporary_folder
 from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority, clocks, engine, links, loads
 from netdyno.cluster.authority import Role
@@ -299,12 +301,14 @@ def schedule(folder: Path) -> int:
     security = engine.security(folder, "scheduler")
 
     async def run() -> None:
-        scheduler = Scheduler(
-            protocol="tls", host=at.host, port=at.port, security=security, dashboard=False, dashboard_address=None
-        )
-        await _start(scheduler, f"the scheduler cannot listen on {at.host}, port {at.port}")
-        print(f"scheduler at tls://{at.host}:{at.port}, which hosts join by ./netdyno cluster join", flush=True)
-        await _until_ended(scheduler)
+        with temporary_folder("scheduler") as scratch, dask.config.set({"temporary-directory": str(scratch)}):
+            scheduler = Scheduler(
+                protocol="tls", host=at.host, port=at.port, security=security, dashboard=False, dashboard_address=None
+            )
+            await _start(scheduler, f"the scheduler cannot listen on {at.host}, port {at.port}")
+            ended = _heed_signals()
+            print(f"scheduler at tls://{at.host}:{at.port}, which hosts join by ./netdyno cluster join", flush=True)
+            await _until_ended(scheduler, ended)
 
     asyncio.run(run())
     return 0
@@ -326,14 +330,14 @@ def join(
     own = address or own_address(at)
 
     async def run() -> int:
-        with tempfile.TemporaryDirectory(prefix="netdyno-host-") as scratch:
+        with temporary_folder("host") as scratch:
             worker = Worker(
                 scheduler,
                 host=own,
                 port=port,
                 protocol="tls",
                 security=security,
-                local_directory=scratch,
+                local_directory=str(scratch),
                 name=f"{role}@{own}:{port}-{uuid.uuid4().hex}",
                 death_timeout=engine.CONNECT_S,
                 role=role,
@@ -341,8 +345,9 @@ def join(
                 findings=tuple(findings),
             )
             await _start(worker, f"no scheduler lets this host in at {scheduler}, or port {port} of {own} is taken")
+            ended = _heed_signals()
             print(f"joined {scheduler} as {role}, at {worker.address}", flush=True)
-            return 0 if await _until_ended(worker) else 1
+            return 0 if await _until_ended(worker, ended) else 1
 
     code = asyncio.run(run())
     if code:
@@ -394,12 +399,17 @@ def _innermost(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-async def _until_ended(server: Any) -> bool:
-    """Until SIGINT or SIGTERM (True), or until it has ended by itself."""
+def _heed_signals() -> asyncio.Event:
+    """What SIGINT and SIGTERM set from here on; before anybody is told that this stands, and may end it."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ended.set)
+    return ended
+
+
+async def _until_ended(server: Any, ended: asyncio.Event) -> bool:
+    """Until it is told to end (True), or has ended by itself."""
     told, gone = asyncio.create_task(ended.wait()), asyncio.create_task(server.finished())
     await asyncio.wait((told, gone), return_when=asyncio.FIRST_COMPLETED)
     await _close(server)

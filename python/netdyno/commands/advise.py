@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from netdyno.base import quantities
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.paths import build_dir, generator_path
+from netdyno.base.temporary import temporary_folder
 from netdyno.commands import run as run_command
 from netdyno.contestants import codesize, contestants
 from netdyno.experiment import experiment, plan, workload
@@ -209,8 +209,8 @@ def _carried_out(
     text: str, name: str, wishes: AdviseWishes, argv: Sequence[str], adapt: Callable[[Experiment], Experiment]
 ) -> tuple[run_command.Done, Path]:
     """The experiment of this text by the ordinary runner; the text stays in the run's folder."""
-    with tempfile.TemporaryDirectory() as place:
-        path = Path(place) / name
+    with temporary_folder("advise") as place:
+        path = place / name
         path.write_text(text, encoding="utf-8")
         asked = run_command.Wishes(
             str(path), "normal", {}, (), wishes.results, wishes.as_json, wishes.foreign_load, "never"

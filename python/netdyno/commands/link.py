@@ -5,16 +5,15 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from types import FrameType
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import build_dir
+from netdyno.base.temporary import temporary_folder
 from netdyno.commands.flags import Asked
 from netdyno.contestants import building
 from netdyno.machine.links import lan, link_check, wan
@@ -38,9 +37,9 @@ def run(asked: Asked) -> int:
     wanted = _wanted(asked)
     if wanted.is_impaired:
         building.make((building.RELAY,), build_dir())
-    with tempfile.TemporaryDirectory() as folder:
+    with temporary_folder("link") as folder:
         try:
-            with _joined(wanted, TrialLog(Path(folder) / "link.log")) as made:
+            with _joined(wanted, TrialLog(folder / "link.log")) as made:
                 measured = _measured(wanted, made)
                 _say_until_interrupted(f"{measured}\n{how_to_enter(Lan(made.server, made.load))}")
                 if made.relay is not None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from types import FrameType
 import msgspec
 
 from netdyno.base.errors import UserError
+from netdyno.base.temporary import temporary_folder
 from netdyno.contestants import building, contestants
 from netdyno.model.contestant import Contestant
 
@@ -30,8 +30,8 @@ def checked_out(repository: Path, refs: Sequence[str]) -> Iterator[tuple[Path, .
     commits = [_git(repository, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", what=ref) for ref in refs]
     if _git(repository, "status", "--porcelain", "--untracked-files=no"):
         print("netdyno: what is not committed in your repository is not in this comparison", file=sys.stderr)
-    with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="netdyno-gate-") as place:
-        folders = tuple(Path(place) / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
+    with _ended_by_sigterm(), temporary_folder("gate") as place:
+        folders = tuple(place / f"{number}-{commit[:12]}" for number, commit in enumerate(commits))
         try:
             for folder, commit in zip(folders, commits, strict=True):
                 _git(repository, "worktree", "add", "--quiet", "--detach", str(folder), commit)

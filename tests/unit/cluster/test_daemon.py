@@ -80,7 +80,7 @@ def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
     async def end() -> bool:
         async with asyncio.timeout(PATIENCE_S):
-            return await daemon._until_ended(Stuck())
+            return await daemon._until_ended(Stuck(), asyncio.Event())
 
     assert asyncio.run(end()) is False
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from netdyno.base.temporary import temporary_folder
 from netdyno.instruments.calibrate.cases import Case
 from netdyno.instruments.calibrate.done import Done, Pause
 from netdyno.instruments.calibrate.scores import Score
@@ -90,7 +90,7 @@ def attempt(case: Case, programs: Programs) -> Attempt:
 
 def measure(case: Case, programs: Programs) -> tuple[LoadResult, Done]:
     """What the generator read and what the server did. Raises TrialError where either cannot be had."""
-    with tempfile.TemporaryDirectory(prefix="netdyno-calibrate-") as folder, _output(folder, "server") as said:
+    with temporary_folder("calibrate") as folder, _output(folder, "server") as said:
         command = (
             *programs.servers[case.program],
             *("--workload", case.workload, *case.server),
@@ -132,8 +132,8 @@ class _Totals(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def _output(folder: str, name: str) -> Iterator[IO[bytes]]:
-    with (Path(folder) / f"{name}.log").open("wb") as file:
+def _output(folder: Path, name: str) -> Iterator[IO[bytes]]:
+    with (folder / f"{name}.log").open("wb") as file:
         yield file
 
 
@@ -147,8 +147,8 @@ def _line(server: Process, lines: LineReader, kind: type[_Said]) -> _Said:
         raise TrialError(f"the {server.name}'s line cannot be read: {error}") from error
 
 
-def _load(case: Case, endpoint: str, programs: Programs, folder: str) -> LoadResult:
-    result = Path(folder) / "result.json"
+def _load(case: Case, endpoint: str, programs: Programs, folder: Path) -> LoadResult:
+    result = folder / "result.json"
     asked = ("--workload", case.workload, "--warmup", case.warmup, *case.load, "--json", str(result))
     pinning = programs.pinning
     with (

@@ -1,0 +1,60 @@
+"""What kill -9 of a cluster leaves in the temporary folder goes with the next start, and nothing of a living one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from netdyno.contestants import stand_in
+from tests.support.patience import PATIENCE_S
+
+
+def command(*words: str) -> list[str]:
+    return [sys.executable, "-m", "netdyno", "cluster", *words]
+
+
+@contextmanager
+def standing(temporary: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A scheduler or host, once it stands."""
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    with subprocess.Popen(command(*words), stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith(("scheduler at", "joined"))
+            yield process
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE_S)
+
+
+def test_a_killed_cluster_leaves_nothing_once_another_has_started(tmp_path: Path) -> None:
+    temporary, folder = tmp_path / "temporary", str(tmp_path / "hosts")
+    temporary.mkdir()
+    url = f"tls://127.0.0.1:{stand_in.free_port('127.0.0.1')}"
+    subprocess.run(command("init", folder, "--scheduler", url), check=True, stdout=subprocess.DEVNULL)
+
+    def join(role: str) -> list[str]:
+        port = str(stand_in.free_port("127.0.0.1"))
+        return ["join", url, "--as", role, "--cluster", folder, "--address", "127.0.0.1", "--port", port]
+
+    def names() -> set[str]:
+        return {path.name for path in temporary.iterdir()}
+
+    scheduler = ["scheduler", "--cluster", folder]
+    with standing(temporary, *scheduler) as first, standing(temporary, *join("server")) as server:
+        for process in (server, first):
+            process.kill()
+            process.wait()
+    dead = names()
+    assert {name.rpartition("-")[0] for name in dead} == {"netdyno-scheduler", "netdyno-host"}
+    with standing(temporary, *scheduler), standing(temporary, *join("server")):
+        living = names()
+        assert not living & dead
+        with standing(temporary, *join("client")):
+            assert living < names()
+    assert names() == set()
