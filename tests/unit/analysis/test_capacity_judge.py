@@ -101,6 +101,12 @@ def test_a_server_that_answers_nothing_is_not_blamed_on_the_generator() -> None:
     assert outcome(trial(few, "generator")) == ("failed", NoAnswer())
 
 
+def test_a_server_that_closes_every_connection_fails_and_no_generator() -> None:
+    one = load(completed_share=0.1)
+    closed = msgspec.structs.replace(one, errors=one.errors | {"closed_by_server": one.connections.established})
+    assert outcome(trial(closed, "achieved_rate", "connections")) == ("failed", so_it_was("connections"))
+
+
 def test_an_audit_that_is_not_known_here_makes_no_witness() -> None:
     assert outcome(trial(load(), "something_new"))[0] == "disturbed"
 

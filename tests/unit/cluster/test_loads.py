@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from netdyno.cluster import engine
+from netdyno.cluster import engine, loads
 from netdyno.cluster.clocks import Offset, start_within_ns
 from netdyno.cluster.loads import LostError, Parts, _Host, make, wanted
-from netdyno.cluster.requests import LoadAsked, LoadHost
+from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost
 from tests.support.patience import PATIENCE_S
 
 HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))
@@ -159,3 +159,11 @@ def test_nobody_goes_on_hearing_a_host_whose_word_came_at_the_end(turns: int) ->
         )
 
     assert asyncio.run(hear())
+
+
+@pytest.mark.parametrize(
+    ("code", "result", "is_failed"),
+    [(0, "{}", False), (1, "{}", False), (3, "{}", False), (0, None, True), (1, None, True), (2, "{}", True)],
+)
+def test_a_load_to_which_no_reply_was_right_is_a_result(code: int, result: str | None, is_failed: bool) -> None:
+    assert loads._failed(LoadEnded(code=code, said="", result=result)) == is_failed

@@ -80,10 +80,12 @@ def judge(trial: Trial, objective: Objective, scenario: Scenario) -> Verdict:
         return Verdict("generator", FailedAudits((failed[ABOUT_THE_GENERATOR],)))
     if of_the_machine := outcomes.disturbances(trial):
         return Verdict("disturbed", FailedAudits(of_the_machine))
-    if ACHIEVED_RATE in failed:
+    if ACHIEVED_RATE in failed and not outcomes.has_lost_all_connections(trial.load):
         # More answers than messages: what was held up in the warm-up came within the window.
         held_up = trial.load.requests.completed > trial.load.requests.sent
         return Verdict("disturbed" if held_up else "generator", FailedAudits((failed[ACHIEVED_RATE],)))
+    if outcomes.has_lost_all_connections(trial.load):
+        return Verdict("failed", FailedAudits(outcomes.faults(trial)))
     if behind := overload(trial.load):
         return Verdict("failed", behind)
     if trial.load.requests.completed == 0:

@@ -43,7 +43,7 @@ def _answer(advice: Advice) -> str:
     whose = f"{'are shown to meet' if advice.among == 'meets' else 'may meet'} {_wanted(advice)}" if narrowed else ""
     if decision.verdict == "unopposed" and narrowed:
         shown = "is shown to" if advice.among == "meets" else "may"
-        return f"Take {decision.among[0]}: it alone {shown} meet {_wanted(advice)}."
+        return f"Take {decision.among[0]}: it alone {shown} meet {_wanted(advice)}.{found.rest}"
     of = f"Of those that {whose}: " if narrowed else ""
     if not advice.by_metric:
         return of + found.sentence
