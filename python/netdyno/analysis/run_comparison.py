@@ -174,7 +174,7 @@ def _of_scenario(first: Scenario, second: Scenario) -> Sequence[Change]:
     before, now = (msgspec.structs.asdict(one) for one in (first, second))
     asked = differences.between(before, now, [key for key in before if key not in NOT_ASKED])
     levels = differences.between(first.factors, second.factors, dict.fromkeys((*first.factors, *second.factors)))
-    return [*asked, *(Change(f"levels of {one.key}", one.was, one.now) for one in levels)]
+    return [*asked, *levels]
 
 
 def unpaired(first: Sequence[float], second: Sequence[float]) -> Interval | None:

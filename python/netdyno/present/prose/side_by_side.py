@@ -53,7 +53,7 @@ def _as_in_a_file(change: Change) -> Change:
     """The change of a scenario's field as one of the option that has it there; contestants and levels are lists."""
     if isinstance(change.was or change.now, tuple):
         lists = [list(value) if isinstance(value, tuple) else [] for value in (change.was, change.now)]
-        return Change(change.key, *lists)
+        return Change(change.key if change.key == "contestants" else f"levels of {change.key}", *lists)
     option = next((option for option in SCENARIO.values() if option.field == change.key), None)
     if option is None:
         return change
