@@ -20,7 +20,7 @@ from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
-from netdyno.store import read, schema, write
+from netdyno.store import opening, read, schema, write
 from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
@@ -116,7 +116,7 @@ def test_a_run_of_an_older_netdyno_is_refused(cut: Path, fake_build: Path) -> No
         connection.execute("PRAGMA user_version = 7")
     with pytest.raises(UserError, match=r"made by an older netdyno \(schema 7, this one writes \d+\)"):
         go_on(cut, fake_build)
-    with read.opened(cut):
+    with opening.opened(cut):
         pass  # and it is still readable, and not locked
 
 

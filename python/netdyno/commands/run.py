@@ -14,6 +14,7 @@ import msgspec
 
 from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless
+from netdyno.base.files import kind_of
 from netdyno.base.paths import build_dir
 from netdyno.cluster import engine
 from netdyno.commands import profile
@@ -230,7 +231,7 @@ def _write_page(analysis: Analysis, folder: Path) -> Path:
     """The report of a run in its folder, with the profiles that are there."""
     from netdyno.present.report import write_page
 
-    path = (folder / REPORT_NAME).resolve()
+    path = folder.resolve() / REPORT_NAME
     write_page(analysis, path, (), _profiled(folder))
     return path
 
@@ -280,6 +281,8 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     target = paths[0].parent.resolve() / (f"report-with-{'-'.join(names)}.html" if names else REPORT_NAME)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
+    if target.is_symlink() or (target.exists() and not target.is_file()):
+        raise UserError(f"{target} cannot be written: it is {kind_of(target.lstat().st_mode)} and no file")
     from netdyno.analysis.analysis import analyse
     from netdyno.analysis.run_comparison import side_by_side
     from netdyno.present.report import Overlaid, overlay, write_page

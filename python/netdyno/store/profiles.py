@@ -3,6 +3,7 @@ read as well."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -10,12 +11,16 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from netdyno.base import quantities
 from netdyno.base.escape import harmless
+from netdyno.base.files import open_regular
 from netdyno.model.base import Frozen, Name, Quoted
 from netdyno.model.profile import Profile, Profiled, Sort, Stack
 
 OF_QUESTION = "profile-"
 """What the files of a run's profiles begin with."""
+MOST_BYTES = 256 << 20
+"""Of one file: a profile is a few seconds long, and has some MiB of stacks."""
 _LINE = re.compile(r"(.+) ([0-9]{1,15})")
 
 
@@ -74,7 +79,7 @@ def read(folder: Path) -> Stored:
     damaged: list[str] = []
     for path in sorted(folder.glob(f"{OF_QUESTION}*.json")):
         try:
-            document = msgspec.json.decode(path.read_bytes(), type=_Document)
+            document = msgspec.json.decode(_content(path), type=_Document)
         except (ValueError, RecursionError) as error:
             damaged.append(f"{path.name} is damaged: {error}")
         except OSError as error:
@@ -84,6 +89,15 @@ def read(folder: Path) -> Stored:
             damaged += [one.missing for one, kept in zip(profiles, document.profiles, strict=True) if _lost(one, kept)]
             asked.append(Profiled(question=document.question, load=document.load, profiles=profiles))
     return Stored(tuple(asked), tuple(damaged))
+
+
+def _content(path: Path) -> bytes:
+    """Raises OSError where it is no file, and ValueError where it is larger than any that is written."""
+    with os.fdopen(open_regular(path), "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"it has more than {quantities.memory(MOST_BYTES)}")
+    return content
 
 
 def _lost(one: Profile, kept: _Kept) -> bool:
@@ -96,7 +110,7 @@ def _whole(kept: _Kept, folder: Path) -> Profile:
         return kept.about
     name = Path(kept.folded).name
     try:
-        stacks = _stacks((folder / name).read_text(encoding="utf-8"))
+        stacks = _stacks(_content(folder / name).decode())
     except ValueError as error:
         return replace(kept.about, stacks={}, missing=f"{name} is damaged: {error}")
     except OSError as error:

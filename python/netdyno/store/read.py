@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,16 +15,16 @@ from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About
-from netdyno.model.experiment import Experiment
+from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.options import settings
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Traced, Trial
-from netdyno.store.schema import APPLICATION_ID, FILE_NAME, SCHEMA_VERSION
+from netdyno.store.opening import opened
+from netdyno.store.schema import FILE_NAME
 
 _Columns = TypeVar("_Columns")
-DAMAGE = (sqlite3.Error, ValueError, RecursionError)
-"""What reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
+_Kind = TypeVar("_Kind")
 _ONCE_OF_ALL = ("contestants", "blocks", "warmup_s", "duration_s", "timeout_s", "loss_bound", "link", "link_rate")
 """What an experiment said for all its scenarios until schema 5, and each scenario says since."""
 _TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout")
@@ -35,28 +34,44 @@ _TEXTS = ("round", "look_every", "service_time", "link_delay", "connect_timeout"
 def load(path: Path) -> Run:
     """Read a run back, whole or as far as it came. Raises UserError: missing, not one of ours, or from the future."""
     with opened(path) as connection:
-        run_id, experiment, started_at, finished_at, environment = _row(
-            connection,
-            "run_id, experiment, started_at, finished_at, environment",
-            tuple[str, str, str, str | None, str],
-        )
-        rows = connection.execute(
-            "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later"
-        ).fetchall()
-        trials = [msgspec.json.decode(text, type=Trial) for (text,) in msgspec.convert(rows, list[tuple[str]])]
-        asked = _experiment(experiment)
-        _check_levels(asked, trials)
-        return Run(
-            run_id=run_id,
-            experiment=asked,
-            started_at=started_at,
-            finished_at=finished_at,
-            environment=msgspec.json.decode(environment, type=Environment),
-            about=_load_about(connection),
-            trials=tuple(trial for trial in trials if not trial.twin),
-            twins=tuple(trial for trial in trials if trial.twin),
-            traced=_load_traced(connection),
-        )
+        return _load(connection)
+
+
+def _load(connection: sqlite3.Connection) -> Run:
+    run_id, experiment, started_at, finished_at, environment = _row(
+        connection,
+        "run_id, experiment, started_at, finished_at, environment",
+        tuple[str, str, str, str | None, str],
+    )
+    _check_run_id(run_id)
+    trials = _decoded(
+        connection, "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later", Trial
+    )
+    asked = _experiment(experiment)
+    _check_levels(asked, trials)
+    return Run(
+        run_id=run_id,
+        experiment=asked,
+        started_at=started_at,
+        finished_at=finished_at,
+        environment=msgspec.json.decode(environment, type=Environment),
+        about=_load_about(connection),
+        trials=tuple(trial for trial in trials if not trial.twin),
+        twins=tuple(trial for trial in trials if trial.twin),
+        traced=_load_traced(connection),
+    )
+
+
+def _check_run_id(run_id: str) -> None:
+    """Raises ValueError for an id that cannot be the name of a folder, for it becomes part of paths and of command
+    lines to copy."""
+    if not run_id or run_id.startswith((".", "-")) or "/" in run_id or "\0" in run_id:
+        raise ValueError(f"its id {run_id!r} is none that a run is given")
+
+
+def _decoded(connection: sqlite3.Connection, query: str, kind: type[_Kind]) -> list[_Kind]:
+    """What is stored as JSON in the one column of a query. Raises ValueError."""
+    return [msgspec.json.decode(msgspec.convert(text, str), type=kind) for (text,) in connection.execute(query)]
 
 
 def asked(path: Path) -> tuple[Experiment, Environment, str | None]:
@@ -85,8 +100,16 @@ def _experiment(text: str) -> Experiment:
     experiment = msgspec.convert({**raw, "scenarios": scenarios}, Experiment)
     for scenario in experiment.scenarios:
         for levels in combinations(scenario):
-            settings(scenario, levels)
+            _check_settings(scenario, levels)
     return experiment
+
+
+def _check_settings(scenario: Scenario, levels: Mapping[str, type_level]) -> None:
+    """Raises ValueError for a level that nobody can have run."""
+    try:
+        settings(scenario, levels)
+    except KeyError as error:
+        raise ValueError(f"{error} is no factor") from error
 
 
 def _check_levels(experiment: Experiment, trials: Iterable[Trial]) -> None:
@@ -94,7 +117,7 @@ def _check_levels(experiment: Experiment, trials: Iterable[Trial]) -> None:
     scenarios = {scenario.name: scenario for scenario in experiment.scenarios}
     for name, levels in {(trial.scenario, tuple(trial.levels.items())) for trial in trials}:
         if name in scenarios:
-            settings(scenarios[name], dict(levels))
+            _check_settings(scenarios[name], dict(levels))
 
 
 def _in_seconds(scenario: Mapping[str, object]) -> dict[str, object]:
@@ -108,16 +131,14 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
     """Who took part; nobody says so in a run of schema 1."""
     if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
         return ()
-    rows = connection.execute("SELECT about FROM about ORDER BY number").fetchall()
-    return tuple(msgspec.json.decode(text, type=About) for (text,) in msgspec.convert(rows, list[tuple[str]]))
+    return tuple(_decoded(connection, "SELECT about FROM about ORDER BY number", About))
 
 
 def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:
     """What was traced; nothing was before schema 8."""
     if connection.execute("PRAGMA user_version").fetchone()[0] < 8:
         return ()
-    rows = connection.execute("SELECT traced FROM traced ORDER BY number").fetchall()
-    return tuple(msgspec.json.decode(text, type=Traced) for (text,) in msgspec.convert(rows, list[tuple[str]]))
+    return tuple(_decoded(connection, "SELECT traced FROM traced ORDER BY number", Traced))
 
 
 def load_cells(path: Path) -> tuple[Cell, ...]:
@@ -141,36 +162,6 @@ def load_cells(path: Path) -> tuple[Cell, ...]:
         )
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection to a file that has been found to be a run of this version; it is not written to. Raises UserError,
-    also where what is read from it cannot be understood."""
-    if not path.is_file():
-        raise UserError(f"no such run: {path} does not exist")
-    # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
-    uri = f"{path.resolve().as_uri()}?mode=rw"
-    try:
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
-    except sqlite3.Error as error:
-        raise UserError(f"{path}: cannot be read ({error})") from error
-    with closing(connection):
-        try:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-        except DAMAGE as error:
-            raise UserError(f"{path}: not a netdyno run ({error})") from error
-        if application != APPLICATION_ID:
-            raise UserError(f"{path}: not a netdyno run")
-        if version > SCHEMA_VERSION:
-            raise UserError(
-                f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
-            )
-        try:
-            yield connection
-        except DAMAGE as error:
-            raise UserError(f"{path}: is damaged: {error}") from error
-
-
 def run_ids(results: Path) -> list[str]:
     """Every stored run in a results folder, oldest first (a run id begins with its time)."""
     return sorted(path.parent.name for path in results.glob(f"*/{FILE_NAME}"))
@@ -186,8 +177,8 @@ def find(results: Path, run: str) -> Path:
 
 def summary(path: Path) -> Mapping[str, object]:
     """One line about a stored run, its trials by the same rule as in its report."""
-    run = load(path)
     with opened(path) as connection:
+        run = _load(connection)
         planned = connection.execute("SELECT count(*) FROM cell").fetchone()[0]
     return {
         "id": run.run_id,

@@ -18,7 +18,7 @@ from netdyno.experiment.plan import Cell
 from netdyno.model.experiment import Experiment
 from netdyno.model.run import Run
 from netdyno.model.trial import Traced, Trial
-from netdyno.store.read import DAMAGE, opened
+from netdyno.store.opening import DAMAGE, check_folder, distrust, opened
 from netdyno.store.schema import FILE_NAME, SCHEMA_VERSION, TABLES
 
 _REVISE = "UPDATE trial SET status = ?, reason = ?, trial = ? WHERE block = ? AND position = ? AND attempt = ?"
@@ -53,6 +53,7 @@ class Store:
             version = readable.execute("PRAGMA user_version").fetchone()[0]
         if version != SCHEMA_VERSION:
             raise UserError(f"{path}: made by an older netdyno (schema {version}, this one writes {SCHEMA_VERSION})")
+        check_folder(path.parent)
         claim = _claim(path.parent)
         try:
             return cls(_connect(path), claim)
@@ -118,7 +119,7 @@ class Store:
 def _told() -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, sqlite3.DataError) as error:  # the latter of a value that nobody could read back
         raise UserError(f"the run cannot be stored any further: {error}") from error
 
 
@@ -126,6 +127,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     """A connection to write by: a single file at every moment, and on the disk before commit returns (power loss
     included)."""
     connection = sqlite3.connect(path, isolation_level=None)
+    distrust(connection)
     connection.execute("PRAGMA journal_mode = DELETE")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -340,7 +340,9 @@ def test_one_damaged_run_hides_no_other(path: Path, run: Run, tmp_path: Path) ->
         stored.write(bytes(8192))
     rows = listing.runs(results)
     assert [row["id"] for row in rows] == ["a", "b", "c"]
-    assert [row.get("error") for row in rows] == [None, f"{file}: is damaged: database disk image is malformed", None]
+    errors = [row.get("error") for row in rows]
+    assert (errors[0], errors[2]) == (None, None)
+    assert str(errors[1]).startswith(f"{file}: is damaged: ")
 
 
 def test_a_summary_counts_trials_as_the_report_does(path: Path) -> None:

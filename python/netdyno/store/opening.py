@@ -1,0 +1,192 @@
+"""Opening the file of a run. Whoever made it, opening it changes nothing but that file, and ends.
+
+SQLite trusts a file and what stands beside it: it deletes the super-journal that a rollback journal names, takes over
+the pages of a write-ahead log, and begins to run a view that never ends (https://sqlite.org/security.html). So what the
+file and its neighbours are is found out before SQLite opens it, and what its tables are before any is read."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from netdyno.base.errors import UserError
+from netdyno.base.files import kind_of, open_regular
+from netdyno.store.schema import APPLICATION_ID, AUTOINDEXES, KNOWN_TABLES, MOST_VALUE_BYTES, SCHEMA_VERSION, normalized
+
+DAMAGE = (sqlite3.Error, ValueError, RecursionError)
+"""What reading a damaged file may raise: msgspec's errors are ValueErrors, and so are some of sqlite3's."""
+
+# https://sqlite.org/fileformat2.html: 1.3, the database header, and 3, the rollback journal
+_HEADER_BYTES = 100
+_MAGIC = b"SQLite format 3\0"
+_HEADER = struct.Struct(">16xHBB48xI")
+"""After the magic text the bytes of a page, the versions that write and read it (2: a write-ahead log), and far behind
+them the application."""
+_LARGEST_PAGE = 1 << 16
+"""Written as 1 in that header."""
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_JOURNAL_HEADER = struct.Struct(">16xI4xI")
+"""After magic number, count and nonce the pages that the file had before, and after those of a sector the bytes of a
+page."""
+
+_SCHEMA_STEPS = 10_000
+"""Of SQLite's machine, for the names of the tables: there are five of them."""
+_STEPS_PER_BYTE = 4
+"""The same for each byte of the file and each statement. A row takes some 30 of them, and is no shorter."""
+_MOST_STEPS = 2**31 - 1
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[sqlite3.Connection]:
+    """A connection to a file that has been found to be a run of this version; it is not written to. Raises UserError,
+    also where what is read from it cannot be understood."""
+    size = _check_file(path)
+    # mode=rw, never rwc: a journal left behind by a kill may have to be rolled back before reading
+    uri = f"{path.resolve().as_uri()}?mode=rw"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise UserError(f"{path}: cannot be read ({error})") from error
+    with closing(connection):
+        try:
+            distrust(connection)
+            connection.execute("PRAGMA query_only = ON")
+            connection.set_progress_handler(_give_up, _SCHEMA_STEPS)
+            version = connection.execute("PRAGMA user_version").fetchone()[0]
+        except DAMAGE as error:
+            raise UserError(f"{path}: not a netdyno run ({error})") from error
+        if version > SCHEMA_VERSION:
+            raise UserError(
+                f"{path}: made by a newer netdyno (schema {version}, this one reads up to {SCHEMA_VERSION}): update"
+            )
+        try:
+            _check_tables(connection)
+            connection.set_progress_handler(_give_up, min(_SCHEMA_STEPS + _STEPS_PER_BYTE * size, _MOST_STEPS))
+            _check_pages(connection)
+            yield connection
+        except DAMAGE as error:
+            raise UserError(f"{path}: is damaged: {_words(error)}") from error
+
+
+def distrust(connection: sqlite3.Connection) -> None:
+    """What the file says about its tables is taken for no command, no value is larger than one that is stored, and
+    nothing is put into temporary files."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_VALUE_BYTES)
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    connection.execute("PRAGMA temp_store = MEMORY")
+
+
+def check_folder(folder: Path) -> None:
+    """Raises UserError where the folder of a run holds something that a write would go through to elsewhere, or wait
+    in for ever: a link, or a pipe. netdyno puts only files and folders there."""
+    for inside, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            entry = Path(inside, name)
+            kind = entry.lstat().st_mode
+            if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+                raise UserError(f"{entry} is {kind_of(kind)}, and in the folder of a run are only files")
+
+
+def _give_up() -> bool:
+    """Called by SQLite after as many steps as there may be; true ends the statement."""
+    return True
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "") == "SQLITE_INTERRUPT":
+        return "to read it takes more steps than its size explains"
+    return str(error)
+
+
+# --- before SQLite sees it -----------------------------------------------------------------------------------------
+
+
+def _check_file(path: Path) -> int:
+    """The bytes of a file that SQLite may open. Raises UserError where it, or what SQLite would read beside it, is not
+    as netdyno leaves it, however that was ended.
+
+    POSIX locks of a process on a file end when it closes any descriptor of it (https://sqlite.org/howtocorrupt.html,
+    2.2). Nothing of this process is in a transaction here: a run is stored by one thread, between whose statements it
+    reads."""
+    ends = _ends(path)
+    if ends is None:
+        raise UserError(f"no such run: {path} does not exist")
+    if len(ends.first) < _HEADER_BYTES or not ends.first.startswith(_MAGIC):
+        raise UserError(f"{path}: not a netdyno run")
+    page_bytes, write_version, read_version, application = _HEADER.unpack_from(ends.first)
+    if application != APPLICATION_ID:
+        raise UserError(f"{path}: not a netdyno run")
+    log = path.with_name(f"{path.name}-wal")
+    if (write_version, read_version) != (1, 1) or os.path.lexists(log):
+        raise UserError(f"{path}: is damaged: it has a write-ahead log ({log.name}), or says so, which no run has")
+    _check_journal(path.with_name(f"{path.name}-journal"), _LARGEST_PAGE if page_bytes == 1 else page_bytes, ends.size)
+    return ends.size
+
+
+def _check_journal(journal: Path, page_bytes: int, size: int) -> None:
+    """Raises UserError where this is a rollback journal that a kill of netdyno cannot have left behind. SQLite writes
+    its pages back, and deletes the file that its end names, a super-journal: netdyno has one file in a transaction, and
+    so none. It makes the file as long as its beginning says: a run only grows, so it was no longer."""
+    ends = _ends(journal)
+    if ends is None:
+        return
+    if ends.last == _JOURNAL_MAGIC:
+        raise UserError(
+            f"{journal} names another file, which SQLite would delete, and none of netdyno does: "
+            "take it away if you trust the run without it"
+        )
+    if ends.first.startswith(_JOURNAL_MAGIC) and len(ends.first) >= _JOURNAL_HEADER.size:  # else SQLite takes nothing
+        pages, journal_page_bytes = _JOURNAL_HEADER.unpack_from(ends.first)
+        if journal_page_bytes != page_bytes or pages * page_bytes > size:
+            raise UserError(f"{journal} is of another file: take it away if you trust the run without it")
+
+
+class _Ends(NamedTuple):
+    """The first bytes of a file, the last ones, and how many it has."""
+
+    first: bytes
+    last: bytes
+    size: int
+
+
+def _ends(path: Path) -> _Ends | None:
+    """None where there is no such file. Raises UserError where it is no regular file, or cannot be read."""
+    try:
+        descriptor = open_regular(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    try:
+        size = os.fstat(descriptor).st_size
+        first = os.pread(descriptor, _HEADER_BYTES, 0)
+        return _Ends(first, os.pread(descriptor, len(_JOURNAL_MAGIC), max(0, size - len(_JOURNAL_MAGIC))), size)
+    finally:
+        os.close(descriptor)
+
+
+# --- before a table is read ----------------------------------------------------------------------------------------
+
+
+def _check_tables(connection: sqlite3.Connection) -> None:
+    """Raises ValueError where there is anything but the tables that netdyno makes, or has made: a view or a trigger
+    would run, and a column may be a computation."""
+    for kind, name, sql in connection.execute("SELECT type, name, sql FROM sqlite_schema"):
+        is_known = isinstance(sql, str) and normalized(sql) in KNOWN_TABLES.get(name, ())
+        if not (is_known if kind == "table" else kind == "index" and sql is None and name in AUTOINDEXES):
+            raise ValueError(f"its {kind} {name!r} is none that netdyno makes")
+
+
+def _check_pages(connection: sqlite3.Connection) -> None:
+    """Raises ValueError where the pages of the file are not in order. Where they are, none belongs to two rows, so that
+    what is read is no more than the file holds."""
+    (told,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if told != "ok":
+        raise ValueError(" ".join(told.removeprefix("*** in database main ***").split()))
