@@ -38,7 +38,7 @@ from netdyno.run.schedule import Schedule
 from netdyno.statistics import block_counts
 from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
-from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, trials_with
+from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
 
 Spread = Callable[..., None]
@@ -255,7 +255,9 @@ def test_an_interrupted_run_goes_on_to_the_very_end_that_it_would_have_had(
     assert ending(cut).why == "unfinished"
     monkeypatch.setattr(runner, "run_trial", measure)
     display = Silent()
-    again = resume.resume(outcome.folder / schema.FILE_NAME, build=fake_build, display=display, anyway=False)
+    again = resume.resume(
+        outcome.folder / schema.FILE_NAME, build=fake_build, display=display, anyway=False, permit=permit
+    )
     assert (again.run_id, again.interrupted) == (outcome.run_id, 0)
     gone_on = load(again)
     assert as_measured(gone_on) == as_measured(whole)
@@ -299,7 +301,7 @@ def test_kill_9_in_a_planned_or_a_further_block_leaves_a_run_that_can_go_on(
     left = read.load(file)
     assert (len(left.trials), left.finished_at) == (2 * block - 1, None)
     spread(echo=0.05)
-    resume.resume(file, build=fake_build, display=Silent(), anyway=False)
+    resume.resume(file, build=fake_build, display=Silent(), anyway=False, permit=permit)
     whole = execute(asked("echo"), tmp_path / "whole", fake_build)
     assert as_measured(read.load(file)) == as_measured(load(whole))
     assert read.load_cells(file) == read.load_cells(whole.folder / schema.FILE_NAME)

@@ -24,7 +24,7 @@ from netdyno.present.prose.flips import sentence
 from netdyno.run import resume, runner
 from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
-from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute
+from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
 from tests.support.builders.made_claims import made_trial
 
 FIRST, SECOND = NAMES
@@ -137,9 +137,9 @@ def test_a_run_that_was_killed_goes_on_and_comes_to_the_same(
     (path,) = (tmp_path / "cut").glob(f"*/{schema.FILE_NAME}")
     assert len(read.load(path).trials) == 15
     with pytest.raises(Killed):
-        resume.resume(path, build=fake_build, display=Silent(), anyway=True)
+        resume.resume(path, build=fake_build, display=Silent(), anyway=True, permit=permit)
     assert len(read.load(path).trials) == 55
-    resume.resume(path, build=fake_build, display=Silent(), anyway=True)
+    resume.resume(path, build=fake_build, display=Silent(), anyway=True, permit=permit)
     run = read.load(path)
     assert run.finished_at is not None
     assert [(one.block, one.position, one.contestant, one.levels) for one in run.trials] == [

@@ -32,7 +32,7 @@ from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
 from netdyno.run import needed, resume, runner
 from netdyno.store import read, schema
-from tests.support.builders.made_blocks import NAMES, Silent
+from tests.support.builders.made_blocks import NAMES, Silent, permit
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
 
@@ -198,7 +198,7 @@ def test_a_run_is_gone_on_with_on_fewer_hosts_or_more_only_if_that_is_said(
         connection.execute("UPDATE run SET finished_at = NULL")
 
     def go_on(*, anyway: bool) -> None:
-        resume.resume(path, build=fake_build, display=Silent(), anyway=anyway, stage=stage(now))
+        resume.resume(path, build=fake_build, display=Silent(), anyway=anyway, permit=permit, stage=stage(now))
 
     with pytest.raises(UserError, match=r"pinning\.note was server on .* and is server on .*--anyway"):
         go_on(anyway=False)

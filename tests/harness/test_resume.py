@@ -5,8 +5,15 @@ That it ends as if it had never been interrupted is tested in test_blocks.py and
 from __future__ import annotations
 
 import json
+import os
+import pty
+import re
+import shlex
 import signal
+import socket
 import sqlite3
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,16 +21,18 @@ import pytest
 
 from netdyno.analysis import differences
 from netdyno.base.errors import UserError
+from netdyno.commands import cli
+from netdyno.contestants import own
 from netdyno.experiment.plan import Cell
 from netdyno.machine import digests
-from netdyno.model.contestant import Contestant, Own
+from netdyno.model.contestant import About, Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
 from netdyno.store import opening, read, schema, write
 from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
-from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
+from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
 
 
 @pytest.fixture
@@ -46,7 +55,7 @@ def pretend(path: Path, key: str, value: object) -> None:
 
 
 def go_on(path: Path, build: Path, *, anyway: bool = False) -> None:
-    resume.resume(path, build=build, display=Silent(), anyway=anyway)
+    resume.resume(path, build=build, display=Silent(), anyway=anyway, permit=permit)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +160,7 @@ def test_a_block_that_was_cut_short_is_judged_again_and_counted_and_told_as_what
     speeds.write_text("1")
     monkeypatch.setattr(runner, "run_trial", measure)
     display = Silent()
-    resume.resume(path, build=fake_build, display=display, anyway=False)
+    resume.resume(path, build=fake_build, display=display, anyway=False, permit=permit)
     assert statuses(path) == ["valid"] + ["struck_out"] * 5 + ["valid"] * 4
     assert dict(display.progress.counts) == {"valid": 5, "struck_out": 5}
     assert [one.position for one in display.told] == [6, 7, 8, 9, 2, 3, 4, 5]
@@ -253,3 +262,132 @@ def test_a_digest_is_of_every_file_that_a_command_names(contestant: Contestant, 
     server.write_text("two")
     after = digests.digests(generator, [made, missing])
     assert (after[0] == before[0], after[1] == before[1]) == (False, True)
+
+
+# --- what a stored run would start -------------------------------------------------------------------------------
+
+MINE = "sh -c 'touch mine' {port}"
+
+
+def has_own(path: Path, command: str = "", address: str = "") -> None:
+    """Let the first contestant of the run be a server of somebody's own, as its file says."""
+    mine = json.dumps({"command": command, "workload": "echo", "address": address})
+    with sqlite3.connect(path) as connection:
+        row = "WHERE json_extract(about, '$.kind') = 'server' AND json_extract(about, '$.name') = ?"
+        changed = connection.execute(
+            f"UPDATE about SET about = json_set(about, '$.own', json(?)) {row}", (mine, NAMES[0])
+        )
+        assert changed.rowcount == 1
+
+
+@pytest.fixture
+def asked_of(cut: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
+    """`resume` of the run, with more words."""
+    monkeypatch.setenv("NETDYNO_BUILD", str(fake_build))
+    return lambda *more: cli.main(["resume", cut.parent.name, "--results", str(cut.parent.parent), "--anyway", *more])
+
+
+def test_a_command_line_of_the_file_is_not_run_where_nobody_can_be_asked(
+    cut: Path, asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    has_own(cut, MINE)
+    assert asked_of() == 2
+    again = shlex.split(capsys.readouterr().err.rpartition("name it: ")[2])
+    words = ["resume", cut.parent.name, "--anyway", "--results", str(cut.parent.parent), "--server", MINE]
+    assert again == ["./netdyno", *words]
+    assert len(read.load(cut).trials) == 10
+    assert cli.main(again[1:]) == 0
+    assert len(read.load(cut).trials) == 12
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["--server", "my-server {port}"], f"not named: --server {shlex.quote(MINE)}"),
+        (["--server", MINE, "--server", "x {port}"], "--server 'x {port}': the run has no such server"),
+        (["--server", MINE, "--address", "tcp://127.0.0.1:9"], "--address 'tcp://127.0.0.1:9': the run has no such"),
+        (["--address", "tcp://192.0.2.1:9"], "is not on the loopback"),
+    ],
+)
+def test_what_is_given_again_is_just_what_the_run_has(
+    given: list[str], told: str, cut: Path, asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    has_own(cut, MINE)
+    assert asked_of(*given) == 2
+    assert told in capsys.readouterr().err
+    assert len(read.load(cut).trials) == 10
+
+
+def test_a_server_is_not_given_for_a_run_that_has_none(
+    asked_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked_of("--server", MINE) == 2
+    assert "the run has no such server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("answer", "code", "trials"), [("y", 0, 12), ("n", 2, 10), ("", 2, 10)])
+def test_on_a_terminal_what_would_run_is_shown_and_asked_for(
+    answer: str,
+    code: int,
+    trials: int,
+    cut: Path,
+    asked_of: Callable[..., int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    has_own(cut, MINE.replace("mine", "\x1b[8mmine"))
+    ours, theirs = pty.openpty()
+    with os.fdopen(ours, "r+b", 0) as screen, os.fdopen(theirs) as keys, os.fdopen(os.dup(theirs), "w") as shows:
+        screen.write(f"{answer}\n".encode())
+        monkeypatch.setattr(sys, "stdin", keys)
+        monkeypatch.setattr(sys, "stderr", shows)
+        assert asked_of() == code
+        shows.flush()
+        shown = ""
+        while "Do you want that? [y/N]" not in shown:
+            shown += screen.read(1 << 16).decode()
+        monkeypatch.undo()
+    assert f"{NAMES[0]}: --server " in shown
+    assert "touch \\x1b[8mmine" in shown
+    assert len(read.load(cut).trials) == trials
+
+
+def test_an_address_of_the_file_is_not_even_connected_to(cut: Path, asked_of: Callable[..., int]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        has_own(cut, address=f"tcp://127.0.0.1:{server.getsockname()[1]}")
+        assert asked_of() == 2
+        server.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+@pytest.mark.parametrize("address", ["tcp://nowhere", "tcp://127.0.0.1:99999", "x", "tcp://localhost:9"])
+def test_an_address_that_is_none_is_one_clear_line(address: str) -> None:
+    about = About(kind="server", name="a", own=Own(command="", workload="echo", address=address))
+    with pytest.raises(UserError, match="address"):
+        own.of_run([about])
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            "UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].server.listen', 'tcp://0.0.0.0:1')",
+            "'listen'",
+        ),
+        ("UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].where_possible.x', 1)", "no option 'x'"),
+        ("UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].server.backlog', '1 --x')", "key 'backlog'"),
+        ("UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].link_rate', 'x')", "key 'link-rate'"),
+        ("UPDATE cell SET contestant = 'cat' WHERE block = 6", "the stored plan has 'cat' in 'echo'"),
+        ("UPDATE cell SET scenario = 'other' WHERE block = 6", "in 'other', and the experiment has not"),
+        ('UPDATE cell SET levels = \'{"listen": "x"}\' WHERE block = 6', "'listen' is no factor"),
+        ('UPDATE cell SET levels = \'{"backlog": "x"}\' WHERE block = 6', "key 'backlog'"),
+    ],
+)
+def test_what_no_experiment_could_have_asked_for_becomes_no_word_of_a_command(
+    change: str, told: str, cut: Path, fake_build: Path
+) -> None:
+    with sqlite3.connect(cut) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute(change)
+    with pytest.raises(UserError, match=re.escape(told)):
+        go_on(cut, fake_build)

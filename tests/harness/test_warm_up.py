@@ -22,6 +22,7 @@ from netdyno.trial import warm_up
 from netdyno.trial.setup import Bench, key
 from netdyno.trial.trial import run_trial
 from tests.harness.test_runner import Recorder, execute
+from tests.support.builders.made_blocks import permit
 
 ECHO = Scenario(
     name="echo", workload="echo", contestants=("fake",), connections=1, duration_s=0.1, timeout_s=1.0, blocks=5
@@ -157,7 +158,7 @@ def test_a_run_that_is_gone_on_with_keeps_it(
     monkeypatch.setenv("FAKE_SERVER", "jit")
     monkeypatch.setattr(contestants, "discover", lambda **_: (contestant,))
     recorder = Recorder()
-    resume.resume(path, build=fake_build, display=recorder, anyway=True)
+    resume.resume(path, build=fake_build, display=recorder, anyway=True, permit=permit)
     run = read.load(path)
     assert len(run.trials) == 5
     assert used(run.trials) == {known}

@@ -11,11 +11,14 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from netdyno.base.paths import build_dir
+from netdyno.commands import permission
+from netdyno.commands.permission import Given
 from netdyno.contestants import own, stand_in
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Experiment, Scenario
@@ -138,7 +141,9 @@ def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM trial")
         connection.execute("UPDATE run SET finished_at = NULL")
-    resume(path, build=build_dir(), display=PlainDisplay(io.StringIO()), anyway=True)
+    (command,) = (one.own.command for one in whole.about if one.own)
+    permit = partial(permission.ask, given=Given((command,)), again=())
+    resume(path, build=build_dir(), display=PlainDisplay(io.StringIO()), anyway=True, permit=permit)
     assert only(read.load(path), "serves").load is not None
 
 

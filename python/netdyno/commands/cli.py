@@ -59,6 +59,9 @@ Cluster = Annotated[Path, typer.Option("--cluster", help="The folder with this h
 RunCluster = Annotated[
     Path | None, typer.Option("--cluster", metavar="DIR", help="Run on the hosts of a cluster (docs/many-machines.md).")
 ]
+MayLoad = Annotated[
+    bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
+]
 Export = Literal["json", "csv", "md"]
 RESULTS = ROOT / "results"
 CLUSTER = Path("cluster")
@@ -105,9 +108,7 @@ def run(
     workload: Annotated[
         str | None, typer.Option(help="What your servers speak (protocol/WIRE.md; http unless said).")
     ] = None,
-    may_load: Annotated[
-        bool, typer.Option("--yes-i-may-load-it", help="The address is not on the loopback, and I may load it.")
-    ] = False,
+    may_load: MayLoad = False,
     results: Results = RESULTS,
     foreign_load: Foreign = "strike-out",
     trace: Annotated[
@@ -279,14 +280,24 @@ def resume(
     anyway: Annotated[
         bool, typer.Option("--anyway", help="Even where machine or programs are not as they were; this is recorded.")
     ] = False,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COMMAND", help="Each server of your own that the run has, word for word."),
+    ] = None,
+    address: Annotated[
+        list[str] | None, typer.Option(metavar="URL", help="Each server that stands already and that the run has.")
+    ] = None,
+    may_load: MayLoad = False,
     cluster: RunCluster = None,
     results: Results = RESULTS,
     as_json: LastLine = False,
 ) -> int:
-    """Go on with an interrupted run where it stopped."""
+    """Go on with an interrupted run where it stopped. Servers of your own are asked for, or given again."""
     from netdyno.commands import run as run_command
+    from netdyno.commands.permission import Given
 
-    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster)
+    given = Given(tuple(server or ()), tuple(address or ()), may_load)
+    return run_command.go_on(run_id, results, anyway=anyway, as_json=as_json, cluster=cluster, given=given)
 
 
 @app.command("list")

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -15,17 +16,18 @@ import msgspec
 from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless
 from netdyno.base.files import kind_of
-from netdyno.base.paths import build_dir
+from netdyno.base.paths import ROOT, build_dir
 from netdyno.cluster import engine
-from netdyno.commands import profile
+from netdyno.commands import permission, profile
 from netdyno.commands.flags import Asked
+from netdyno.commands.permission import Given
 from netdyno.contestants import contestants, own
 from netdyno.experiment import blocks, experiment
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Budget, Experiment
 from netdyno.model.observation import ForeignLoad
-from netdyno.model.run import OF_CLUSTER, Run
+from netdyno.model.run import Run
 from netdyno.model.trial import Trace
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay
@@ -150,13 +152,22 @@ def _own(asked: OwnServers, taken: Sequence[str]) -> tuple[Contestant, ...]:
     return own.named(found, asked.names, taken)
 
 
-def go_on(run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None) -> int:
+def go_on(run: str, results: Path, *, anyway: bool, as_json: bool, cluster: Path | None = None, given: Given) -> int:
     """`netdyno resume`: the rest of an interrupted run; the exit codes are those of `run`."""
     from netdyno.run.resume import resume
 
+    again = ["./netdyno", "resume", run, *(["--anyway"] if anyway else []), *(["--json"] if as_json else [])]
+    again += ["--results", str(results)] if results != ROOT / "results" else []
     console, display = _screen(as_json)
     with _stage(cluster) as stage:
-        outcome = resume(read.find(results, run), build=build_dir(), display=display, anyway=anyway, stage=stage)
+        outcome = resume(
+            read.find(results, run),
+            build=build_dir(),
+            display=display,
+            anyway=anyway,
+            permit=partial(permission.ask, given=given, again=again),
+            stage=stage,
+        )
     return _end(_tell(outcome, console), as_json)
 
 
@@ -177,10 +188,9 @@ def _tell(outcome: runner.Outcome, console: Console) -> Done:
     stored = read.load(outcome.folder / schema.FILE_NAME)
     counts = outcomes.counts(stored)
     if outcome.interrupted:
-        where = " --cluster DIR" if OF_CLUSTER in stored.environment else ""
         print(
             f"interrupted: {len(stored.all_trials)} trials are stored in {outcome.folder} "
-            f"(to go on: ./netdyno resume {outcome.run_id}{where})",
+            f"(to go on: {harmless(permission.resume_line(stored))})",
             file=sys.stderr,
         )
     report, analysis = _present(stored, outcome.folder, console) if stored.all_trials else (None, None)

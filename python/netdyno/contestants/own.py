@@ -100,8 +100,13 @@ def _of_address(address: str) -> tuple[str, ...]:
 
 
 def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:
-    """Those that a stored run was made with."""
-    return tuple(contestant(one.name, one.own) for one in about if one.own is not None)
+    """Those that a stored run was made with, which the user has permitted. Raises UserError for an address that none
+    is stored with."""
+    mine = [(one.name, one.own) for one in about if one.own is not None]
+    for name, server in mine:
+        if server.address and at(server.address, server.workload, may_be_loaded=True).address != server.address:
+            raise UserError(f"the address of {name!r} is none that is stored: {server.address!r}")
+    return tuple(contestant(name, server) for name, server in mine)
 
 
 def _short(own: Own) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from netdyno.base.errors import UserError
+from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import duration_words
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Conditions, Scenario
@@ -100,6 +100,29 @@ def read_level(where: str, name: str, value: object) -> type_level:
     `service_time_in_all_s` say what they are worth."""
     found: type_level = read_value(where, replace(option_of(name), name=name), value)
     return value if isinstance(value, str) else found
+
+
+def check_stored(where: str, scenario: Scenario) -> None:
+    """Raise UserError where a stored scenario has an option of its server, or a text that becomes a word of a command
+    line, that none has which was read from TOML."""
+    for name, value in (*scenario.server.items(), *scenario.where_possible.items()):
+        if name not in SERVER:
+            raise UserError(f"{where}: a server has no option {name!r}{did_you_mean(name, SERVER)}")
+        read_value(where, SERVER[name], value)
+    if scenario.link_rate is not None:
+        read_value(where, LINK["link-rate"], scenario.link_rate)
+    for factor, levels in scenario.factors.items():
+        for level in levels:
+            check_levels(where, {factor: level})
+
+
+def check_levels(where: str, levels: Mapping[str, type_level]) -> None:
+    """Raise UserError for a level of a stored cell that no experiment can have."""
+    for factor, level in levels.items():
+        try:
+            read_level(where, factor, level)
+        except KeyError as error:
+            raise UserError(f"{where}: {factor!r} is no factor") from error
 
 
 class Settings(Conditions):

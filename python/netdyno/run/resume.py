@@ -6,7 +6,7 @@ and then the run says so too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
@@ -19,6 +19,9 @@ from netdyno.base.paths import canary_path
 from netdyno.base.utc_now import utc_now
 from netdyno.contestants import contestants, own
 from netdyno.experiment import experiment
+from netdyno.experiment.plan import Cell
+from netdyno.model import options
+from netdyno.model.experiment import Experiment
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.run import OF_CLUSTER, Environment, Run
 from netdyno.model.trial import Trace
@@ -36,9 +39,19 @@ RESUMED = "resumed"
 """The key of the environment that has a line for each time a run was gone on with."""
 
 
-def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: Stage | None = None) -> runner.Outcome:
-    """Go on with the stored run. Raises UserError where there is nothing to go on with, where it is still being made,
-    or where something decisive differs and the user did not say `anyway`."""
+def resume(
+    path: Path,
+    *,
+    build: Path,
+    display: Display,
+    anyway: bool,
+    permit: Callable[[Run], None],
+    stage: Stage | None = None,
+) -> runner.Outcome:
+    """Go on with the stored run. `permit` raises UserError where the user does not want what the run would start
+    beside the servers of this repository; nothing is started or connected to before. Raises UserError where there is
+    nothing to go on with, where it is still being made, or where something decisive differs and the user did not say
+    `anyway`."""
     with Store.reopen(path) as stored:
         run = read.load(path)
         if run.finished_at is not None:
@@ -51,6 +64,9 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: St
         if (OF_CLUSTER in run.environment) != (stage is not None):
             how = "over a cluster (--cluster DIR)" if stage is None else "on one machine (without --cluster)"
             raise UserError(f"the run {run.run_id} was made {how}")
+        cells = read.load_cells(path)
+        _check_options(asked, cells)
+        permit(run)
         servers, clients = _ready(run, build, on_hosts=stage is not None)
         runner.check(asked, servers, build)
         bench, found = runner.set_up(
@@ -72,7 +88,6 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: St
         run = msgspec.structs.replace(run, environment=_with_line(run, differ))
         stored.record(run.environment)
         runner.write_environment(path.parent, run.environment)
-        cells = read.load_cells(path)
         done = f"{quantities.plural(len(run.all_trials), 'trial')} of {len(cells)} that are planned"
         display.begin(f"{run.run_id}: {asked.question} Going on after {done}")
         named = {server.name: server for server in servers}
@@ -80,6 +95,18 @@ def resume(path: Path, *, build: Path, display: Display, anyway: bool, stage: St
         to_trace = traced.missing(traced.tasks(asked, named, bench.clients, _trace(run)), run.traced)
         interrupted = runner.carry_out(run, cells, named, bench, beside, stored, display, to_trace, stage)
     return runner.Outcome(run.run_id, path.parent, interrupted)
+
+
+def _check_options(asked: Experiment, cells: Sequence[Cell]) -> None:
+    """Raise UserError where the plan names what its experiment has not, or a server would be given an option that no
+    experiment can set: all of them become words of command lines."""
+    scenarios = {scenario.name: scenario for scenario in asked.scenarios}
+    for scenario in asked.scenarios:
+        options.check_stored(f"the stored scenario {scenario.name!r}", scenario)
+    for cell in cells:
+        if cell.scenario not in scenarios or cell.contestant not in scenarios[cell.scenario].contestants:
+            raise UserError(f"the stored plan has {cell.contestant!r} in {cell.scenario!r}, and the experiment has not")
+        options.check_levels(f"the stored plan of {cell.scenario!r}", cell.levels)
 
 
 def _with_line(run: Run, differ: Sequence[str]) -> Environment:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from netdyno.commands import permission
+from netdyno.commands.permission import Given
 from netdyno.contestants.contestants import discover
 from netdyno.experiment.plan import Cell
 from netdyno.model.contestant import Contestant
@@ -23,6 +25,11 @@ from tests.support.builders.made_claims import made_trial
 
 NAMES = tuple(one.name for one in discover() if not one.manifest.apart and "echo" in one.manifest.workloads)[:2]
 RunTrial = Callable[[Cell, Scenario, Contestant, Bench], Trial]
+
+
+def permit(run: Run) -> None:
+    """As for a user who gave nothing and whom nobody can ask: only what a run without servers of one's own starts."""
+    permission.ask(run, Given(), ["./netdyno", "resume"])
 
 
 class Silent:
