@@ -22,10 +22,9 @@ import pytest
 from netdyno.analysis import differences
 from netdyno.base.errors import UserError
 from netdyno.commands import cli
-from netdyno.contestants import own
 from netdyno.experiment.plan import Cell
 from netdyno.machine import digests
-from netdyno.model.contestant import About, Contestant, Own
+from netdyno.model.contestant import Contestant, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.trial import Traced, Trial
 from netdyno.run import changes, resume, runner, schedule
@@ -360,11 +359,21 @@ def test_an_address_of_the_file_is_not_even_connected_to(cut: Path, asked_of: Ca
             server.accept()
 
 
-@pytest.mark.parametrize("address", ["tcp://nowhere", "tcp://127.0.0.1:99999", "x", "tcp://localhost:9"])
-def test_an_address_that_is_none_is_one_clear_line(address: str) -> None:
-    about = About(kind="server", name="a", own=Own(command="", workload="echo", address=address))
-    with pytest.raises(UserError, match="address"):
-        own.of_run([about])
+@pytest.mark.parametrize(
+    ("command", "address"),
+    [
+        ("it's {port}", ""),
+        ("", "tcp://nowhere:1"),
+        ("", "tcp://127.0.0.1:99999"),
+        ("", "x"),
+        ("", "udp://127.0.0.1:1"),
+        ("", "tcp://127.0.0.1"),
+    ],
+)
+def test_a_server_that_nobody_can_have_been_given_is_damage(command: str, address: str, cut: Path) -> None:
+    has_own(cut, command, address)
+    with pytest.raises(UserError, match="is damaged: "):
+        read.load(cut)
 
 
 @pytest.mark.parametrize(

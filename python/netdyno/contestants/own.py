@@ -100,13 +100,20 @@ def _of_address(address: str) -> tuple[str, ...]:
 
 
 def of_run(about: Iterable[About]) -> tuple[Contestant, ...]:
-    """Those that a stored run was made with, which the user has permitted. Raises UserError for an address that none
-    is stored with."""
-    mine = [(one.name, one.own) for one in about if one.own is not None]
-    for name, server in mine:
-        if server.address and at(server.address, server.workload, may_be_loaded=True).address != server.address:
-            raise UserError(f"the address of {name!r} is none that is stored: {server.address!r}")
-    return tuple(contestant(name, server) for name, server in mine)
+    """Those that a stored run was made with; who starts one has asked the user."""
+    return tuple(contestant(one.name, one.own) for one in about if one.own is not None)
+
+
+def check_stored(server: Own) -> None:
+    """Raise ValueError for a server that nobody can have been given: its command line is no words, or its address is
+    none. Pure."""
+    if not server.address:
+        shlex.split(server.command)
+        return
+    host, port = stand_in.place(server.address)
+    ipaddress.ip_address(host)
+    if not server.address.startswith("tcp://") or not 0 < port < 2**16:
+        raise ValueError(f"{server.address!r} is no address of a server")
 
 
 def _short(own: Own) -> str:

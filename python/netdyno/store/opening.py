@@ -159,17 +159,15 @@ class _Ends(NamedTuple):
 def _ends(path: Path) -> _Ends | None:
     """None where there is no such file. Raises UserError where it is no regular file, or cannot be read."""
     try:
-        descriptor = open_regular(path)
+        with os.fdopen(open_regular(path), "rb", 0) as file:
+            size = os.fstat(file.fileno()).st_size
+            first = file.read(_HEADER_BYTES)
+            file.seek(max(0, size - len(_JOURNAL_MAGIC)))
+            return _Ends(first, file.read(len(_JOURNAL_MAGIC)), size)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
-    try:
-        size = os.fstat(descriptor).st_size
-        first = os.pread(descriptor, _HEADER_BYTES, 0)
-        return _Ends(first, os.pread(descriptor, len(_JOURNAL_MAGIC), max(0, size - len(_JOURNAL_MAGIC))), size)
-    finally:
-        os.close(descriptor)
 
 
 # --- before a table is read ----------------------------------------------------------------------------------------

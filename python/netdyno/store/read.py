@@ -11,6 +11,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.units import parse_duration
+from netdyno.contestants import own
 from netdyno.experiment.plan import Cell
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
@@ -44,9 +45,7 @@ def _load(connection: sqlite3.Connection) -> Run:
         tuple[str, str, str, str | None, str],
     )
     _check_run_id(run_id)
-    trials = _decoded(
-        connection, "SELECT trial FROM trial ORDER BY block, position, rowid -- a second try came later", Trial
-    )
+    trials = _load_trials(connection)
     asked = _experiment(experiment)
     _check_levels(asked, trials)
     return Run(
@@ -60,6 +59,21 @@ def _load(connection: sqlite3.Connection) -> Run:
         twins=tuple(trial for trial in trials if trial.twin),
         traced=_load_traced(connection),
     )
+
+
+def _load_trials(connection: sqlite3.Connection) -> list[Trial]:
+    """Raises ValueError also where one says of itself that it is in the place of another: it is judged there."""
+    attempt = "attempt" if connection.execute("PRAGMA user_version").fetchone()[0] >= 9 else "1"
+    query = (
+        f"SELECT block, position, {attempt}, trial FROM trial ORDER BY block, position, rowid"  # tries in their order
+    )
+    found = []
+    for *place, text in connection.execute(query):
+        trial = msgspec.json.decode(msgspec.convert(text, str), type=Trial)
+        if place != [trial.block, trial.position, trial.attempt]:
+            raise ValueError(f"a trial in the place of {place} says that it is another's")
+        found.append(trial)
+    return found
 
 
 def _check_run_id(run_id: str) -> None:
@@ -131,7 +145,11 @@ def _load_about(connection: sqlite3.Connection) -> tuple[About, ...]:
     """Who took part; nobody says so in a run of schema 1."""
     if connection.execute("PRAGMA user_version").fetchone()[0] < 2:
         return ()
-    return tuple(_decoded(connection, "SELECT about FROM about ORDER BY number", About))
+    about = _decoded(connection, "SELECT about FROM about ORDER BY number", About)
+    for one in about:
+        if one.own is not None:
+            own.check_stored(one.own)
+    return tuple(about)
 
 
 def _load_traced(connection: sqlite3.Connection) -> tuple[Traced, ...]:

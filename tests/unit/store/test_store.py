@@ -285,6 +285,7 @@ NO_WINDOW = msgspec.json.encode(msgspec.structs.replace(MACHINE, window_s=0.0)).
         "UPDATE run SET experiment = json_set(experiment, '$.scenarios[0].factors.connections[0]', 0)",
         "UPDATE trial SET trial = json_set(trial, '$.levels.connections', -1)",
         "UPDATE trial SET trial = json_set(trial, '$.attempt', 4611686018427387904)",
+        "UPDATE trial SET trial = json_set(trial, '$.position', 2)",
         "UPDATE trial SET trial = json_set(trial, '$.seconds', 1e308)",
         f"UPDATE trial SET trial = json_set(trial, '$.machine', json('{NO_WINDOW}'))",
     ],
