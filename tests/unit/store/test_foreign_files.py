@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
 from netdyno.commands import listing
+from netdyno.commands.run import write_report
 from netdyno.store import opening, read, schema, write
 from tests.support.builders.made_run import made_run
 from tests.support.builders.stored import stored
@@ -275,3 +276,16 @@ def test_a_run_whose_folder_leads_elsewhere_is_not_gone_on_with(path: Path, name
     with pytest.raises(UserError, match=f"{name} is a (symbolic link|pipe), and in the folder of a run are only files"):
         write.Store.reopen(path)
     assert read.load(path).run_id == RUN.run_id
+
+
+@pytest.mark.parametrize("kind", ["a symbolic link", "a pipe"])
+def test_a_report_is_not_written_through_what_lies_in_its_place(path: Path, kind: str) -> None:
+    target, report = path.parent.parent / "target", path.parent / "report.html"
+    target.write_text("mine")
+    if kind == "a pipe":
+        os.mkfifo(report)
+    else:
+        report.symlink_to(target)
+    with pytest.raises(UserError, match=f"report.html cannot be written: it is {kind} and no file"):
+        write_report(["b"], path.parent.parent)
+    assert target.read_text() == "mine"

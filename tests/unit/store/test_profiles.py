@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,22 @@ def test_stacks_are_read_from_the_runs_own_folder_only(folder: Path) -> None:
     path = folder / "profile-.._echo.json"
     path.write_text(path.read_text().replace(FOLDED, "../secret"))
     assert profiles.read(folder).damaged == ("secret cannot be read: No such file or directory",)
+
+
+@pytest.mark.parametrize("name", [FOLDED, "profile-.._echo.json"])
+@pytest.mark.parametrize("kind", ["a symbolic link", "a pipe"])
+def test_a_file_that_leads_elsewhere_or_would_be_waited_for_is_not_read(folder: Path, name: str, kind: str) -> None:
+    elsewhere = folder / "elsewhere"
+    (folder / name).rename(elsewhere)
+    if kind == "a pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to(elsewhere)
+    assert f"{name} cannot be read: it is {kind} and no file" in profiles.read(folder).damaged
+
+
+def test_a_file_that_is_larger_than_any_that_is_written_is_not_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(profiles, "MOST_BYTES", 20)
+    assert profiles.read(folder) == profiles.Stored((), ("profile-.._echo.json is damaged: it has more than 20.0 B",))

@@ -63,3 +63,8 @@ def test_a_load_of_several_hosts_is_repeated_by_one_program() -> None:
     whole, _, _, load = commands(analyse(hosts))
     assert whole.line.endswith(" --cluster DIR")
     assert "--share" not in load.line
+
+
+def test_an_id_that_a_shell_would_obey_is_quoted() -> None:
+    _, report, *_ = commands(analyse(replace(paired_run(), run_id="x; touch y")))
+    assert report.line == "./netdyno report 'x; touch y'"
