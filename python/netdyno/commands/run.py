@@ -291,7 +291,7 @@ def write_report(runs: Sequence[str], results: Path) -> Path:
     target = paths[0].parent.resolve() / (f"report-with-{'-'.join(names)}.html" if names else REPORT_NAME)
     if not os.access(target.parent, os.W_OK):
         raise UserError(f"{target.parent} cannot be written")
-    if target.is_symlink() or (target.exists() and not target.is_file()):
+    if target.is_symlink() or not (target.is_file() or target.is_dir() or not target.exists()):
         raise UserError(f"{target} cannot be written: it is {kind_of(target.lstat().st_mode)} and no file")
     from netdyno.analysis.analysis import analyse
     from netdyno.analysis.run_comparison import side_by_side
