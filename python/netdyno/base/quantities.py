@@ -16,15 +16,23 @@ TWIN = " (A/A twin)"
 """After the name of a contestant: of the trial that repeats another under a second name."""
 
 
+_MOST_DECIMALS = 4
+
+
 def three_digits(value: float) -> str:
-    """A number with three significant digits, without an exponent; a dash where there is none."""
+    """A number with three significant digits, without an exponent, and with four decimals at most: "<0.0001" is not
+    nothing. A dash where there is no number."""
     if not math.isfinite(value):
         return DASH
     if value == 0:
         return "0"
     rounded = float(f"{value:.2e}")
     decimals = max(0, 2 - math.floor(math.log10(abs(rounded)) + 1e-9))
-    return f"{rounded:.{min(decimals, 4)}f}".replace("-", MINUS)
+    text = f"{rounded:.{min(decimals, _MOST_DECIMALS)}f}".replace("-", MINUS)
+    if float(text.lstrip(MINUS)) == 0:
+        least = f"{10**-_MOST_DECIMALS:.{_MOST_DECIMALS}f}"
+        return f"<{least}" if value > 0 else f">{MINUS}{least}"
+    return text
 
 
 def _scaled(value: float, scales: Sequence[tuple[float, str]], gap: str = " ") -> str:
@@ -58,28 +66,52 @@ def percent_change(ratio: float) -> str:
         return DASH
     if ratio >= 2:
         return f"{TIMES}{three_digits(ratio)}"
-    change = (ratio - 1) * 100
-    sign = "+" if change > 0 else MINUS if change < 0 else ""
-    return f"{sign}{_percent(abs(change))}%"
+    sign = "+" if ratio > 1 else MINUS if ratio < 1 else ""
+    bound, size = _distance(ratio)
+    if sign == MINUS:
+        bound = {"<": ">", ">": "<"}.get(bound, "")
+    return f"{bound}{sign}{size}%"
 
 
-def _percent(size: float) -> str:
-    return f"{size:.1f}" if size < 9.95 else f"{size:.0f}"
+def _distance(ratio: float) -> tuple[str, str]:
+    """How far a ratio below 2 is from 1, in percent, with "<" or ">" before it where that is a bound. Only what is the
+    same reads as "0.0", and only nothing as 100 below."""
+    size = abs(ratio - 1) * 100
+    if 0 < size < 0.05:
+        return "<", "0.1"
+    if size < 9.95:
+        return "", f"{size:.1f}"
+    return ("", f"{size:.0f}") if ratio >= 1 else _below_hundred(size, f"{size:.0f}")
+
+
+def _below_hundred(size: float, text: str) -> tuple[str, str]:
+    """A text for a percentage that does not reach 100: the one given, if it says so, or else one with more digits."""
+    decimals = 0
+    while size < 100 and float(text) >= 100 and decimals < _MOST_DECIMALS:
+        decimals += 1
+        text = f"{size:.{decimals}f}"
+    return ("", text) if size >= 100 or float(text) < 100 else (">", f"{100 - 10**-_MOST_DECIMALS:.{_MOST_DECIMALS}f}")
 
 
 def share(part: float) -> str:
-    """A part of a whole as a percentage: "12%", "0.034%", "0%"."""
+    """A part of a whole as a percentage: "12%", "0.034%", "0%". Only nothing reads as "0%", and only all as "100%"."""
     if not math.isfinite(part):
         return DASH
-    if 0 < part < 5e-7:
-        return "<0.0001%"
     text = three_digits(100 * part)
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text}%"
+    bound = ""
+    if 0.5 < part < 1:
+        bound, text = _below_hundred(100 * part, text)
+    return f"{bound}{text.rstrip('0').rstrip('.') if '.' in text else text}%"
 
 
 def margin(ratio: float) -> str:
     """How far something lies above (ratio > 1) or below, without a sign: "12%", or "2.4 times" from double upwards."""
-    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{_percent(abs(ratio - 1) * 100)}%"
+    return f"{three_digits(ratio)} times" if ratio >= 2 else f"{''.join(_distance(ratio))}%"
+
+
+def whole(value: float) -> str:
+    """A number without decimals, unless it would read as nothing and is not."""
+    return three_digits(value) if 0 < abs(value) < 1 else f"{value:,.0f}"
 
 
 def p_value(p: float) -> str:

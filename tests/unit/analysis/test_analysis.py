@@ -323,7 +323,11 @@ def test_a_repeated_cell_counts_once_with_its_first_value() -> None:
 
 @pytest.mark.parametrize(
     ("ratio", "text"),
-    [(1.123, "+12%"), (0.966, "−3.4%"), (1.0, "0.0%"), (2.5, "×2.50"), (math.nan, "–"), (0.4, "−60%")],  # noqa: RUF001
+    [
+        *((1.123, "+12%"), (0.966, "−3.4%"), (1.0, "0.0%"), (2.5, "×2.50"), (math.nan, "–"), (0.4, "−60%")),  # noqa: RUF001
+        *((0.001, "−99.9%"), (0.00004, "−99.996%"), (1e-9, "<−99.9999%"), (0.0, "−100%")),  # noqa: RUF001
+        *((1.0001, "<+0.1%"), (0.9999, ">−0.1%")),  # noqa: RUF001
+    ],
 )
 def test_changes_read_as_people_say_them(ratio: float, text: str) -> None:
     assert quantities.percent_change(ratio) == text
@@ -338,13 +342,23 @@ def test_figures_keep_three_digits_and_a_unit() -> None:
     ]
     assert [quantities.duration(x) for x in (7, 1234, 5.6e6, 2e9)] == ["7.00 ns", "1.23 µs", "5.60 ms", "2.00 s"]
     assert quantities.memory(5_900_000) == "5.63 MiB"
-    assert [quantities.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 1)] == [
+    assert [quantities.share(x) for x in (0, 0.12, 0.001, 0.000_02, 1e-9, 0.99996, 1 - 1e-9, 1)] == [
         "0%",
         "12%",
         "0.1%",
         "0.002%",
         "<0.0001%",
+        "99.996%",
+        ">99.9999%",
         "100%",
+    ]
+    assert [quantities.three_digits(x) for x in (0, 0.00123, 2e-5, -2e-5)] == ["0", "0.0012", "<0.0001", ">−0.0001"]  # noqa: RUF001
+    assert [quantities.margin(x) for x in (0.001, 0.5, 1.0001, 1.2, 3)] == [
+        "99.9%",
+        "50%",
+        "<0.1%",
+        "20%",
+        "3.00 times",
     ]
     assert quantities.listed(["a", "b", "c"]) == "a, b and c"
 

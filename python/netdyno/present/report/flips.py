@@ -156,7 +156,7 @@ def _ticks(reach: float) -> list[float]:
 def _tick(contrast: float, _: float) -> str:
     """By how much whoever is better there is: the two directions are read alike."""
     share = math.expm1(abs(contrast))
-    return "0%" if share < 1e-9 else quantities.percent_change(1 + share).lstrip("+")
+    return "0%" if share < 1e-9 else quantities.percent_change(1 + share).replace("+", "")
 
 
 def _interval(point: Point) -> tuple[float, ...]:

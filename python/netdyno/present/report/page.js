@@ -41,7 +41,7 @@
   };
 
   const rate = (value) =>
-    value == null ? "–" : value >= 1e6 ? (value / 1e6).toFixed(2) + "M/s" : value >= 1e3 ? (value / 1e3).toFixed(1) + "k/s" : Math.round(value) + "/s";
+    value == null ? "–" : value >= 1e6 ? (value / 1e6).toFixed(2) + "M/s" : value >= 1e3 ? (value / 1e3).toFixed(1) + "k/s" : +value.toPrecision(3) + "/s";
   const tick = (value) => (value >= 1e6 ? value / 1e6 + "M" : value >= 1e3 ? value / 1e3 + "k" : String(value));
 
   /** The contestant's marker as in the page's legends. */
