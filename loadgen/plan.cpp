@@ -199,7 +199,7 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   add_bytes(line, "--size", plan.size, {1, max_size}, "size of a message (default 31)");
   add_duration(line, "--duration", raw.duration, "the measured window (default 10s; with --count an hour at most)");
   add_whole_number(line, "-n,--count", plan.count,
-                   "send so many messages, and end when they are answered (then the default of --warmup is 0)");
+                   "send so many messages, and end when they are answered (then the default of --warmup is 0)", 1);
   add_duration(line, "--warmup", raw.warmup, "load before the window (default 1s)");
   add_duration(line, "--timeout", raw.timeout,
                fmt::format("how long an answer may take (default {:g}s)", seconds(plan.timeout)));

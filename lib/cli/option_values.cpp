@@ -54,10 +54,12 @@ Option add_bytes(CommandLine& line, const std::string& name, std::size_t& value,
   });
 }
 
-Option add_whole_number(CommandLine& line, const std::string& name, std::uint64_t& value, const std::string& help) {
-  return add_parsed(line, name, value, help, "N", [name](const std::string& text) {
+Option add_whole_number(CommandLine& line, const std::string& name, std::uint64_t& value, const std::string& help,
+                        std::uint64_t least) {
+  return add_parsed(line, name, value, help, "N", [name, least](const std::string& text) {
     const auto parsed = parse_number<std::uint64_t>(text);
-    if (!parsed) refuse(name, text, "is no whole number from 0 to 2^64 - 1");
+    if (!parsed || *parsed < least)
+      refuse(name, text, "is no whole number from " + std::to_string(least) + " to 2^64 - 1");
     return *parsed;
   });
 }

@@ -22,7 +22,9 @@ Option add_duration(CommandLine& line, const std::string& name, std::chrono::nan
                     const std::string& help);
 Option add_bytes(CommandLine& line, const std::string& name, std::size_t& value, ByteRange range,
                  const std::string& help);
-Option add_whole_number(CommandLine& line, const std::string& name, std::uint64_t& value, const std::string& help);
+/// `least`: 1 where 0 in the variable means that nobody gave the option, so that nobody can say it.
+Option add_whole_number(CommandLine& line, const std::string& name, std::uint64_t& value, const std::string& help,
+                        std::uint64_t least = 0);
 /// A share from 0 to below 1.
 Option add_share(CommandLine& line, const std::string& name, double& value, const std::string& help);
 /// Bits per second.

@@ -74,9 +74,9 @@ void add_own_options(CommandLine& line, Programme& programme, bool connections) 
   add_several(line, "--stall", programme.stalls, parse_stall, "stall; want e.g. at=2s,for=1s,connection=3",
               connections ? "at=DUR,for=DUR[,connection=N]" : "at=DUR,for=DUR",
               "do nothing for a while, counted from the first request");
-  add_whole_number(line, "--lose", programme.faults.lose, "never send every N-th answer");
-  add_whole_number(line, "--duplicate", programme.faults.duplicate, "send every N-th answer twice");
-  add_whole_number(line, "--corrupt", programme.faults.corrupt, "change a byte of every N-th answer");
+  add_whole_number(line, "--lose", programme.faults.lose, "never send every N-th answer", 1);
+  add_whole_number(line, "--duplicate", programme.faults.duplicate, "send every N-th answer twice", 1);
+  add_whole_number(line, "--corrupt", programme.faults.corrupt, "change a byte of every N-th answer", 1);
   add_whole_number(line, "--record-arrivals", programme.record_arrivals, "tell when the first N requests came");
   add_whole_number(line, "--warm-up", programme.warm_up, "leave the delays of the first N answers out of the totals");
   add_duration(line, "--look-out", programme.look_out,

@@ -167,6 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--rate", "1k/1440m,2k/1s"}, "steps take at most 1440m"},
         Mistake{{"--rate", "1..11/conn/1s", "-c", "1000000"}, "1.1e.07 messages a second in all"},
         Mistake{{"-n", "5", "--workload", "chat", "-c", "2"}, "--count is for messages that are answered"},
+        Mistake{{"-n", "0"}, "'0' is no whole number from 1 to"},
         Mistake{{"-n", "some"}, "whole number"}, Mistake{{"--connect-rate", "1e-9"}, "neither connections a second"},
         Mistake{{"--connect-rate", "0.1", "-c", "361"}, "361 connections at 0.1 a second take 60m; at most 60m"},
         Mistake{{"--duration", "1441m"}, "--duration: at most 1440m"},
