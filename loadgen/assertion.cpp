@@ -60,7 +60,9 @@ std::optional<Assertion> parse_assertion(std::string_view text) {
 }
 
 double value_of(const Assertion& assertion, const Figures& figures, double window_s) {
-  if (assertion.metric == "rate") return static_cast<double>(figures.completed_in_window) / window_s;
+  if (assertion.metric == "rate")
+    return window_s > 0 ? static_cast<double>(figures.completed_in_window) / window_s
+                        : std::numeric_limits<double>::quiet_NaN();
   if (assertion.metric == "errors") return static_cast<double>(errors_of(figures));
   if (figures.response.count() == 0) return std::numeric_limits<double>::quiet_NaN();
   if (assertion.metric == "mean") return figures.response.mean();

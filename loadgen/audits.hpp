@@ -23,6 +23,8 @@ double busiest_thread(const LoadPlan& plan, const Measurement& measurement);
 /// where that is the generator, what it says is true, and "at least".
 bool at_its_limit(const LoadPlan& plan, const Audit& audit);
 bool believed(const LoadPlan& plan, const std::vector<Audit>& audits);
+/// Whether an audit that passed says something that a person should know all the same.
+bool is_note(const Audit& audit);
 
 /// All checks that can be made from the generator's own figures. A pure function.
 std::vector<Audit> audit(const LoadPlan& plan, const Measurement& measurement);

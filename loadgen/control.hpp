@@ -70,6 +70,9 @@ class Control {
   std::atomic<std::int64_t> left{0};
   std::atomic<std::size_t> answered{0};
   std::size_t threads() const { return threads_; }
+  /// Threads whose last connection ended before the window did, and when the last of all threads was without one.
+  std::atomic<std::size_t> without_connections{0};
+  std::atomic<Nanos> load_ended{never};
 
   /// Deliveries that sent messages still owe, over all threads that have stopped sending.
   std::atomic<std::int64_t> owed{0};

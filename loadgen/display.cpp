@@ -6,13 +6,16 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace netdyno::load {
 namespace {
 
-/// "850 ns", "12.3 us", "4.56 ms", "1.23 s"; "none" of NaN.
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+
+/// "850 ns", "12.3 us", "4.56 ms", "1.23 s"; "-" where there is none.
 std::string time_text(double ns) {
-  if (std::isnan(ns)) return "none";
+  if (std::isnan(ns)) return "-";
   if (ns < 1e3) return fmt::format("{:.0f} ns", ns);
   if (ns < 1e6) return fmt::format("{:.1f} us", ns / 1e3);
   if (ns < 1e9) return fmt::format("{:.2f} ms", ns / 1e6);
@@ -58,7 +61,9 @@ std::string steps_text(const LoadPlan& plan, const Figures& figures) {
   std::string text;
   for (std::size_t i = 0; i < figures.steps.size(); ++i) {
     const StepFigures& of = figures.steps[i];
-    const auto at = [&of](double percentile) { return time_text(static_cast<double>(of.response.at(percentile))); };
+    const auto at = [&of](double percentile) {
+      return time_text(of.response.count() > 0 ? static_cast<double>(of.response.at(percentile)) : unknown);
+    };
     text += fmt::format("{:<28}{:>8} sent{:>8} answered   p50 {:>8}   p99 {:>8}   errors {}\n",
                         fmt::format("step {} {:g} s", text_of(plan.steps[i]), seconds(plan.steps[i].length)), of.sent,
                         of.completed, at(50), at(99), of.errors);
@@ -73,11 +78,20 @@ std::string share(Count part, std::uint64_t of) {
   return fmt::format("{} ({:.3g}%)", part, 100 * static_cast<double>(part) / static_cast<double>(of));
 }
 
+std::string faults_text(const Figures& figures) {
+  std::string text;
+  for (const auto& kind : figures.faults.kinds) text += fmt::format("wrong         {}\n", fault_text(kind, figures));
+  if (const auto others = figures.faults.count_of_others(); others > 0)
+    text += fmt::format("wrong         of further kinds: {}\n", others);
+  return text;
+}
+
 /// The statuses that came, and what was wrong: the first of it first.
 std::string replies_text(const Figures& figures) {
   const MessageCounts& m = figures.messages;
-  std::string text = fmt::format("replies       as expected {}, others {}, without an answer {}, sent again {}\n",
-                                 m.received, m.unexpected, m.lost(), m.resent);
+  std::string text =
+      fmt::format("replies       as expected {}, others {}, without an answer {}, of {} due; sent again {}\n",
+                  m.received, m.unexpected, m.lost(), m.due, m.resent);
   std::string statuses;
   std::uint64_t redirects = 0;
   for (const auto& [status, count] : figures.statuses) {
@@ -86,11 +100,7 @@ std::string replies_text(const Figures& figures) {
   }
   if (!statuses.empty()) text += fmt::format("status        {}\n", statuses);
   if (redirects > 0) text += fmt::format("redirects     {}, none of which is followed\n", redirects);
-  for (const auto& kind : figures.faults.kinds)
-    text += m.expected == 0 ? fmt::format("wrong         {}: {}\n", kind.what, kind.count)
-                            : fmt::format("wrong         {} to {} of {}\n", kind.what, kind.count, m.expected);
-  if (figures.faults.others > 0) text += fmt::format("wrong         {} others\n", figures.faults.others);
-  return text;
+  return text + faults_text(figures);
 }
 
 std::string handshakes_text(const Handshakes& handshakes) {
@@ -108,9 +118,8 @@ std::string messages_text(const LoadPlan& plan, const Figures& figures) {
   text += fmt::format("              corrupt {}, late {}", m.corrupt, share(m.late, m.sent));
   if (carries_messages(plan.url))
     text += fmt::format("; dropped by the sockets of this program {}", figures.socket_drops);
-  text += "\n";
-  for (const auto& kind : figures.faults.kinds) text += fmt::format("wrong         {}: {}\n", kind.what, kind.count);
-  return text;
+  if (m.unsent() > 0) text += fmt::format(", never sent {}", share(m.unsent(), m.due));
+  return text + "\n" + faults_text(figures);
 }
 
 constexpr Nanos unanswered_syn = one_second;  // after which Linux asks again (tcp(7), tcp_syn_retries)
@@ -121,11 +130,32 @@ void remember(std::deque<double>& values, double value) {
   if (values.size() > graph_columns) values.pop_front();
 }
 
+std::string rate_text(std::uint64_t count, Nanos window) {
+  if (window == 0) return "-";
+  const double rate = per_second(static_cast<double>(count), window);
+  return fmt::format(fmt::runtime(rate < 10 ? "{:.3g}" : "{:.1f}"), rate);
+}
+
 }  // namespace
+
+std::string fault_text(const Faults::Kind& kind, const Figures& figures) {
+  const std::uint64_t all = figures.count(kind.of);
+  switch (kind.of) {
+    case Population::messages:
+      return fmt::format("{} to {} of {}", kind.what, kind.count, all);
+    case Population::replies:
+      return fmt::format("{}: {} of {} replies", kind.what, kind.count, all);
+    case Population::connects:
+      return fmt::format("{}: {} of {} connects", kind.what, kind.count, all);
+    case Population::connections:
+      break;
+  }
+  return fmt::format("{}: {} of {} connections", kind.what, kind.count, all);
+}
 
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const Figures& f = measurement.figures;
-  const double window = seconds(plan.duration);
+  const Nanos window = plan.duration;
   CpuTime cpu;
   for (const CpuTime& one : measurement.cpu) {
     cpu.user_s += one.user_s;
@@ -134,9 +164,13 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   }
 
   std::string text = fmt::format("{}: {}\n\n", address_of(plan), load_text(plan));
-  text +=
-      fmt::format("{:.1f} messages/s: {} sent, {} answered in {:g} s\n\n",
-                  static_cast<double>(f.completed_in_window) / window, f.sent_in_window, f.completed_in_window, window);
+  const std::string when = measurement.load_ended && *measurement.load_ended < window
+                               ? fmt::format("{:.3g} s, when the last connection had ended, of the {:g} s asked for",
+                                             seconds(*measurement.load_ended), seconds(window))
+                               : fmt::format("{:g} s", seconds(window));
+  text += fmt::format("{} messages/s: {} answered in {}; due then {}: sent {}, answered {}\n\n",
+                      rate_text(f.completed_in_window, window), f.completed_in_window, when, f.scheduled_in_window,
+                      f.sent_in_window, f.response.count());
   text += fmt::format("{:<14}{:>11}{:>11}{:>11}{:>11}{:>11}{:>11}\n", "", "p50", "p90", "p99", "p99.9", "max", "mean");
   text += row(plan.rate_hz ? "response" : "response*", f.response);
   text += row("service", f.service);
@@ -158,8 +192,8 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
                       f.connections.established, anew ? f.connections.attempted() : plan.connections,
                       f.connections.refused, f.connections.timed_out, f.connections.reset, f.connections.other);
   if (anew)
-    text += fmt::format("              {} at a time, {:.1f} made a second\n", plan.connections,
-                        static_cast<double>(f.connected_in_window) / window);
+    text += fmt::format("              {} at a time, {} made a second\n", plan.connections,
+                        rate_text(f.connected_in_window, window));
   if (f.connect.max() >= unanswered_syn && !carries_messages(plan.url))
     text +=
         fmt::format("              the slowest took {:.2f} s: its first attempt had no answer (full accept queue?)\n",
@@ -168,15 +202,16 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   text += fmt::format("errors        timeout {}, closed by server {}, reset {}, protocol {}\n", f.errors.timeout,
                       f.errors.closed_by_server, f.errors.reset, f.errors.protocol);
   text += fmt::format("generator     {:.2f} cores (user {:.2f} s, system {:.2f} s), peak memory {:.1f} MiB\n",
-                      (cpu.user_s + cpu.system_s) / window, cpu.user_s, cpu.system_s,
+                      per_second(cpu.user_s + cpu.system_s, window), cpu.user_s, cpu.system_s,
                       static_cast<double>(measurement.max_rss_bytes) / (1 << 20));
   if (plan.rate_hz || plan.round > 0 || plan.is_foreign())
-    text += fmt::format("              of these {:.2f} on the lookout for {} (spin {})\n", cpu.spun_s / window,
-                        plan.rate_hz || plan.round > 0 ? "what is due" : "replies", to_string(plan.spin));
+    text +=
+        fmt::format("              of these {:.2f} on the lookout for {} (spin {})\n", per_second(cpu.spun_s, window),
+                    plan.rate_hz || plan.round > 0 ? "what is due" : "replies", to_string(plan.spin));
   bool all_passed = true;
   bool noted = false;
   for (const Audit& check : audits) {
-    if (check.passed && !check.detail.starts_with("overload") && !check.detail.starts_with("loss")) continue;
+    if (check.passed && !is_note(check)) continue;
     if (at_its_limit(plan, check)) {
       text += fmt::format("note          at least: the generator was at its limit: {}\n", check.detail);
       noted = true;
@@ -187,10 +222,10 @@ std::string summary(const LoadPlan& plan, const Measurement& measurement, const 
   }
   if (all_passed && !noted) text += fmt::format("audits        all {} passed\n", audits.size());
   for (const Assertion& assertion : plan.assertions) {
-    const double value = value_of(assertion, f, window);
+    const double value = value_of(assertion, f, seconds(window));
     const bool counted = assertion.metric == "rate" || assertion.metric == "errors";
     text += fmt::format("assert        {}: {}, {}\n", assertion.text,
-                        counted ? fmt::format("{:.1f}", value) : time_text(value),
+                        counted && !std::isnan(value) ? fmt::format("{:.1f}", value) : time_text(value),
                         holds(assertion, value) ? "holds" : "MISSED");
   }
   return text;
@@ -215,16 +250,18 @@ void Display::connected(std::uint64_t established) {
 
 void Display::window_start() { event(R"({"event":"window_start"})"); }
 
-void Display::progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) {
+void Display::progress(const Progress& progress, const Timeline::Slot& latest) {
+  const auto& [completed, answered, elapsed] = progress;
   event(fmt::format(R"({{"event":"progress","completed":{},"seconds":{:.3f}}})", completed, seconds(elapsed)));
   const double rate = static_cast<double>(completed - last_completed_) / seconds(elapsed - last_elapsed_);
-  const auto p50 = static_cast<double>(latest.p50_ns), p99 = static_cast<double>(latest.p99_ns);
+  const auto known = [](std::optional<std::int64_t> ns) { return ns ? static_cast<double>(*ns) : unknown; };
+  const double p50 = known(latest.p50_ns), p99 = known(latest.p99_ns);
   const auto errors = static_cast<double>(latest.errors);
   remember(rates_, rate);
   remember(medians_, p50);
   remember(p99s_, p99);
   remember(errors_, errors);
-  const std::string done = plan_.count > 0 ? fmt::format("{} of {}", completed, plan_.count)
+  const std::string done = plan_.count > 0 ? fmt::format("{} of {} answered", answered, plan_.count)
                                            : fmt::format("{:.1f} of {:g} s", seconds(elapsed), seconds(plan_.duration));
   const auto line = [](const char* name, const std::string& now, const std::deque<double>& before) {
     return fmt::format("{:<7}{:>12}  {}", name, now, graph(before));

@@ -11,6 +11,9 @@
 
 namespace netdyno::load {
 
+/// What went wrong, how often, and of how many things of its kind.
+std::string fault_text(const Faults::Kind& kind, const Figures& figures);
+
 /// What a person reads at the end; fits one screen (80 columns, 24 lines).
 std::string summary(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits);
 
@@ -21,7 +24,7 @@ class Display final : public Observer {
 
   void connected(std::uint64_t established) override;
   void window_start() override;
-  void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) override;
+  void progress(const Progress& progress, const Timeline::Slot& latest) override;
   void window_end() override;
   void sent(std::uint64_t messages) override;
   void finished() override { view_.wipe(); }

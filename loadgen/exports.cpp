@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <utility>
 
 namespace netdyno::load {
@@ -10,14 +13,20 @@ namespace {
 
 double errors_of(const Figures& figures) { return value_of(*parse_assertion("errors=0"), figures, 1); }
 
+constexpr double unknown = std::numeric_limits<double>::quiet_NaN();  // Prometheus' own word for it
+
 std::string times(const Histogram& histogram) {
+  if (histogram.count() == 0) return ",,,,,";
   return fmt::format("{:.1f},{},{},{},{},{}", histogram.mean(), histogram.at(50), histogram.at(90), histogram.at(99),
                      histogram.at(99.9), histogram.max());
 }
 
-double per_second(std::uint64_t count, double lasted_s) {
-  return lasted_s > 0 ? static_cast<double>(count) / lasted_s : 0;
+/// Empty where no time has passed.
+std::string rate(std::uint64_t count, Nanos lasted) {
+  return lasted > 0 ? fmt::format("{}", per_second(static_cast<double>(count), lasted)) : "";
 }
+
+std::string known(std::optional<std::int64_t> ns) { return ns ? fmt::format("{}", *ns) : ""; }
 
 std::string label(std::string_view text) {
   std::string escaped;
@@ -36,7 +45,8 @@ class Metrics {
     text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name_, help, name_, type);
   }
   void sample(std::string_view labels, double value, std::string_view suffix = "") {
-    text_ += fmt::format("{}{}{} {}\n", name_, suffix, labels.empty() ? "" : fmt::format("{{{}}}", labels), value);
+    const std::string text = std::isnan(value) ? "NaN" : fmt::format("{}", value);
+    text_ += fmt::format("{}{}{} {}\n", name_, suffix, labels.empty() ? "" : fmt::format("{{{}}}", labels), text);
   }
   void gauge(std::string_view name, std::string_view help, double value) {
     begin(name, "gauge", help);
@@ -45,7 +55,8 @@ class Metrics {
   void summary(std::string_view name, std::string_view help, const Histogram& histogram) {
     begin(name, "summary", help);
     for (const double percentile : {50.0, 90.0, 99.0, 99.9, 100.0})
-      sample(fmt::format("quantile=\"{:g}\"", percentile / 100), static_cast<double>(histogram.at(percentile)) / 1e9);
+      sample(fmt::format("quantile=\"{:g}\"", percentile / 100),
+             histogram.count() > 0 ? static_cast<double>(histogram.at(percentile)) / 1e9 : unknown);
     const auto count = static_cast<double>(histogram.count());
     sample("", histogram.mean() * count / 1e9, "_sum");
     sample("", count, "_count");
@@ -66,7 +77,9 @@ void add_counts(Metrics& metrics, const Figures& f) {
   };
   const MessageCounts& m = f.messages;
   add("messages", "Messages over the whole life, by what became of them.", "what",
-      {{"sent", m.sent},
+      {{"due", m.due},
+       {"sent", m.sent},
+       {"unsent", m.unsent()},
        {"received", m.received},
        {"duplicated", m.duplicated},
        {"reordered", m.reordered},
@@ -93,24 +106,24 @@ std::string to_csv(const LoadPlan& plan, const Measurement& measurement) {
   std::string text =
       "part,begins_s,seconds,from_hz,to_hz,sent,completed,per_second,errors,mean_ns,p50_ns,p90_ns,p99_ns,p999_ns,max_ns"
       "\n";
-  const double window = seconds(plan.duration);
+  const Nanos window = plan.duration;
   const std::string asked = plan.rate_hz ? fmt::format("{},{}", *plan.rate_hz, *plan.rate_hz) : ",";
-  text += fmt::format("window,0,{},{},{},{},{},{},{}\n", window, asked, f.sent_in_window, f.completed_in_window,
-                      per_second(f.completed_in_window, window), errors_of(f), times(f.response));
+  text += fmt::format("window,0,{},{},{},{},{},{},{}\n", seconds(window), asked, f.sent_in_window,
+                      f.completed_in_window, rate(f.completed_in_window, window), errors_of(f), times(f.response));
   Nanos begins = 0;
   for (std::size_t i = 0; i < f.steps.size(); ++i) {
     const RateStep& step = plan.steps[i];
     const StepFigures& of = f.steps[i];
-    const double lasted = seconds(std::clamp<Nanos>(plan.duration - begins, 0, step.length));
-    text += fmt::format("step,{},{},{},{},{},{},{},{},{}\n", seconds(begins), lasted, step.from_hz, step.to_hz, of.sent,
-                        of.completed, per_second(of.completed, lasted), of.errors, times(of.response));
+    const Nanos lasted = std::clamp<Nanos>(window - begins, 0, step.length);
+    text += fmt::format("step,{},{},{},{},{},{},{},{},{}\n", seconds(begins), seconds(lasted), step.from_hz, step.to_hz,
+                        of.sent, of.completed, rate(of.completed, lasted), of.errors, times(of.response));
     begins += step.length;
   }
   begins = 0;
   for (const Timeline::Slot& slot : measurement.timeline) {
-    const double lasted = seconds(std::min(measurement.interval, plan.duration - begins));
-    text += fmt::format("interval,{},{},,,,{},{},{},,{},,{},,\n", seconds(begins), lasted, slot.completed,
-                        per_second(slot.completed, lasted), slot.errors, slot.p50_ns, slot.p99_ns);
+    const Nanos lasted = std::min(measurement.interval, window - begins);
+    text += fmt::format("interval,{},{},,,,{},{},{},,{},,{},,\n", seconds(begins), seconds(lasted), slot.completed,
+                        rate(slot.completed, lasted), slot.errors, known(slot.p50_ns), known(slot.p99_ns));
     begins += measurement.interval;
   }
   return text;
@@ -127,7 +140,7 @@ std::string to_prometheus(const LoadPlan& plan, const Measurement& measurement, 
   metrics.gauge("window_seconds", "The measured window.", window);
   if (plan.rate_hz) metrics.gauge("asked_per_second", "Messages a second that were asked for.", *plan.rate_hz);
   metrics.gauge("completed_per_second", "Answers within the window, over the window.",
-                per_second(f.completed_in_window, window));
+                window > 0 ? per_second(static_cast<double>(f.completed_in_window), plan.duration) : unknown);
   metrics.summary("response_seconds", "From the moment a message was meant to be sent to its answer.", f.response);
   metrics.summary("service_seconds", "From the moment a message was sent to its answer.", f.service);
   Histogram send_lag = f.own_lag;
@@ -160,8 +173,10 @@ std::string to_percentiles(const Measurement& measurement) {
   }
   if (of.count() > 0)
     text += fmt::format("{:>12.3f} {:>14.12f} {:>10}\n", static_cast<double>(of.max()) / 1e3, 1.0, of.count());
-  return text + fmt::format("#[Mean    = {:>12.3f}]\n#[Max     = {:>12.3f}, Total count    = {:>12}]\n",
-                            of.mean() / 1e3, static_cast<double>(of.max()) / 1e3, of.count());
+  const double mean = of.count() > 0 ? of.mean() / 1e3 : unknown;
+  const double max = of.count() > 0 ? static_cast<double>(of.max()) / 1e3 : unknown;
+  return text + fmt::format("#[Mean    = {:>12.3f}]\n#[Max     = {:>12.3f}, Total count    = {:>12}]\n", mean, max,
+                            of.count());
 }
 
 }  // namespace netdyno::load

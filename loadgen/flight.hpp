@@ -49,6 +49,10 @@ class Flight {
   template <typename Each>
   std::uint64_t take_back(Each each);
 
+  /// The same, but those that were sent are out of it, too; returns how many that are, with those that have expired.
+  template <typename Each>
+  std::uint64_t forget_sent(Each each);
+
   /// Where none is on its way: those that were meant before `deadline` are out of it; returns how many.
   std::uint64_t forget_unsent(Nanos deadline);
 
@@ -121,6 +125,18 @@ std::uint64_t Flight::take_back(Each each) {
   for (; first_ < expired_to_ && size_ > unsent_; ++first_, --size_, ++out) --overdue_;
   for (std::uint64_t sequence = first_; sequence < next_to_send(); ++sequence) each(at(sequence));
   unsent_ = size_;
+  return out;
+}
+
+template <typename Each>
+std::uint64_t Flight::forget_sent(Each each) {
+  std::uint64_t out = 0;
+  for (; size_ > unsent_; ++first_, --size_, ++out) {
+    if (first_ < expired_to_)
+      --overdue_;
+    else
+      each(at(first_));
+  }
   return out;
 }
 

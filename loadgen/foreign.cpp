@@ -43,6 +43,11 @@ FirstBodies::Body FirstBodies::first(const std::string& target, const Body& body
   return bodies_.try_emplace(target, body).first->second;
 }
 
+bool is_idempotent(std::string_view method) {
+  constexpr std::string_view methods[] = {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"};
+  return std::ranges::find(methods, method) != std::end(methods);
+}
+
 bool names_header(std::string_view header, std::string_view name) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return header.size() > name.size() && header[name.size()] == ':' &&

@@ -45,6 +45,9 @@ struct HttpRequest {
   std::shared_ptr<FirstBodies> first_bodies = std::make_shared<FirstBodies>();  // of all threads of the run
 };
 
+/// Whether several requests have the effect of one (RFC 9110, 9.2.2).
+bool is_idempotent(std::string_view method);
+
 /// Whether a header, "name: value", has that name, which is lower-case here.
 bool names_header(std::string_view header, std::string_view name);
 

@@ -35,7 +35,7 @@ std::string graph(const std::deque<double>& values) {
   for (const double value : values) most = std::max(most, value);
   std::string text;
   for (const double value : values) {
-    const double height = most > 0 ? std::ceil(value / most * (blocks.size() - 1)) : 0;
+    const double height = most > 0 && !std::isnan(value) ? std::ceil(value / most * (blocks.size() - 1)) : 0;
     text += blocks[static_cast<std::size_t>(height)];
   }
   return text;

@@ -23,7 +23,9 @@ enum Exit { measured = 0, nothing_measured = 1, not_believed = 3, assertion_miss
 std::string failure(const LoadPlan& plan, const Measurement& measurement) {
   const Figures& figures = measurement.figures;
   const ConnectCounts& c = figures.connections;
-  if (c.established > 0 && measurement.duration == 0) return "ended before the measured window began";
+  const bool answered = figures.messages.received > 0;
+  if (c.established > 0 && measurement.duration == 0 && (answered || figures.messages.due == 0))
+    return "ended before the measured window began";
   const auto& faults = figures.faults.kinds;
   if (c.established == 0 && !faults.empty())
     return fmt::format("asked for {} connections to {}, got none: {}", plan.connections, address_of(plan),
@@ -32,10 +34,8 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
     return fmt::format("asked for {} connections to {}, got none: refused {}, timed out {}, reset {}, other {}{}",
                        plan.connections, address_of(plan), c.refused, c.timed_out, c.reset, c.other,
                        c.other > 0 ? fmt::format(" ({})", std::strerror(figures.other_connect_error)) : "");
-  if (figures.messages.received == 0 && !faults.empty())
-    return fmt::format("no reply was right: {} to {} of {}", faults.front().what, faults.front().count,
-                       plan.is_foreign() ? figures.messages.expected : figures.messages.sent);
-  if (figures.messages.received == 0)
+  if (!answered && !faults.empty()) return fmt::format("no reply was right: {}", fault_text(faults.front(), figures));
+  if (!answered)
     return fmt::format(
         "sent {} messages over {} connections and got no valid answer{}", figures.messages.sent, c.established,
         plan.is_foreign() ? "" : "; a server of netdyno has to answer (any other is loaded by http://... or --send)");
@@ -65,8 +65,9 @@ int main(int argc, char** argv) {
   Display display{plan};
   const Measurement measurement = run_load(whole, display);
   const std::string why = failure(plan, measurement);
-  if (measurement.duration > 0) plan.duration = measurement.duration;  // what is said from here on is of that time
-  if (!plan.steps.empty()) plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);
+  plan.duration = measurement.duration;  // what is said from here on is of that time
+  if (!plan.steps.empty() && plan.duration > 0)
+    plan.rate_hz = messages_until(plan.steps, plan.duration) / seconds(plan.duration);
   const auto audits = audit(plan, measurement);
   report(plan, measurement, audits);
   if (!why.empty()) {

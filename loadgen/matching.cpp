@@ -3,6 +3,22 @@
 #include <algorithm>
 
 namespace netdyno::load {
+namespace {
+
+std::string_view words_for(Matching::End end) {
+  switch (end) {
+    case Matching::End::closed:
+      return "the connection was closed with a request in flight, which is not sent again";
+    case Matching::End::reset:
+      return "the connection was reset with a request in flight, which is not sent again";
+    case Matching::End::announced:
+    case Matching::End::given_up:
+      break;
+  }
+  return "its connection was given up with this request in flight, which is not sent again";
+}
+
+}  // namespace
 
 Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Schedule& schedule,
                    Recorder& recorder)
@@ -62,7 +78,7 @@ void Matching::plain(const PlainReply& reply) {
   figures.bytes.expected += reply.size;
   if (connection.flight.unanswered() == 0) {
     ++figures.messages.corrupt;
-    figures.faults.note("a reply that nobody had asked for", now_);
+    figures.faults.note("a reply that nobody had asked for", Population::replies, now_);
     return recorder_.error(now_);
   }
   if (reply.status != 0) ++figures.statuses[reply.status];
@@ -84,30 +100,50 @@ void Matching::fail(std::uint32_t number, std::string_view why) {
   Flight& flight = clients_[number].flight;
   const auto failed = flight.answer(flight.oldest());
   --clients_.waiting;
-  recorder_.figures.faults.note(why, now_);
-  recorder_.wrong(now_);
-  if (failed->expired) {
+  if (failed->expired) {  // it has been counted and named then: one message, one fault
     --clients_.overdue;
     return;
   }
+  recorder_.figures.faults.note(why, Population::messages, now_);
+  recorder_.wrong(now_);
   recorder_.given_up(failed->times.intended, failed->times.sent, now_);
   if (now_ < window_.end) schedule_.answered(number, now_);
 }
 
-void Matching::take_back(std::uint32_t number, std::string_view why, Nanos now) {
+std::uint64_t Matching::take_back(std::uint32_t number, std::string_view why, End end, Nanos now) {
   Connection& connection = clients_[number];
   now_ = now;
+  std::uint64_t given_up = 0;
   if (!why.empty() && connection.flight.unanswered() > 0) {
     fail(number, why);
+    ++given_up;
   } else if (!why.empty()) {
-    recorder_.figures.faults.note(why, now);
+    recorder_.figures.faults.note(why, Population::connections, now);
   }
+  if (end != End::announced && !plan_.may_be_sent_again()) return given_up + give_up_sent(number, end);
   const std::uint64_t out = connection.flight.take_back([&](const Flight::Times& times) {
     recorder_.taken_back(times.intended, times.sent, now);
     --recorder_.figures.messages.expected;
   });
   clients_.waiting -= out;
   clients_.overdue -= out;
+  return given_up;
+}
+
+/// Nobody knows what became of these requests, and to send them again might carry them out twice.
+std::uint64_t Matching::give_up_sent(std::uint32_t number, End end) {
+  std::uint64_t given_up = 0;
+  const std::uint64_t overdue_before = clients_[number].flight.overdue();
+  const std::uint64_t out = clients_[number].flight.forget_sent([&](const Flight::Times& times) {
+    recorder_.given_up(times.intended, times.sent, now_);
+    recorder_.wrong(now_);
+    ++given_up;
+  });
+  clients_.waiting -= out;
+  clients_.overdue -= overdue_before;
+  if (given_up > 0) recorder_.figures.faults.note(words_for(end), Population::messages, now_, given_up);
+  for (std::uint64_t i = 0; i < given_up && now_ < window_.end; ++i) schedule_.answered(number, now_);
+  return given_up;
 }
 
 /// The message was sent, and by whom this receiver hears.
@@ -149,6 +185,7 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
   if (answered->expired) return;
   if (late) {
     ++recorder_.figures.errors.timeout;
+    if (plan_.is_foreign()) recorder_.figures.faults.note(no_answer_in_time, Population::messages, now_);
     recorder_.error(now_);
   }
   if (now_ < window_.end) schedule_.answered(sender, now_);

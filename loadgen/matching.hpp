@@ -15,6 +15,9 @@
 
 namespace netdyno::load {
 
+/// Of a message of a foreign server that is given up, or whose answer comes later than that.
+inline constexpr std::string_view no_answer_in_time = "no answer in time";
+
 /// Holds every reply against what was sent: whether it may be, whether it had come before, and which message it
 /// completes. What is not completed is given up here. Owning thread only.
 class Matching final : public ReplySink {
@@ -41,9 +44,17 @@ class Matching final : public ReplySink {
   void plain(const PlainReply& reply) override;
   void broken(std::string_view why) override { why_broken_ = why; }
 
-  /// Foreign servers: the connection is at its end. What has no answer is sent again on the next, but the oldest of a
-  /// connection that brought nothing is given up, and says `why`: so that no server holds up its messages for ever.
-  void take_back(std::uint32_t number, std::string_view why, Nanos now);
+  /// How the connection of a foreign server came to its end, and with it that of what it had no reply to.
+  enum class End {
+    announced,  // by the server, which does not carry out what came after its last reply (RFC 9112, 9.6)
+    closed,
+    reset,
+    given_up  // by this program, as a reply took too long or could not be read
+  };
+  /// Foreign servers: the connection is at its end. The oldest message of a connection that brought nothing is given
+  /// up, and says `why`: so that no server holds up its messages for ever. What else was sent is sent again on the next
+  /// connection, if that may be; else it is given up, too. Returns how many messages were, with the oldest.
+  std::uint64_t take_back(std::uint32_t number, std::string_view why, End end, Nanos now);
   /// Why the stream that was read last cannot be read any further.
   const std::string& why_broken() const { return why_broken_; }
 
@@ -71,6 +82,7 @@ class Matching final : public ReplySink {
   void complete(std::uint32_t sender, std::uint64_t sequence);
   void choose_witnesses();
   void fail(std::uint32_t number, std::string_view why);
+  std::uint64_t give_up_sent(std::uint32_t number, End end);
 
   const LoadPlan& plan_;
   Clients& clients_;

@@ -314,6 +314,10 @@ void add_foreign_options(CommandLine& line, RawPlan& raw) {
                 "with --send: a reply begins with its length, instead: u8, u16be, u32le ..., at byte OFFSET; so many "
                 "bytes follow it, and N more or fewer")
       .type_name("uBITS[be|le][@OFFSET][+N|-N]");
+  line.add_flag(
+      "--repeatable", raw.plan.repeatable,
+      "http:// and --send: what was sent and not answered when its connection ended may be sent again, though "
+      "the server may have carried it out (default: only GET, HEAD, OPTIONS, TRACE, PUT and DELETE)");
   line.add_text("--unix-socket", raw.plan.unix_socket, "connect to this file, whatever host and port the URL names")
       .type_name("FILE");
   const auto read_assert = [&raw](const std::string& text) {
@@ -363,7 +367,7 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
     return {};
   }
   if (plan.websocket) {
-    if (const auto name = given({"--send", "--method", "--data"}); !name.empty())
+    if (const auto name = given({"--send", "--method", "--data", "--repeatable"}); !name.empty())
       return name + " is not for ws://...; it carries --workload echo and chat";
     plan.websocket->headers = std::exchange(raw.http.headers, {});
     return {};
@@ -373,6 +377,7 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
   if (!line.given("--send")) {
     if (const auto name = given({"--expect", "--reply-until", "--reply-size", "--reply-length"}); !name.empty())
       return name + " goes with --send";
+    if (plan.repeatable) return "--repeatable is for http://... and --send";
     return {};
   }
   if (plan.url.transport != "tcp") return "--send is for tcp:// and tls://";

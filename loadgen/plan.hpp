@@ -76,9 +76,10 @@ struct LoadPlan {
   bool nodelay = true;
   std::size_t send_buffer = 0;  // SO_SNDBUF; 0: as the system has it
   WriteMode write_mode = WriteMode::gathered;
-  std::string json_file;  // empty: none; "-": stdout
-  std::string hdr_file;   // empty: none
-  std::string csv_file;   // these too
+  bool repeatable = false;  // foreign servers: the user says that a message may be carried out twice
+  std::string json_file;    // empty: none; "-": stdout
+  std::string hdr_file;     // empty: none
+  std::string csv_file;     // these too
   std::string prometheus_file;
   std::string percentiles_file;
   std::vector<Assertion> assertions;
@@ -89,6 +90,9 @@ struct LoadPlan {
 
   /// Whether the server is not ours: its replies bear no stamp and come in order, and it may close its connections.
   bool is_foreign() const { return http || exchange; }
+  /// Whether a message may go out again that had left and whose connection ended before its reply: the server may have
+  /// carried it out (RFC 9110, 9.2.2). Of bytes that a person gave nobody knows what they do.
+  bool may_be_sent_again() const { return repeatable || (http && is_idempotent(http->method)); }
   /// Whether its connections hear messages of other programs too.
   bool is_part_of_a_room() const { return workload == Workload::chat && share.count > 1; }
 };

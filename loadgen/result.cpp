@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "lib/cli/die.hpp"
 
@@ -59,14 +60,9 @@ Json connections_json(const Figures& figures) {
 }
 
 Json messages_json(const MessageCounts& m) {
-  return {{"sent", m.sent},
-          {"expected", m.expected},
-          {"received", m.received},
-          {"lost", m.lost()},
-          {"duplicated", m.duplicated},
-          {"reordered", m.reordered},
-          {"corrupt", m.corrupt},
-          {"late", m.late}};
+  return {{"due", m.due},           {"sent", m.sent},   {"unsent", m.unsent()},       {"expected", m.expected},
+          {"received", m.received}, {"lost", m.lost()}, {"duplicated", m.duplicated}, {"reordered", m.reordered},
+          {"corrupt", m.corrupt},   {"late", m.late}};
 }
 
 /// Only where connections are encrypted.
@@ -76,21 +72,36 @@ Json tls_json(const LoadPlan& plan, const Handshakes& handshakes) {
           {"resumed", handshakes.resumed},   {"handshake_ns", distribution(handshakes.times)}};
 }
 
+const char* name_of(Population population) {
+  switch (population) {
+    case Population::messages:
+      return "messages";
+    case Population::replies:
+      return "replies";
+    case Population::connects:
+      return "connects";
+    case Population::connections:
+      break;
+  }
+  return "connections";
+}
+
 /// Only of foreign servers, and over TLS or WebSocket.
 Json replies_json(const Figures& figures) {
   Json statuses = Json::object(), faults = Json::array();
   for (const auto& [status, count] : figures.statuses) statuses[std::to_string(status)] = count;
-  for (const auto& kind : figures.faults.kinds) faults.push_back({{"what", kind.what}, {"count", kind.count}});
+  for (const auto& kind : figures.faults.kinds)
+    faults.push_back({{"what", kind.what}, {"count", kind.count}, {"of", name_of(kind.of)}});
   return {{"unexpected", figures.messages.unexpected},
           {"resent", figures.messages.resent},
           {"statuses", statuses},
           {"faults", faults},
-          {"other_faults", figures.faults.others}};
+          {"other_faults", figures.faults.count_of_others()}};
 }
 
 /// What of a step lies in the window, which may have been cut short.
-double step_seconds(const LoadPlan& plan, const RateStep& step, Nanos begins) {
-  return seconds(std::clamp<Nanos>(plan.duration - begins, 0, step.length));
+Nanos step_length(const LoadPlan& plan, const RateStep& step, Nanos begins) {
+  return std::clamp<Nanos>(plan.duration - begins, 0, step.length);
 }
 
 Json steps_json(const LoadPlan& plan, const Figures& figures) {
@@ -99,14 +110,14 @@ Json steps_json(const LoadPlan& plan, const Figures& figures) {
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const RateStep& step = plan.steps[i];
     const StepFigures& of = figures.steps.at(i);
-    const double lasted = step_seconds(plan, step, begins);
+    const Nanos lasted = step_length(plan, step, begins);
     list.push_back({{"from_hz", step.from_hz},
                     {"to_hz", step.to_hz},
                     {"begins_s", seconds(begins)},
-                    {"seconds", lasted},
+                    {"seconds", seconds(lasted)},
                     {"sent", of.sent},
                     {"completed", of.completed},
-                    {"per_second", lasted > 0 ? static_cast<double>(of.completed) / lasted : 0.0},
+                    {"per_second", per_second(static_cast<double>(of.completed), lasted)},
                     {"errors", of.errors},
                     {"response_ns", distribution(of.response)}});
     begins += step.length;
@@ -126,7 +137,7 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
   return {{"cpu_user_s", sum.user_s},
           {"cpu_system_s", sum.system_s},
           {"spun_s", sum.spun_s},
-          {"cores_used", (sum.user_s + sum.system_s) / seconds(plan.duration)},
+          {"cores_used", per_second(sum.user_s + sum.system_s, plan.duration)},
           {"cores", measurement.cores},
           {"busiest", busiest_thread(plan, measurement)},
           {"max_rss_bytes", measurement.max_rss_bytes},
@@ -135,11 +146,12 @@ Json generator_json(const LoadPlan& plan, const Measurement& measurement) {
 }
 
 Json timeline_json(const LoadPlan& plan, Nanos interval, const std::vector<Timeline::Slot>& slots) {
+  const auto known = [](std::optional<std::int64_t> ns) { return ns ? Json(*ns) : Json(nullptr); };
   Json completed = Json::array(), p50 = Json::array(), p99 = Json::array(), errors = Json::array();
   for (const Timeline::Slot& slot : slots) {
     completed.push_back(slot.completed);
-    p50.push_back(slot.p50_ns);
-    p99.push_back(slot.p99_ns);
+    p50.push_back(known(slot.p50_ns));
+    p99.push_back(known(slot.p99_ns));
     errors.push_back(slot.errors);
   }
   Json json{{"interval_ns", interval}, {"completed", completed}, {"p50_ns", p50}, {"p99_ns", p99}, {"errors", errors}};
@@ -169,9 +181,10 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
       {"version", 1},
       {"plan", plan_json(plan)},
       {"requests",
-       {{"sent", figures.sent_in_window},
+       {{"due", figures.scheduled_in_window},
+        {"sent", figures.sent_in_window},
         {"completed", figures.completed_in_window},
-        {"per_second", static_cast<double>(figures.completed_in_window) / seconds(plan.duration)}}},
+        {"per_second", per_second(static_cast<double>(figures.completed_in_window), plan.duration)}}},
       {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
       {"send_lag_ns", distribution(send_lag(figures))},
       {"receive_lag_ns", distribution(figures.receive_lag)},

@@ -134,7 +134,7 @@ class Run {
     if (comes(window_start)) observer_.window_start();
     for (Nanos next = window_start + progress_interval; next < window_end; next += progress_interval) {
       if (!comes(next)) return;
-      observer_.progress(completed(), next - window_start, timeline_.latest());
+      observer_.progress(progress(next - window_start), timeline_.latest());
     }
     if (comes(window_end)) observer_.window_end();
   }
@@ -158,9 +158,12 @@ class Run {
     control_.owes_others = false;
   }
 
-  std::uint64_t completed() const {
-    std::uint64_t sum = 0;
-    for (const auto& worker : workers_) sum += worker->completed();
+  Observer::Progress progress(Nanos elapsed) const {
+    Observer::Progress sum{0, 0, elapsed};
+    for (const auto& worker : workers_) {
+      sum.completed += worker->completed();
+      sum.answered += worker->answered();
+    }
     return sum;
   }
 
@@ -173,11 +176,13 @@ class Run {
     result.figures.messages.expected += to_hear_;
     result.timeline = timeline_.slots();
     result.interval = timeline_.interval();
-    result.duration = plan_.duration;
-    if (const Nanos early = control_.end_early; start_ != never && early < control_.window_end) {
+    result.duration = start_ == never ? 0 : plan_.duration;
+    if (const Nanos early = control_.end_early; start_ != never && early < control_.window_end)
       result.duration = std::max<Nanos>(0, early - (start_ + plan_.warmup));
-      result.timeline.resize(static_cast<std::size_t>(result.duration / timeline_.interval()));
-    }
+    if (const Nanos ended = control_.load_ended; ended != never)
+      result.load_ended = std::clamp<Nanos>(ended - (start_ + plan_.warmup), 0, result.duration);
+    const Nanos interval = timeline_.interval();
+    result.timeline.resize(static_cast<std::size_t>((result.duration + interval - 1) / interval));
     result.max_rss_bytes = peak_rss_bytes();
     result.cores = usable_cores();
     result.all_joined = all_joined;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/measure/recorder.hpp"
@@ -16,8 +17,13 @@ class Observer {
   virtual ~Observer() = default;
   virtual void connected(std::uint64_t established) = 0;
   virtual void window_start() = 0;
-  /// Twice a second within the window. `completed` since its start, `elapsed` since its start.
-  virtual void progress(std::uint64_t completed, Nanos elapsed, const Timeline::Slot& latest) = 0;
+  struct Progress {
+    std::uint64_t completed = 0;  // within the window, whenever they were due
+    std::uint64_t answered = 0;   // of the messages that were due in the window
+    Nanos elapsed = 0;            // since its start
+  };
+  /// Twice a second within the window.
+  virtual void progress(const Progress& progress, const Timeline::Slot& latest) = 0;
   virtual void window_end() = 0;
   /// A part of a chat has sent so many messages, and will send no more.
   virtual void sent(std::uint64_t messages) = 0;
@@ -31,9 +37,10 @@ struct Measurement {
   std::vector<CpuTime> cpu;  // of each thread, over the window
   std::vector<Timeline::Slot> timeline;
   std::uint64_t max_rss_bytes = 0;
-  std::size_t cores = 1;   // that this process may use
-  Nanos interval = 0;      // of the timeline
-  Nanos duration = 0;      // of the window; shorter than planned where somebody has cut it short
+  std::size_t cores = 1;            // that this process may use
+  Nanos interval = 0;               // of the timeline
+  std::optional<Nanos> load_ended;  // in the window, where no connection was left then
+  Nanos duration = 0;      // of the window; shorter than planned where it was cut short, 0 where it never began
   bool all_joined = true;  // chat: the server knew every client before the load began
 };
 

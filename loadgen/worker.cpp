@@ -108,7 +108,7 @@ void Worker::measure(Nanos start) {
     if (now_ >= connecting_.next_try()) connecting_.try_again(now_, *this);
     slow_readers_.read(now_);
     recorder_.roll(now_);
-    completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+    tell_progress();
     if (plan_.look_every > 0) {
       rest();
       if (!transport_->wait(0, *this)) looks_left_ = 0;
@@ -243,8 +243,11 @@ bool Worker::ends_with_the_count() {
 /// The last thread to tell it ends the window for all, after the last answer of each.
 void Worker::tell_answered() {
   told_ = true;
-  if (++control_.answered < control_.threads()) return;
-  const Nanos end = std::max(now_ns(), window_.start) + 1;
+  if (++control_.answered == control_.threads()) end_for_all(now_ns() + 1);
+}
+
+void Worker::end_for_all(Nanos at) {
+  const Nanos end = std::max(at, window_.start);
   if (end < std::min(window_.end, control_.end_early.load())) control_.end_early = end;
 }
 
@@ -287,19 +290,21 @@ bool Worker::drained() {
 void Worker::note_silence(std::uint32_t number, std::uint64_t messages) {
   if (!foreign_ || messages == 0) return;
   const Connection& connection = clients_[number];
-  std::string why = "no answer in time";
+  std::string why{no_answer_in_time};
   if (!connection.open())
     why = "no connection in time";
   else if (connection.decoder)
     why = in_part(why, *connection.decoder);
   else if (!connection.replied && transport_->unacknowledged(number))
     why += ", as the server's system never took the request (full accept queue?)";
-  recorder_.figures.faults.note(why, now_, messages);
+  recorder_.figures.faults.note(why, Population::messages, now_, messages);
 }
 
 void Worker::finish() {
   if (plan_.count > 0 && !told_) tell_answered();  // without a connection it sends no more
   now_ = clock_.turn();
+  if (clients_.open == 0 && now_ < window_.end && ++control_.without_connections == control_.threads())
+    control_.load_ended = now_;
   heed_early_end();
   while (boundary_ != never) cross_boundary();
   if (!matching_.draining()) drained();
@@ -307,15 +312,25 @@ void Worker::finish() {
     Connection& connection = clients_[number];
     if (connection.gone()) continue;
     recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
-    std::uint64_t unanswered = matching_.give_up(connection, never, now_);
-    if (foreign_ && !connection.open()) unanswered += matching_.give_up_unsent(connection, never);
-    unanswered += connection.flight.unsent();
-    note_silence(number, unanswered);
-    recorder_.figures.errors.timeout += unanswered;
+    const std::uint64_t unanswered = matching_.give_up(connection, never, now_);
+    const std::uint64_t unsent = connection.flight.unsent();
+    note_silence(number, unanswered + (connection.open() ? 0 : unsent));
+    if (foreign_) {
+      recorder_.figures.messages.expected += unsent;
+      if (connection.open() && unsent > 0)
+        recorder_.figures.faults.note("never sent, as the answers before it took too long", Population::messages, now_,
+                                      unsent);
+    }
+    recorder_.figures.errors.timeout += unanswered + unsent;
   }
   matching_.end();
   recorder_.finish();
+  tell_progress();
+}
+
+void Worker::tell_progress() {
   completed_.store(recorder_.figures.completed_in_window, std::memory_order_relaxed);
+  answered_.store(recorder_.figures.response.count(), std::memory_order_relaxed);
 }
 
 /// Looks for messages that have waited too long; a few connections at a time, so that ten thousand do not delay what
@@ -337,7 +352,7 @@ void Worker::expire_some() {
     note_silence(expire_next_, expired);
     if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
         connection.flight.oldest_sent() + plan_.timeout <= now_)
-      make_anew(expire_next_, "");
+      make_anew(expire_next_, "", Matching::End::given_up);
     if (expired == 0) continue;
     if (limited_ && connection.open()) fill_places(expire_next_);
     recorder_.figures.errors.timeout += expired;
@@ -386,19 +401,21 @@ void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
   Connection& connection = clients_[number];
   if (!streams_.receive(connection.decoder, bytes, matching_)) {
     ++recorder_.figures.errors.protocol;
-    make_anew(number, matching_.why_broken());
+    make_anew(number, matching_.why_broken(), Matching::End::given_up);
   } else if (connection.closing || connection.served()) {
-    make_anew(number, "");
+    make_anew(number, "", Matching::End::announced);
   } else if (!connection.blocked && connection.sendable() > 0) {
     sender_.writable(number, connection);  // it waited for an answer, and not for this program
   }
   send_due(sends_between_events);
 }
 
-/// A connection of a foreign server is at its end, and why that is a fault, if it is.
-void Worker::make_anew(std::uint32_t number, std::string_view why) {
-  matching_.take_back(number, why, now_);
+/// A connection of a foreign server is at its end, and why that is a fault, if it is. Returns how many messages it
+/// cost.
+std::uint64_t Worker::make_anew(std::uint32_t number, std::string_view why, Matching::End end) {
+  const std::uint64_t given_up = matching_.take_back(number, why, end, now_);
   connecting_.leave(number, *this);
+  return given_up;
 }
 
 /// Answers that came together are timed together, and what they call for is sent when all are read: in one batch.
@@ -424,10 +441,10 @@ void Worker::connect_failed(std::uint32_t number, ConnectFailure failure, int er
   const bool returning = clients_[number].state == Connection::State::returning;
   connecting_.failed(number, failure, error);
   now_ = clock_.now();
-  if (!why.empty()) recorder_.figures.faults.note(why, now_);
+  if (!why.empty()) recorder_.figures.faults.note(why, Population::connects, now_);
   if (!returning) return;
   if (foreign_) {
-    if (why.empty()) recorder_.figures.faults.note(words_for(failure), now_);
+    if (why.empty()) recorder_.figures.faults.note(words_for(failure), Population::connects, now_);
     return recorder_.error(now_);
   }
   matching_.let_go(number, now_);
@@ -459,10 +476,11 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     matching_.arrived(number, now_);
     matching_.lagging(never);  // the kernel says of bytes when they arrived, and not of an end
     // The end of a connection may be the end of a reply, or cut it short. What it leaves without an answer after
-    // others is sent again: a server may close a connection that it has served (RFC 9112, 9.3.1). Where what was on its
-    // way then is answered by a reset, Linux tells of the close. A reset without one is an error, though it be sent
-    // again: nobody knows what became of the request.
+    // others is sent again where that may be (LoadPlan::may_be_sent_again): a server may close a connection that it has
+    // served (RFC 9112, 9.3.1). Where what was on its way then is answered by a reset, Linux tells of the close. A
+    // reset without one is an error, though it be sent again: nobody knows what became of the request.
     std::string why = told;
+    bool is_error = false;
     if (!why.empty()) {
       // The oldest that waits is given up for it.
     } else if (connection.decoder) {
@@ -476,17 +494,20 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
     } else if (!connection.replied && connection.flight.unanswered() > 0) {
       why = reason == CloseReason::reset ? "the connection was reset instead of a reply"
                                          : "the connection was closed instead of a reply";
-    } else if (reason == CloseReason::reset && connection.flight.unanswered() > 0) {
-      ++errors;
-      recorder_.figures.faults.note("the connection was reset with a request in flight", now_);
+    } else if (reason == CloseReason::reset && connection.flight.unanswered() > 0 && plan_.may_be_sent_again()) {
+      is_error = true;
+      recorder_.figures.faults.note("the connection was reset with a request in flight", Population::connections, now_);
       recorder_.error(now_);
     }
-    if (!why.empty()) ++errors;
-    make_anew(number, why);
+    const auto end = connection.closing             ? Matching::End::announced
+                     : reason == CloseReason::reset ? Matching::End::reset
+                                                    : Matching::End::closed;
+    const bool cost_messages = make_anew(number, why, end) > 0;
+    if (is_error || !why.empty() || cost_messages) ++errors;
     return send_due(sends_between_events);
   }
   ++errors;
-  if (!told.empty()) recorder_.figures.faults.note(told, now_);
+  if (!told.empty()) recorder_.figures.faults.note(told, Population::connections, now_);
   matching_.let_go(number, now_);
 }
 

@@ -39,6 +39,8 @@ class Worker final : private TransportEvents {
   void wake() { transport_->wake(); }
   /// Any thread: messages answered within the window so far.
   std::uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+  /// Any thread: messages that were meant for the window and are answered so far.
+  std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
 
   /// When run() has returned.
   const Figures& figures() const { return recorder_.figures; }
@@ -58,6 +60,8 @@ class Worker final : private TransportEvents {
   bool all_taken() const;
   bool ends_with_the_count();
   void tell_answered();
+  void end_for_all(Nanos at);
+  void tell_progress();
   void send_due(int most);
   void expire_some();
   void note_silence(std::uint32_t number, std::uint64_t messages);
@@ -68,7 +72,7 @@ class Worker final : private TransportEvents {
   void set_slow_readers_apart();
   void received_plain(std::uint32_t number, std::string_view bytes);
   void fill_places(std::uint32_t number);
-  void make_anew(std::uint32_t number, std::string_view why);
+  std::uint64_t make_anew(std::uint32_t number, std::string_view why, Matching::End end);
   void heed_early_end();  // Control::interrupt, or the end of a count
   void end_window(Nanos at);
   void connect_failed(std::uint32_t number, ConnectFailure failure, int error, const std::string& why);
@@ -118,6 +122,7 @@ class Worker final : private TransportEvents {
   std::uint32_t expire_next_ = 0;
   std::vector<CpuTime> cpu_ = std::vector<CpuTime>(1);  // in the window; while that lasts, before it
   std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> answered_{0};
 };
 
 }  // namespace netdyno::load

@@ -58,9 +58,10 @@ std::string failures_text(const Journal& journal) {
 }
 
 std::string client_summary(const Journal& journal, const Histogram& tick_lag) {
+  const std::string failures = fmt::format("failures      {}\n", failures_text(journal));
+  if (tick_lag.count() == 0) return failures + "tick lag      none\n";
   const auto ms = [&](double percentile) { return static_cast<double>(tick_lag.at(percentile)) / 1e6; };
-  return fmt::format("failures      {}\ntick lag      p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms\n",
-                     failures_text(journal), ms(50), ms(99), ms(100));
+  return failures + fmt::format("tick lag      p50 {:.3f} ms, p99 {:.3f} ms, max {:.3f} ms\n", ms(50), ms(99), ms(100));
 }
 
 }  // namespace
@@ -75,7 +76,8 @@ void Application::wake() {
   tick(now);
   while (now >= boundary_) cross_boundary();
   if (now >= progress_) {
-    display_.progress(journal_.completed(), progress_ - window_.start, journal_.timeline().latest());
+    display_.progress({journal_.completed(), journal_.answered(), progress_ - window_.start},
+                      journal_.timeline().latest());
     progress_ += progress_interval;
     if (progress_ >= window_.end) progress_ = never;
   }

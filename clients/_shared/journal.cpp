@@ -133,6 +133,7 @@ void Caller::reply(const Stamp& stamp, std::size_t) {
   waiting_ = false;
   recorder.answered(intended_, sent_, now_);
   journal_.completed_.store(recorder.figures.completed_in_window, std::memory_order_relaxed);
+  journal_.answered_.store(recorder.figures.response.count(), std::memory_order_relaxed);
   intended_ = now_;
   if (verdict_ != Received::broken) verdict_ = Received::answered;
 }

@@ -61,6 +61,8 @@ class Journal {
 
   /// Any thread: answered within the window so far, and its time series.
   std::uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+  /// Any thread: of the requests that were due in the window, those answered so far.
+  std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
   const load::Timeline& timeline() const { return timeline_; }
 
  private:
@@ -81,6 +83,7 @@ class Journal {
   std::array<std::uint64_t, failure_names.size()> failures_{};
   std::uint64_t recovered_ = 0;
   std::atomic<std::uint64_t> completed_{0};
+  std::atomic<std::uint64_t> answered_{0};
 };
 
 /// One instance as the journal sees it: its requests, one at a time, and the verification of their answers. On the

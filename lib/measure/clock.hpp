@@ -20,4 +20,7 @@ inline Nanos now_ns() {
 
 inline double seconds(Nanos span) { return static_cast<double>(span) / static_cast<double>(one_second); }
 
+/// How much of an amount comes on each second of a span; 0 of a span that has not begun.
+inline double per_second(double amount, Nanos span) { return span > 0 ? amount / seconds(span) : 0; }
+
 }  // namespace netdyno::load

@@ -1,5 +1,7 @@
 #include "lib/measure/recorder.hpp"
 
+#include <numeric>
+
 namespace netdyno::load {
 namespace {
 
@@ -12,6 +14,7 @@ void add_counts(ConnectCounts& to, const ConnectCounts& from) {
 }
 
 void add_counts(MessageCounts& to, const MessageCounts& from) {
+  to.due += from.due;
   to.sent += from.sent;
   to.expected += from.expected;
   to.received += from.received;
@@ -40,29 +43,51 @@ constexpr std::size_t most_kinds = 8;
 
 }  // namespace
 
-void Faults::note(std::string_view what, Nanos at, std::uint64_t count) {
-  const auto known = std::ranges::find(kinds, what, &Kind::what);
+void Faults::note(std::string_view what, Population of, Nanos at, std::uint64_t count) {
+  const auto known = std::ranges::find_if(kinds, [&](const Kind& kind) { return kind.what == what && kind.of == of; });
   if (known != kinds.end()) {
     known->count += count;
     known->first = std::min(known->first, at);
   } else if (kinds.size() < most_kinds) {
-    kinds.push_back({std::string{what}, count, at});
+    kinds.push_back({std::string{what}, of, count, at});
   } else {
-    others += count;
+    others[static_cast<std::size_t>(of)] += count;
   }
 }
 
 void Faults::add(const Faults& other) {
-  for (const Kind& kind : other.kinds) note(kind.what, kind.first, kind.count);
-  others += other.others;
+  for (const Kind& kind : other.kinds) note(kind.what, kind.of, kind.first, kind.count);
+  for (std::size_t of = 0; of < population_count; ++of) others[of] += other.others[of];
   std::ranges::sort(kinds, {}, &Kind::first);
 }
+
+std::uint64_t Faults::count(Population of) const {
+  std::uint64_t sum = others[static_cast<std::size_t>(of)];
+  for (const Kind& kind : kinds) sum += kind.of == of ? kind.count : 0;
+  return sum;
+}
+
+std::uint64_t Faults::count_of_others() const { return std::accumulate(others.begin(), others.end(), std::uint64_t{}); }
 
 void Handshakes::add(const Handshakes& other) {
   times.add(other.times);
   resumed += other.resumed;
   if (protocol.empty()) protocol = other.protocol;
   if (cipher.empty()) cipher = other.cipher;
+}
+
+std::uint64_t Figures::count(Population of) const {
+  switch (of) {
+    case Population::messages:
+      return messages.due;
+    case Population::replies:
+      return messages.received + messages.unexpected + messages.corrupt;
+    case Population::connects:
+      return connections.attempted();
+    case Population::connections:
+      break;
+  }
+  return connections.established;
 }
 
 void Figures::add(const Figures& other) {

@@ -32,9 +32,11 @@ struct ConnectCounts {
   std::uint64_t attempted() const { return established + refused + timed_out + reset + other; }
 };
 
-/// Over the whole life. `received` counts every verified reply, a repeated one too.
+/// Over the whole life. `received` counts every verified reply, a repeated one too. How these counts hold together is
+/// in protocol/load-result.md, "Populations".
 struct MessageCounts {
-  std::uint64_t sent = 0;
+  std::uint64_t due = 0;   // meant to be sent
+  std::uint64_t sent = 0;  // of these, each once
   std::uint64_t expected = 0;
   std::uint64_t received = 0;
   std::uint64_t duplicated = 0;
@@ -43,6 +45,7 @@ struct MessageCounts {
   std::uint64_t late = 0;        // timed answers that came after the timeout
   std::uint64_t unexpected = 0;  // answers of a foreign server that came whole and are not what was expected
   std::uint64_t resent = 0;      // sent again, as their connection ended before their answer came
+  std::uint64_t unsent() const { return due - sent; }
   std::int64_t lost() const {
     return static_cast<std::int64_t>(expected) - static_cast<std::int64_t>(received - duplicated + unexpected);
   }
@@ -61,19 +64,32 @@ struct ErrorCounts {
   std::uint64_t protocol = 0;          // connections
 };
 
+/// The things of which a fault counts some. A share of faults is one of the things of its own population.
+enum class Population : std::size_t {
+  messages,    // due
+  replies,     // that came
+  connects,    // attempted
+  connections  // established
+};
+constexpr std::size_t population_count = 4;
+
 /// What went wrong, in words for people: in the order in which it was first seen. The words hold what a server sent, so
 /// there is room for a few kinds of fault only.
 struct Faults {
   struct Kind {
     std::string what;
+    Population of = Population::messages;
     std::uint64_t count = 0;
     Nanos first = never;
   };
   std::vector<Kind> kinds;
-  std::uint64_t others = 0;  // of further kinds
+  std::array<std::uint64_t, population_count> others{};  // of further kinds, by population
 
-  void note(std::string_view what, Nanos at, std::uint64_t count = 1);
+  void note(std::string_view what, Population of, Nanos at, std::uint64_t count = 1);
   void add(const Faults& other);
+  /// Of all kinds.
+  std::uint64_t count(Population of) const;
+  std::uint64_t count_of_others() const;
 };
 
 /// Of connections that are encrypted, over the whole life: from where the connection stands to where it is encrypted.
@@ -127,6 +143,9 @@ struct Figures {
   Handshakes handshakes;
   std::vector<StepFigures> steps;  // empty where the window is one
 
+  /// How many things of this kind there were, over the whole life.
+  std::uint64_t count(Population of) const;
+
   void add(const Figures& other);
 };
 
@@ -150,7 +169,10 @@ class Recorder {
     slot_end_ = std::min(slot_end_, at);
   }
 
-  void scheduled(Nanos intended) { figures.scheduled_in_window += window_.holds(intended); }
+  void scheduled(Nanos intended) {
+    ++figures.messages.due;
+    figures.scheduled_in_window += window_.holds(intended);
+  }
 
   /// A connection stands that was begun then.
   void connected(Nanos began, Nanos at) {

@@ -8,7 +8,10 @@ void Timeline::deliver(std::size_t slot, const Histogram& responses, std::uint64
   share.responses.add(responses);
   share.errors += errors;
   if (++share.delivered < threads_) return;
-  slots_[slot] = {share.responses.count(), share.responses.at(50), share.responses.at(99), share.errors,
+  const auto percentile = [&share](double percent) {
+    return share.responses.count() > 0 ? std::optional{share.responses.at(percent)} : std::nullopt;
+  };
+  slots_[slot] = {share.responses.count(), percentile(50), percentile(99), share.errors,
                   keeps_ ? share.responses.encode() : std::string{}};
   open_.erase(slot);
   done_ = slot + 1;

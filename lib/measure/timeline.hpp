@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,8 @@ class Timeline {
 
   struct Slot {
     std::uint64_t completed = 0;
-    std::int64_t p50_ns = 0;
-    std::int64_t p99_ns = 0;
+    std::optional<std::int64_t> p50_ns;  // nothing where nothing was completed
+    std::optional<std::int64_t> p99_ns;
     std::uint64_t errors = 0;
     std::string histogram;  // encoded, where it is kept
   };

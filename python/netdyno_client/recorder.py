@@ -50,13 +50,13 @@ class Slots:
     def __init__(self) -> None:
         self.interval_ns = LONGEST_SLOT_NS
         self.completed: list[int] = []
-        self.p50_ns: list[int] = []
-        self.p99_ns: list[int] = []
+        self.p50_ns: list[int | None] = []
+        self.p99_ns: list[int | None] = []
         self.errors: list[int] = []
 
     def add(self, responses: Histogram, errors: int) -> None:
         """The next slot is over."""
-        p50, p99 = responses.percentiles(50, 99)
+        p50, p99 = responses.percentiles(50, 99) if responses.count else (None, None)
         self.completed.append(responses.count)
         self.p50_ns.append(p50)
         self.p99_ns.append(p99)

@@ -58,6 +58,7 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         version=1,
         plan=_plan(plan),
         requests=Requests(
+            due=recorder.sent_in_window,  # a request is due when it can be sent
             sent=recorder.sent_in_window,
             completed=recorder.completed_in_window,
             per_second=recorder.completed_in_window / window_s,
@@ -67,7 +68,9 @@ def load_result(plan: ClientPlan, journal: Journal, cpu: Cpu, tick_lag: Histogra
         connections=_connections(journal),
         connect_ns=distribution(journal.connect),
         messages=Messages(
+            due=messages.sent,
             sent=messages.sent,
+            unsent=0,
             expected=messages.expected,
             received=messages.received,
             lost=messages.lost,
@@ -228,10 +231,11 @@ def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distr
     """A screen of figures, without the newline at its end."""
     c, m, requests, used = result.connections, result.messages, result.requests, result.generator
     asked = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
+    due = f"due then {requests.due}: sent {requests.sent}, answered {result.latency.response_ns.count}"
     lines = [
         f"{result.plan.url}: {asked}, closed loop, 1 in flight each",
         "",
-        f"{requests.per_second:.1f} messages/s: {requests.sent} sent, {requests.completed} answered in the window",
+        f"{requests.per_second:.1f} messages/s: {requests.completed} answered in {result.plan.duration_s:g} s; {due}",
         "",
         f"{'':<14}{'p50':>11}{'p90':>11}{'p99':>11}{'p99.9':>11}{'max':>11}{'mean':>11}",
         _row("response*", result.latency.response_ns),
@@ -250,6 +254,8 @@ def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distr
 
 
 def _row(name: str, times: Distribution) -> str:
+    if times.count == 0:
+        return f"{name:<14}{'none':>11}"
     figures = (times.p50, times.p90, times.p99, times.p999, times.max, times.mean)
     return f"{name:<14}" + "".join(f"{_time(figure):>11}" for figure in figures)
 

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -34,6 +34,8 @@ from tests.support.foreign import (
     always,
     end,
     expect_all_right,
+    expect_one_account,
+    expect_one_line,
     failed,
     http,
     lines_of,
@@ -131,6 +133,136 @@ def test_what_was_on_its_way_when_the_server_ended_a_connection_is_sent_again_wi
     expect_all_right(result)
     assert replies_of(result).resent == 1
     assert sum(result.errors.values()) == 0
+
+
+def books(connection: socket.socket, booked: list[bytes], ending: Callable[[socket.socket], None]) -> None:
+    """Take an order with each request, and leave before the reply to every third."""
+    for count, request in enumerate(requests(connection)):
+        booked.append(request)
+        if count == 2:
+            ending(connection)
+            return
+        connection.sendall(OK)
+
+
+@pytest.mark.parametrize(
+    ("ending", "word", "counted"), [(end, "closed", "closed_by_server"), (resets, "reset", "reset")]
+)
+@pytest.mark.parametrize("method", ["POST", "PATCH"])
+def test_an_order_is_not_given_twice(
+    method: str, ending: Callable[[socket.socket], None], word: str, counted: str
+) -> None:
+    """A client does not repeat by itself what is not idempotent (RFC 9110, 9.2.2)."""
+    booked: list[bytes] = []
+    with http(lambda connection, _: books(connection, booked, ending)) as url:
+        result = result_of(url, "-X", method, "-d", "order", "-n", "30", ends={3})
+    assert len(booked) == 30
+    assert replies_of(result).resent == 0
+    assert (result.messages.received, result.messages.lost) == (20, 10)
+    assert result.errors[counted] == 10
+    words = f"the connection was {word} with a request in flight, which is not sent again"
+    assert [(kind.what, kind.count, kind.of) for kind in replies_of(result).faults] == [(words, 10, "messages")]
+    assert failed(result) == {"verification", "connections"}
+
+
+@pytest.mark.parametrize("options", [("-d", "order", "--repeatable"), ("-X", "PUT", "-d", "order"), ()])
+def test_what_may_be_repeated_is_and_a_note_says_so(options: tuple[str, ...]) -> None:
+    booked: list[bytes] = []
+    with http(lambda connection, _: books(connection, booked, end)) as url:
+        done = load(url, *options, "-n", "30")
+    assert done.returncode in MEASURED, done
+    assert len(booked) == 44
+    assert re.search(
+        "^replies +as expected 30, others 0, without an answer 0, of 30 due; sent again 14$", done.stdout, re.M
+    )
+    assert re.search("^note +verification: sent again 14, as their connection ended", done.stdout, re.M), done.stdout
+
+
+def test_after_an_announced_end_an_order_is_given_on_the_next_connection() -> None:
+    """The server carries nothing out that comes after its last reply (RFC 9112, 9.6)."""
+    booked: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            booked.append(request)
+            connection.sendall(LAST)
+            end(connection)
+            return
+
+    with http(serve) as url:
+        result = result_of(url, "-d", "order", "--depth", "4", "-n", "12")
+    expect_all_right(result)
+    assert len(booked) == 12
+    assert replies_of(result).resent > 0
+
+
+@pytest.mark.parametrize(("repeatable", "sendings"), [((), 30), (("--repeatable",), 44)])
+def test_of_bytes_nobody_knows_what_they_do(repeatable: tuple[str, ...], sendings: int) -> None:
+    booked: list[bytes] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, line in enumerate(lines_of(connection)):
+            booked.append(line)
+            if count == 2:
+                end(connection)
+                return
+            connection.sendall(line)
+
+    with tcp(serve) as url:
+        result = result_of(url, "--send", r"order {sequence}\n", "-n", "30", *repeatable)
+    assert len(booked) == sendings
+    assert result.messages.received == (30 if repeatable else 20)
+    assert ("verification" in failed(result)) == (not repeatable)
+
+
+def test_of_what_was_due_nothing_is_left_out() -> None:
+    """One request a second is answered, of 400 that are due in one; the rest waits for its turn until nobody waits any
+    more."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            time.sleep(0.2)
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        options = ("--rate", "400", "--warmup", "0", "--duration", "1s", "--timeout", "300ms")
+        result = result_of(url, *options, ends={3})
+    assert result.requests.due == result.messages.due == 400
+    assert result.messages.sent + (result.messages.unsent or 0) == 400
+    assert {kind.what for kind in replies_of(result).faults} >= {
+        "never sent, as the answers before it took too long",
+    }
+
+
+def test_refused_connects_are_a_share_of_the_connects() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+
+        def serve() -> None:
+            connection, _ = listens.accept()
+            with connection:
+                next(requests(connection))
+                listens.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
+        done = load(url, "--warmup", "0", "--duration", "900ms", "--timeout", "500ms")
+    assert re.search(r"^wrong +a connection was refused: [1-9]\d* of \d+ connects$", done.stdout, re.MULTILINE), done
+
+
+def test_where_there_was_no_load_no_time_has_passed(tmp_path: Path) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{bound.getsockname()[1]}/"
+        done = load(url, "-n", "10", f"--csv={tmp_path}/csv", f"--prometheus={tmp_path}/prometheus")
+        result = result_of(url, "-n", "10", ends={1})
+    assert done.returncode == 1
+    assert re.search("^- messages/s: 0 answered in 0 s; due then 0: sent 0, answered 0$", done.stdout, re.MULTILINE), (
+        done
+    )
+    assert result.plan.duration_s == 0
+    assert result.timeseries.completed == ()
+    assert (tmp_path / "csv").read_text().splitlines()[1:] == ["window,0,0,,,0,0,,1,,,,,,"]
+    assert "netdyno_load_completed_per_second NaN\n" in (tmp_path / "prometheus").read_text()
 
 
 def test_nothing_that_was_due_is_dropped_while_a_server_is_away() -> None:
@@ -808,7 +940,7 @@ def test_a_time_that_nobody_has_measured_keeps_to_no_bound() -> None:
         options = ("--rate", "1", "--warmup", "50ms", "--duration", "50ms")
         done = load(url, *options, "--assert", "p99<5ms", "--assert", "errors=0")
     assert done.returncode in {4, 3}, done
-    assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: none, MISSED", "errors=0: 0.0, holds"]
+    assert re.findall(r"^assert +(.*)$", done.stdout, re.MULTILINE) == ["p99<5ms: -, MISSED", "errors=0: 0.0, holds"]
 
 
 def has_taken(process: subprocess.Popen[str]) -> bool:
@@ -838,6 +970,7 @@ def interrupted(*options: str, serve: Serve = ALL_RIGHT, at: str = "progress", t
                 generator.kill()
     assert time.monotonic() - began < 10
     assert generator.returncode in MEASURED
+    expect_one_line(text)
     return text
 
 
@@ -850,7 +983,7 @@ def test_an_interrupt_ends_the_window_with_what_there_is(load_options: tuple[str
     assert 0.1 < result.plan.duration_s < 3
     assert result.requests.per_second == pytest.approx(result.requests.completed / result.plan.duration_s)
     assert "messages/s" in text
-    assert len(result.timeseries.completed) == int(result.plan.duration_s * 1e9) // result.timeseries.interval_ns
+    expect_one_account(result)
     expect_all_right(result)
 
 
@@ -862,7 +995,9 @@ def test_an_interrupt_after_the_window_ends_the_wait_for_the_last_answers() -> N
 
     options = ("--rate", "20", "--warmup", "0", "--duration", "200ms", "--timeout", "10m")
     text = interrupted(*options, serve=serve, at="window_end")
-    assert re.search("^replies +as expected 2, others 0, without an answer 1,", text, re.MULTILINE), text
+    assert re.search("^replies +as expected 2, others 0, without an answer 2, of 4 due;", text, re.MULTILINE), text
+    assert re.search("^wrong +no answer in time to 1 of 4$", text, re.MULTILINE), text
+    assert re.search("^wrong +never sent, as the answers before it took too long to 1 of 4$", text, re.MULTILINE), text
 
 
 def first_alone(connection: socket.socket, _number: int) -> None:

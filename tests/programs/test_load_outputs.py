@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import csv
 import importlib
+import math
 import os
 import pty
 import re
 import socket
 import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from fcntl import ioctl
 from pathlib import Path
@@ -161,6 +163,48 @@ def test_errors_stand_in_every_output(tmp_path: Path) -> None:
     )
 
 
+def test_what_nobody_was_answered_has_no_times_in_any_output(tmp_path: Path) -> None:
+    """A stall of 0 ns would be the best moment of all."""
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for count, _ in enumerate(requests(connection)):
+            if count == 2:
+                time.sleep(0.4)
+            connection.sendall(OK)
+
+    files = [f"--{name}={tmp_path / name}" for name in ("json", "csv", "prometheus", "percentiles")]
+    with http(serve) as url:
+        load(url, "--warmup", "0", "--rate", "20..20/300ms,20..20/300ms", "--timeout", "5s", *files)
+        before = ("--rate", "1", "--warmup", "50ms", "--duration", "50ms")  # the one message is due before the window
+        never = load(url, *before, *(f"--{name}={tmp_path / 'never'}.{name}" for name in ("csv", "prometheus")))
+    result: LoadResult = msgspec.json.decode((tmp_path / "json").read_bytes(), type=LoadResult)
+    series = result.timeseries
+    assert series.completed.count(0) > 5
+    for times in (series.p50_ns, series.p99_ns):
+        assert [one is None for one in times] == [count == 0 for count in series.completed]
+    rows: Rows = list(csv.DictReader((tmp_path / "csv").read_text().splitlines()))
+    intervals = [row for row in rows if row["part"] == "interval"]
+    assert [row["p50_ns"] == row["p99_ns"] == "" for row in intervals] == [count == 0 for count in series.completed]
+    assert re.search("^response +none$", never.stdout, re.MULTILINE), never.stdout
+    (window, *_) = csv.DictReader((tmp_path / "never.csv").read_text().splitlines())
+    assert {window[f"{name}_ns"] for name in ("mean", "p50", "p90", "p99", "p999", "max")} == {""}
+    found = samples((tmp_path / "never.prometheus").read_text())
+    assert found["netdyno_load_response_seconds_count"] == 0
+    assert math.isnan(found['netdyno_load_response_seconds{quantile="0.99"}'])
+    assert math.isnan(found['netdyno_load_receive_lag_seconds{quantile="0.5"}'])
+
+
+def test_the_live_view_has_no_time_where_nobody_was_answered() -> None:
+    def serve(connection: socket.socket, _number: int) -> None:
+        for _ in requests(connection):
+            time.sleep(0.8)
+            connection.sendall(OK)
+
+    with http(serve) as url:
+        frames = live_frames(url, "-n", "1")
+    assert [line.split()[:2] for line in frames[0][:4]] == [["0", "of"], ["rate", "0/s"], ["p50", "-"], ["p99", "-"]]
+
+
 def test_it_says_its_version() -> None:
     done = load("--version")
     assert done.returncode == 0
@@ -200,10 +244,11 @@ def test_another_shell_is_refused() -> None:
     assert "neither bash nor zsh" in done.stderr
 
 
-def test_the_live_view_is_drawn_over_itself_and_gone_at_the_end(server: str) -> None:
+def on_a_terminal(*arguments: str) -> str:
+    """What a load draws while it runs, on a terminal of 30 columns."""
     ours, theirs = pty.openpty()
     ioctl(theirs, TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
-    command = [str(generator_path(build_dir())), server, "--warmup", "0", "--duration", "1200ms"]
+    command = [str(generator_path(build_dir())), *arguments]
     environment = {**os.environ, "TERM": "xterm"}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment) as process:
         os.close(theirs)
@@ -215,7 +260,21 @@ def test_the_live_view_is_drawn_over_itself_and_gone_at_the_end(server: str) -> 
             pass
         os.close(ours)
     assert process.returncode in MEASURED
-    text = shown.decode()
+    return shown.decode()
+
+
+def live_frames(*arguments: str) -> list[list[str]]:
+    """The lines of each frame that has figures."""
+    frames = re.split(r"\033\[4A\r", on_a_terminal(*arguments))
+    plain = [
+        [re.sub(r"\033\[\d*[A-Z]", "", line).strip("\r").rpartition("\r")[2] for line in frame.split("\r\n")]
+        for frame in frames
+    ]
+    return [lines for lines in plain if len(lines) == 5]
+
+
+def test_the_live_view_is_drawn_over_itself_and_gone_at_the_end(server: str) -> None:
+    text = on_a_terminal(server, "--warmup", "0", "--duration", "1200ms")
     assert "\033[2J" not in text, "nothing is wiped before it is drawn"
     frames = re.split(r"\033\[4A\r", text)
     assert len(frames) >= 3, "the second figures stand where the first stood"

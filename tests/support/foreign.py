@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from netdyno.audits.plausible import populations
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult, Replies
 from netdyno.trial.load import NOT_BELIEVED
@@ -104,13 +105,43 @@ def end(connection: socket.socket) -> None:
 
 def load(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(generator_path(build_dir())), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    if "--json" not in arguments:
+        expect_one_line(done.stdout + done.stderr)
+    return done
 
 
 def result_of(*arguments: str, ends: set[int] = MEASURED) -> LoadResult:
     done = load(*arguments, "--json", "-")
     assert done.returncode in ends, done
-    return msgspec.json.decode(done.stdout, type=LoadResult)
+    result: LoadResult = msgspec.json.decode(done.stdout, type=LoadResult)
+    expect_one_account(result)
+    return result
+
+
+def expect_one_account(result: LoadResult) -> None:
+    """What became of the messages of a foreign server comes to those that were due (protocol/load-result.md)."""
+    assert [bound for bound in populations(result) if bound.broken] == []
+    life, replies = result.messages, replies_of(result)
+    assert life.due == life.expected == life.received + replies.unexpected + life.lost
+    assert len(result.timeseries.completed) == -(-round(result.plan.duration_s * 1e9) // result.timeseries.interval_ns)
+    assert sum(result.timeseries.completed) == result.requests.completed
+    known = [p50 is not None for p50 in result.timeseries.p50_ns]
+    assert known == [completed > 0 for completed in result.timeseries.completed]
+    if replies.other_faults == 0:
+        named = sum(fault.count for fault in replies.faults if fault.of == "messages")
+        assert life.received + named == life.due + life.late, "each message has its reply or its fault"
+
+
+def expect_one_line(text: str) -> None:
+    """No part that a summary prints is more than its whole, and what became of the messages comes to those due."""
+    for part, whole in re.findall(r"(?<![.\d])(\d+) of (\d+)(?![.\d])", text):
+        assert int(part) <= int(whole), text
+    for told in re.findall(
+        r"^replies +as expected (\d+), others (\d+), without an answer (\d+), of (\d+) due;", text, re.M
+    ):
+        *became, due = map(int, told)
+        assert sum(became) == due, text
 
 
 def replies_of(result: LoadResult) -> Replies:

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from netdyno.model import transports
-from netdyno.model.load_result import Audit, Distribution, LoadResult
+from netdyno.model.load_result import Audit, Distribution, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 from netdyno.statistics import hdr
 from netdyno.statistics.histogram import HistogramError
@@ -99,6 +99,7 @@ def _figure(value: float) -> str:
 def accounts(load: LoadResult) -> Iterator[Bound]:
     """What is counted twice, in different places."""
     yield from counts(load)
+    yield from populations(load)
     yield from distributions(load)
 
 
@@ -148,6 +149,39 @@ def counts(load: LoadResult) -> Iterator[Bound]:
     used = load.generator.cpu_user_s + load.generator.cpu_system_s
     apart = abs(load.generator.cores_used * load.plan.duration_s - used)
     yield Bound("cores times the window (s), off from the CPU of the load", apart, ARITHMETIC * (used + 1))
+
+
+def populations(load: LoadResult) -> Iterator[Bound]:
+    """No part of a population is larger than the whole (protocol/load-result.md, Populations)."""
+    window, life, errors = load.requests, load.messages, load.errors
+    if window.due is not None and life.due is not None and life.unsent is not None:
+        yield Bound("messages sent, of those due", life.sent, life.due)
+        yield Bound("messages never sent, off from those due and missing", abs(life.due - life.sent - life.unsent), 0)
+        yield Bound("messages due in the window, of those due at all", window.due, life.due)
+        yield Bound("messages sent in the window, of those due in it", window.sent, window.due)
+        yield Bound("messages without an answer in time, of those due", errors.get("timeout", 0), life.due)
+    if load.client is None:  # which counts first attempts as connections, and every failure as an error
+        yield Bound(
+            "messages answered too late, of those without an answer in time", life.late, errors.get("timeout", 0)
+        )
+        ended = sum(errors.get(how, 0) for how in ("closed_by_server", "reset", "protocol"))
+        yield Bound("connections that ended early, of those established", ended, load.connections.established)
+    if not isinstance(load.replies, Replies):
+        return
+    arrived = life.received + load.replies.unexpected
+    things = {
+        "messages": life.due,
+        "replies": arrived + life.corrupt,
+        "connects": load.connections.attempted,
+        "connections": load.connections.established,
+        None: None,
+    }
+    for fault in load.replies.faults:
+        if (most := things[fault.of]) is not None:
+            yield Bound(f"{fault.of} with the fault {fault.what!r}, of all", fault.count, most)
+    if load.replies.statuses:
+        apart = abs(sum(load.replies.statuses.values()) - arrived)
+        yield Bound("replies by their statuses, off from those that came", apart, 0)
 
 
 def distributions(load: LoadResult) -> Iterator[Bound]:

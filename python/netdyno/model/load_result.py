@@ -28,9 +28,12 @@ class Latency(Frozen):
 
 
 class Requests(Frozen):
+    """The measured window. `due`: messages meant for it (None in runs stored before the key)."""
+
     sent: Whole
     completed: Whole
     per_second: Number
+    due: Whole | None = None
 
 
 class Connections(Frozen):
@@ -47,8 +50,9 @@ class Connections(Frozen):
 
 
 class Messages(Frozen):
-    """Over the whole life of the generator, warm-up and drain included. `late`: timed answers that came after the
-    timeout, which are not lost (runs stored before there was the key read as 0)."""
+    """Over the whole life of the generator, warm-up and drain included. `due`: meant to be sent; `unsent`: due and
+    never sent (both None in runs stored before the keys). `late`: timed answers that came after the timeout, which are
+    not lost (runs stored before there was the key read as 0)."""
 
     sent: Whole
     expected: Whole
@@ -58,13 +62,17 @@ class Messages(Frozen):
     reordered: Whole
     corrupt: Whole
     late: Whole = 0
+    due: Whole | None = None
+    unsent: Whole | None = None
 
 
 class Fault(Frozen):
-    """What went wrong with a foreign server, in words for people, and how often."""
+    """What went wrong with a foreign server, in words for people, and to how many of which things (None in results of
+    before the key)."""
 
     what: str
     count: int
+    of: Literal["messages", "replies", "connects", "connections"] | None = None
 
 
 class Replies(Frozen):
@@ -117,25 +125,27 @@ class Generator(Frozen, kw_only=True):
 
 
 class TimeSeries(Frozen, omit_defaults=True):
-    """One value per interval of the measured window; a percentile is 0 where the interval completed nothing.
+    """One value per interval of the measured window; where the interval completed nothing, a percentile is None (0 in
+    runs stored before).
     `histograms`: only of a part of a load, so that percentiles can be those of the sum."""
 
     interval_ns: Annotated[int, msgspec.Meta(ge=1_000_000, le=10**12)]
     completed: tuple[Whole, ...]
-    p50_ns: tuple[Whole, ...]
-    p99_ns: tuple[Whole, ...]
+    p50_ns: tuple[Whole | None, ...]
+    p99_ns: tuple[Whole | None, ...]
     errors: tuple[Whole, ...]
     histograms: tuple[str, ...] = ()
 
 
 class Part(Frozen):
-    """What one host of several made of a load; its other figures are in the sums."""
+    """What one host of several made of a load; its other figures are in the sums. The response times of one that got no
+    answer are None (0 in runs stored before)."""
 
     host: str
     connections: Whole
     completed: Whole
-    p50_ns: Whole
-    p99_ns: Whole
+    p50_ns: Whole | None
+    p99_ns: Whole | None
     cores_used: Number
 
 

@@ -40,9 +40,10 @@ def merged(by_host: Mapping[str, LoadResult], more: Sequence[Audit] = ()) -> Loa
             rate_hz=None if first.plan.rate_hz is None else sum(load.plan.rate_hz or 0.0 for load in loads),
         ),
         requests=Requests(
+            due=_sum_known([load.requests.due for load in loads]),
             sent=sum(load.requests.sent for load in loads),
             completed=completed,
-            per_second=completed / first.plan.duration_s,
+            per_second=completed / first.plan.duration_s if first.plan.duration_s else 0.0,
         ),
         latency=Latency(
             response_ns=together([load.latency.response_ns for load in loads]),
@@ -101,7 +102,13 @@ def _distribution(histogram: Histogram, sum_ns: float) -> Distribution:
 def _added(some: Sequence[Counts]) -> Counts:
     """Field by field."""
     first = some[0]
-    return type(first)(**{name: sum(getattr(one, name) for one in some) for name in first.__struct_fields__})
+    return type(first)(**{name: _sum_known([getattr(one, name) for one in some]) for name in first.__struct_fields__})
+
+
+def _sum_known(counts: Sequence[int | None]) -> int | None:
+    """The sum; None where one of the counts is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
 
 
 def _generators(some: Sequence[Generator]) -> Generator:
@@ -124,8 +131,8 @@ def _intervals(some: Sequence[TimeSeries]) -> TimeSeries:
     return TimeSeries(
         interval_ns=some[0].interval_ns,
         completed=tuple(map(sum, zip(*(one.completed for one in some), strict=True))),
-        p50_ns=tuple(one.at(50) for one in histograms),
-        p99_ns=tuple(one.at(99) for one in histograms),
+        p50_ns=tuple(one.at(50) if one.count else None for one in histograms),
+        p99_ns=tuple(one.at(99) if one.count else None for one in histograms),
         errors=tuple(map(sum, zip(*(one.errors for one in some), strict=True))),
     )
 
@@ -136,7 +143,7 @@ def _part(host: str, load: LoadResult) -> Part:
         host=host,
         connections=load.connections.established,
         completed=load.requests.completed,
-        p50_ns=response.p50,
-        p99_ns=response.p99,
+        p50_ns=response.p50 if response.count else None,
+        p99_ns=response.p99 if response.count else None,
         cores_used=load.generator.cores_used,
     )

@@ -107,11 +107,12 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_EQ(slots[0].completed, 2U);
   EXPECT_EQ(slots[0].errors, 2U);
   EXPECT_EQ(slots[1].completed, 0U);
-  EXPECT_EQ(slots[1].p50_ns, 0);
+  EXPECT_EQ(slots[1].p50_ns, std::nullopt) << "nobody knows it, and 0 would be the best of all";
+  EXPECT_EQ(slots[1].p99_ns, std::nullopt);
   EXPECT_EQ(slots[1].errors, 0U);
   EXPECT_EQ(slots[2].completed, 1U);
   EXPECT_EQ(slots[2].errors, 1U);
-  EXPECT_NEAR(static_cast<double>(slots[2].p99_ns), 5.0 * ms, 0.005 * ms);
+  EXPECT_NEAR(static_cast<double>(slots[2].p99_ns.value()), 5.0 * ms, 0.005 * ms);
 }
 
 TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
@@ -179,17 +180,27 @@ TEST(Figures, AddUp) {
 
 TEST(Faults, AreFewKindsAndTheFirstSeenComesFirst) {
   Faults faults;
-  faults.note("b", 20);
-  faults.note("b", 30, 2);
+  faults.note("b", Population::messages, 20);
+  faults.note("b", Population::messages, 30, 2);
   Faults more;
-  more.note("a", 10);
-  for (int i = 0; i < 9; ++i) more.note("kind " + std::to_string(i), 40 + i);
+  more.note("a", Population::messages, 10);
+  for (int i = 0; i < 9; ++i) more.note("kind " + std::to_string(i), Population::connects, 40 + i);
   faults.add(more);
   ASSERT_EQ(faults.kinds.size(), 8U);
   EXPECT_EQ(faults.kinds[0].what, "a");
   EXPECT_EQ(faults.kinds[1].what, "b");
   EXPECT_EQ(faults.kinds[1].count, 3U);
-  EXPECT_EQ(faults.others, 3U);
+  EXPECT_EQ(faults.count_of_others(), 3U);
+  EXPECT_EQ(faults.count(Population::messages), 4U);
+  EXPECT_EQ(faults.count(Population::connects), 9U);
+}
+
+TEST(Faults, OfOtherThingsAreOtherKinds) {
+  Faults faults;
+  faults.note("it ended", Population::messages, 10);
+  faults.note("it ended", Population::connections, 20);
+  ASSERT_EQ(faults.kinds.size(), 2U);
+  EXPECT_EQ(faults.count(Population::messages), 1U);
 }
 
 }  // namespace

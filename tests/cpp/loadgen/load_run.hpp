@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ namespace netdyno::load {
 struct Quiet : Observer {
   void connected(std::uint64_t) override {}
   void window_start() override {}
-  void progress(std::uint64_t, Nanos, const Timeline::Slot&) override {}
+  void progress(const Progress&, const Timeline::Slot&) override {}
   void window_end() override {}
   void sent(std::uint64_t) override {}
   void finished() override {}
@@ -34,9 +36,52 @@ inline LoadPlan one_by_one(const Url& url, int messages) {
   return plan;
 }
 
+/// Holds the counts of a run together, as protocol/load-result.md does ("Populations").
+inline void expect_one_account(const LoadPlan& plan, const Measurement& measured) {
+  const Figures& f = measured.figures;
+  const MessageCounts& m = f.messages;
+  EXPECT_LE(m.sent, m.due);
+  EXPECT_GE(m.lost(), 0);
+  EXPECT_LE(m.late, f.errors.timeout);
+  EXPECT_LE(f.errors.timeout, m.due);
+  if (plan.is_foreign()) {
+    EXPECT_EQ(m.received + m.unexpected + static_cast<std::uint64_t>(m.lost()), m.due);
+    EXPECT_EQ(m.received + f.faults.count(Population::messages), m.due + m.late) << "each has an answer or a fault";
+  } else if (plan.workload != Workload::chat) {
+    EXPECT_EQ(m.expected, m.sent);
+  }
+  for (const Faults::Kind& kind : f.faults.kinds) EXPECT_LE(kind.count, f.count(kind.of)) << kind.what;
+
+  EXPECT_LE(f.scheduled_in_window, m.due);
+  EXPECT_LE(f.sent_in_window, f.scheduled_in_window);
+  EXPECT_LE(f.response.count(), f.sent_in_window);
+  EXPECT_EQ(f.service.count(), f.response.count());
+  const std::uint64_t sendings = f.own_lag.count() + f.blocked_lag.count();
+  EXPECT_GE(sendings, f.sent_in_window);
+  EXPECT_LE(sendings, f.sent_in_window + m.resent);
+  if (plan.count > 0) EXPECT_LE(f.scheduled_in_window, plan.count);
+
+  EXPECT_EQ(f.connect.count(), f.connections.established);
+  EXPECT_LE(f.connected_in_window, f.connections.established);
+  EXPECT_LE(f.errors.closed_by_server + f.errors.reset + f.errors.protocol, f.connections.established);
+
+  EXPECT_LE(measured.duration, plan.duration);
+  EXPECT_EQ(static_cast<Nanos>(measured.timeline.size()),
+            (measured.duration + measured.interval - 1) / measured.interval);
+  std::uint64_t completed = 0;
+  for (const Timeline::Slot& slot : measured.timeline) {
+    completed += slot.completed;
+    EXPECT_EQ(slot.p50_ns.has_value(), slot.completed > 0);
+    EXPECT_EQ(slot.p99_ns.has_value(), slot.completed > 0);
+  }
+  EXPECT_EQ(completed, f.completed_in_window);
+}
+
 inline Measurement measure(const LoadPlan& plan) {
   Quiet quiet;
-  return run_load(plan, quiet);
+  const Measurement measured = run_load(plan, quiet);
+  expect_one_account(plan, measured);
+  return measured;
 }
 
 inline const Audit& find(const std::vector<Audit>& audits, const std::string& name) {

@@ -74,7 +74,7 @@ TEST(Load, SaysThatTheWindowEndedHoweverSoonTheLastAnswerCame) {
 TEST(Load, SaysHowFarTheWindowWasThoughItIsOver) {
   struct Slow : Quiet {
     void window_start() override { std::this_thread::sleep_for(std::chrono::nanoseconds{900 * ms}); }
-    void progress(std::uint64_t, Nanos elapsed, const Timeline::Slot&) override { told.push_back(elapsed); }
+    void progress(const Progress& progress, const Timeline::Slot&) override { told.push_back(progress.elapsed); }
     void window_end() override { told.push_back(never); }
     std::vector<Nanos> told;
   } slow;

@@ -96,14 +96,17 @@ def load(
             duration_s=window_s,
             timeout_s=1.0,
         ),
-        requests=Requests(sent=count, completed=count, per_second=count / window_s),
+        requests=Requests(sent=count, completed=count, per_second=count / window_s, due=count),
         latency=Latency(response_ns=times, service_ns=times),
         send_lag_ns=distribution(count, 0),
         connections=Connections(
             attempted=connections, established=connections, refused=0, timed_out=0, reset=0, other=0
         ),
         connect_ns=distribution(connections, service_ns),
-        messages=Messages(sent=count, expected=count, received=count, lost=0, duplicated=0, reordered=0, corrupt=0),
+        messages=Messages(
+            **dict.fromkeys(("due", "sent", "expected", "received"), count),
+            **dict.fromkeys(("unsent", "lost", "duplicated", "reordered", "corrupt"), 0),
+        ),
         bytes=Bytes(sent=count * size, received=count * size, expected=count * size),
         generator=Generator(
             cpu_user_s=0.0,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Literal
 
+import msgspec
 import pytest
 
 from netdyno.audits.plausible import Bound, Limits, accounts, physical, plausible
-from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.load_result import Audit, Fault, LoadResult, Replies
 from netdyno.model.observation import ServerObservation
 from tests.support.builders.made_load import MS, changed, distribution, load, observed
 
@@ -44,6 +46,13 @@ IMPOSSIBLE: dict[str, Change] = {
     ),
     "messages per second times the window, off from those answered in it": ("load.requests.per_second", 1001.0),
     "connections, off from those that did not fail": ("load.connections.refused", 1),
+    "messages sent, of those due": ("load.messages.due", 999),
+    "messages never sent, off from those due and missing": ("load.messages.unsent", 1),
+    "messages due in the window, of those due at all": ("load.requests.due", 1001),
+    "messages sent in the window, of those due in it": ("load.requests.due", 999),
+    "messages without an answer in time, of those due": ("load.errors", {"timeout": 1001}),
+    "messages answered too late, of those without an answer in time": ("load.messages.late", 1),
+    "connections that ended early, of those established": ("load.errors", {"reset": 6, "closed_by_server": 5}),
     "bytes of the messages sent, of all bytes sent": ("load.bytes.sent", 30_999),
     "bytes of the replies, of all bytes received": ("load.bytes.received", 30_999),
     "messages answered in the window, of those timed in it or under way at its start": (
@@ -127,6 +136,30 @@ def test_connections_that_are_made_anew_carry_what_was_sent() -> None:
     assert (
         "connections of the window, of all: 11, at most 10" in judged(changed(anew, "connections.in_window", 11)).detail
     )
+
+
+REPLIES = Replies(unexpected=0, resent=0, statuses={"200": 1000}, faults=(), other_faults=0)
+
+
+def test_faults_are_no_more_than_the_things_that_they_are_of() -> None:
+    def with_fault(count: int, of: Literal["messages", "connects"] | None) -> Audit:
+        fault = Fault(what="refused", count=count, of=of)
+        return judged(changed(LOAD, "replies", msgspec.structs.replace(REPLIES, faults=(fault,))))
+
+    assert with_fault(10, "connects").passed
+    assert "connects with the fault 'refused', of all: 11, at most 10" in with_fault(11, "connects").detail
+    assert with_fault(11, "messages").passed
+    assert with_fault(11, None).passed, "of what is not known in a result of before"
+
+
+def test_each_reply_has_a_status() -> None:
+    few = msgspec.structs.replace(REPLIES, statuses={"200": 999})
+    assert "replies by their statuses" in judged(changed(LOAD, "replies", few)).detail
+
+
+def test_a_result_from_before_the_populations_agrees() -> None:
+    before = changed(changed(changed(LOAD, "requests.due", None), "messages.due", None), "messages.unsent", None)
+    assert judged(before).passed, judged(before).detail
 
 
 def test_what_is_no_number_is_struck_out() -> None:
