@@ -5,6 +5,7 @@ Shares are those of protocol/load-result.md, over the whole life of a trial: wha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from netdyno.analysis import cells
@@ -54,9 +55,9 @@ def _of_trial(trial: Trial, load: LoadResult, scenario: Scenario) -> LossOfTrial
         late=messages.late / max(messages.sent, 1),
         duplicated=messages.duplicated / received,
         reordered=messages.reordered / received,
-        mean_ns=response.mean,
-        p50_ns=float(response.p50),
-        p99_ns=float(response.p99),
+        mean_ns=response.mean if response.count else math.nan,
+        p50_ns=float(response.p50) if response.count else math.nan,
+        p99_ns=float(response.p99) if response.count else math.nan,
         drops=drops(trial, load, _link(trial, scenario)),
     )
 

@@ -132,6 +132,11 @@ def _median(_: Trial, load: LoadResult) -> float:
     return float(load.latency.response_ns.p50)
 
 
+def _of_responses(amount: Callable[[Distribution], float]) -> Figure:
+    """None where no message of the window was answered: nobody knows its response time, and 0 would be the best."""
+    return lambda _, load: amount(load.latency.response_ns) if load.latency.response_ns.count else None
+
+
 def _server_cpu(trial: Trial, _: LoadResult) -> float:
     return 1e9 * trial.server.cpu_s if trial.server else 0.0
 
@@ -239,26 +244,22 @@ METRICS: Mapping[str, Metric] = {
         struck_out_too=True,
     ),
     "moved": Metric("messages sent and received", RATE, _moved, better="higher"),
-    "mean": Metric(
-        "mean response time", TIME, lambda _, load: load.latency.response_ns.mean, latency=True, short="mean"
-    ),
+    "mean": Metric("mean response time", TIME, _of_responses(lambda times: times.mean), latency=True, short="mean"),
     "p50": Metric(
-        "median response time", TIME, lambda _, load: float(load.latency.response_ns.p50), latency=True, short="p50"
+        "median response time", TIME, _of_responses(lambda times: float(times.p50)), latency=True, short="p50"
     ),
-    "p90": Metric(
-        "90th-percentile response time", TIME, lambda _, load: float(load.latency.response_ns.p90), latency=True
-    ),
+    "p90": Metric("90th-percentile response time", TIME, _of_responses(lambda times: float(times.p90)), latency=True),
     "p99": Metric(
         "99th-percentile response time",
         TIME,
-        lambda _, load: float(load.latency.response_ns.p99),
+        _of_responses(lambda times: float(times.p99)),
         latency=True,
         short="p99",
     ),
     "spread": Metric(
         "99th percentile over the median of the response time",
         TIMES,
-        lambda _, load: float(load.latency.response_ns.p99),
+        _of_responses(lambda times: float(times.p99)),
         _median,
         latency=True,
     ),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import threading
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 from rich.console import Console
 
+from netdyno.base import quantities
 from netdyno.experiment.plan import Cell
 from netdyno.model.load_result import Audit
+from netdyno.model.metrics import METRICS
 from netdyno.model.trial import Trial
 from netdyno.present.terminal.display import LiveDisplay, PlainDisplay, describe_result, render
 from netdyno.run.progress import Progress
@@ -85,6 +88,22 @@ def test_a_trial_that_only_the_generator_doubts_tells_its_figures_and_counts_as_
     assert render(CELLS[1], progress, 5.0, 100)[2] == "5 messages/s   (1 as a bound)"
     wrong = replace(doubted, audits=(doubt, Audit(name="server_totals", passed=False, detail="")))
     assert describe_result(wrong) == "struck out: generator: 0.98 of 1 cores"
+
+
+def test_what_is_not_known_is_no_nought() -> None:
+    measured = next(one for one in messages_run(1).trials if one.load and one.status == "valid")
+    assert measured.load is not None
+    empty = msgspec.structs.replace(measured.load.latency.response_ns, count=0, p99=0)
+    latency = msgspec.structs.replace(measured.load.latency, response_ns=empty)
+    requests = msgspec.structs.replace(measured.load.requests, per_second=0.25)
+    silent = replace(measured, load=msgspec.structs.replace(measured.load, latency=latency, requests=requests))
+    assert describe_result(silent).startswith(f"0.250/s, p99 {quantities.DASH}")
+    assert silent.load is not None
+    for metric in ("mean", "p50", "p90", "p99", "spread"):
+        assert METRICS[metric].of(silent, silent.load) is None
+    progress = Progress(CELLS, 1.0)
+    assert render(CELLS[0], progress, None, 100)[2] == "starting"
+    assert render(CELLS[0], progress, 0.0, 100)[2] == "0 messages/s", "a server that stands still"
 
 
 def test_the_time_left_is_the_plan_s_until_there_are_trials() -> None:

@@ -42,11 +42,12 @@ def describe_result(trial: Trial) -> str:
     status = outcomes.by_itself(trial)
     if status not in outcomes.RANKED or trial.load is None:
         return f"{trial.status.replace('_', ' ')}: {trial.reason}"
-    p99_us = trial.load.latency.response_ns.p99 / 1000
+    response = trial.load.latency.response_ns
+    p99 = f"{quantities.whole(response.p99 / 1000)} us" if response.count else quantities.DASH
     lost = transports.share_lost(trial.load)
     beside = f", {quantities.share(lost)} lost" if lost is not None else ""
     bound = f", {AS_A_BOUND}" if status == "censored" else ""
-    return f"{trial.load.requests.per_second:,.0f}/s, p99 {p99_us:,.0f} us{beside}{bound}"
+    return f"{quantities.whole(trial.load.requests.per_second)}/s, p99 {p99}{beside}{bound}"
 
 
 class PlainDisplay:
@@ -68,7 +69,9 @@ class PlainDisplay:
 
     def throughput(self, completed: int, seconds: float) -> None:
         if self._clock() - self._said_at >= SILENT_S and seconds > 0:
-            self._line(quantities.shortened(f"{self._running}: {completed / seconds:,.0f}/s so far", LONGEST_LINE))
+            self._line(
+                quantities.shortened(f"{self._running}: {quantities.whole(completed / seconds)}/s so far", LONGEST_LINE)
+            )
 
     def trial_done(self, trial: Trial, progress: Progress) -> None:
         text = f"{self._about(trial, progress, progress.done)}: {describe_result(trial)}"
@@ -99,7 +102,7 @@ class LiveDisplay:
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._cell: Cell | None = None
         self._progress: Progress | None = None
-        self._per_second = 0.0
+        self._per_second: float | None = None  # until the load says something
         self._drawn_at = 0.0
 
     def begin(self, text: str) -> None:
@@ -107,11 +110,11 @@ class LiveDisplay:
         self._live.start()
 
     def trial_started(self, cell: Cell, progress: Progress) -> None:
-        self._cell, self._progress, self._per_second = cell, progress, 0.0
+        self._cell, self._progress, self._per_second = cell, progress, None
         self._draw()
 
     def throughput(self, completed: int, seconds: float) -> None:
-        self._per_second = completed / seconds if seconds > 0 else 0.0
+        self._per_second = completed / seconds if seconds > 0 else None
         if time.monotonic() - self._drawn_at >= _REDRAW_S:
             self._draw()
 
@@ -138,7 +141,7 @@ class LiveDisplay:
         self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
-def render(cell: Cell, progress: Progress, per_second: float, width: int) -> list[str]:
+def render(cell: Cell, progress: Progress, per_second: float | None, width: int) -> list[str]:
     """The live block: how far, how long, what runs now, and how fast. Pure."""
     share = progress.done / progress.total if progress.total else 1.0
     bar_width = max(10, min(40, width - 50))
@@ -149,7 +152,7 @@ def render(cell: Cell, progress: Progress, per_second: float, width: int) -> lis
         for status, count in [*sorted(progress.counts.items()), ("made again", progress.made_again)]
         if count
     )
-    speed = f"{per_second:,.0f} messages/s" if per_second else "starting"
+    speed = "starting" if per_second is None else f"{quantities.whole(per_second)} messages/s"
     return [
         f"{bar} {share:4.0%}  {progress.left_words()}",
         f"block {cell.block}/{progress.blocks}, trial {progress.done + 1}/{progress.total}: {describe_cell(cell)}",
