@@ -60,9 +60,16 @@ Json connections_json(const Figures& figures) {
 }
 
 Json messages_json(const MessageCounts& m) {
-  return {{"due", m.due},           {"sent", m.sent},   {"unsent", m.unsent()},       {"expected", m.expected},
-          {"received", m.received}, {"lost", m.lost()}, {"duplicated", m.duplicated}, {"reordered", m.reordered},
-          {"corrupt", m.corrupt},   {"late", m.late}};
+  return {{"sent", m.sent},
+          {"expected", m.expected},
+          {"received", m.received},
+          {"lost", m.lost()},
+          {"duplicated", m.duplicated},
+          {"reordered", m.reordered},
+          {"corrupt", m.corrupt},
+          {"late", m.late},
+          {"due", m.due},
+          {"unsent", m.unsent()}};
 }
 
 /// Only where connections are encrypted.
@@ -181,10 +188,10 @@ Json to_json(const LoadPlan& plan, const Measurement& measurement, const std::ve
       {"version", 1},
       {"plan", plan_json(plan)},
       {"requests",
-       {{"due", figures.scheduled_in_window},
-        {"sent", figures.sent_in_window},
+       {{"sent", figures.sent_in_window},
         {"completed", figures.completed_in_window},
-        {"per_second", per_second(static_cast<double>(figures.completed_in_window), plan.duration)}}},
+        {"per_second", per_second(static_cast<double>(figures.completed_in_window), plan.duration)},
+        {"due", figures.scheduled_in_window}}},
       {"latency", {{"response_ns", distribution(figures.response)}, {"service_ns", distribution(figures.service)}}},
       {"send_lag_ns", distribution(send_lag(figures))},
       {"receive_lag_ns", distribution(figures.receive_lag)},

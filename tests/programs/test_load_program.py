@@ -20,12 +20,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from netdyno.audits.plausible import populations
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.machine.pinning import may_run_realtime
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.load_result import LoadResult
 from tests.support import audit_names
-from tests.support.foreign import MEASURED
+from tests.support.foreign import MEASURED, expect_one_line
 from tests.support.server import serving
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
@@ -70,7 +71,7 @@ def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, .
         if descriptors is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))
 
-    return subprocess.run(
+    done = subprocess.run(
         [str(generator_path(build_dir())), *arguments],
         capture_output=True,
         text=True,
@@ -78,6 +79,12 @@ def load(*arguments: str, descriptors: int | None = None, pass_fds: tuple[int, .
         preexec_fn=limit if descriptors else None,
         pass_fds=pass_fds,
     )
+    if done.stdout.startswith("{"):
+        result = msgspec.json.decode(done.stdout, type=LoadResult)
+        assert [bound for bound in populations(result) if bound.broken] == []
+    else:
+        expect_one_line(done.stdout)
+    return done
 
 
 def test_the_result_has_the_schema_of_the_harness(server: str, tmp_path: Path) -> None:
