@@ -49,14 +49,12 @@ bool is_idempotent(std::string_view method) {
 }
 
 bool names_header(std::string_view header, std::string_view name) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return header.size() > name.size() && header[name.size()] == ':' &&
-         std::ranges::equal(header.substr(0, name.size()), name, {}, lower);
+  return header.size() > name.size() && header[name.size()] == ':' && lower_case(header.substr(0, name.size())) == name;
 }
 
 std::optional<HttpUrl> parse_http_url(std::string_view text) {
   const auto end = text.find("://");
-  const auto* const scheme = std::ranges::find(schemes, text.substr(0, end), &Scheme::name);
+  const auto* const scheme = std::ranges::find(schemes, lower_case(text.substr(0, end)), &Scheme::name);
   if (end == std::string_view::npos || scheme == std::end(schemes)) return std::nullopt;
   text.remove_prefix(end + 3);
   const auto fragment = text.find('#');
@@ -72,6 +70,34 @@ std::optional<HttpUrl> parse_http_url(std::string_view text) {
       parse_url("tcp://" + std::string{authority} + (has_port(authority) ? "" : std::string{scheme->port}));
   if (!server) return std::nullopt;
   return HttpUrl{scheme->name, *server, target};
+}
+
+std::string host_header(const Url& server, bool tls) {
+  const bool ipv6 = server.host.find(':') != std::string::npos;
+  const std::string host = host_without_zone(server.host);
+  const std::uint16_t usual_port = tls ? 443 : 80;
+  return "Host: " + (ipv6 ? "[" + host + "]" : host) +
+         (server.port == usual_port ? "" : ":" + std::to_string(server.port)) + "\r\n";
+}
+
+bool asks_to_close(const std::vector<std::string>& headers) {
+  return std::ranges::any_of(headers, [](const std::string& header) {
+    if (!names_header(header, "connection")) return false;
+    std::string options = lower_case(std::string_view{header}.substr(header.find(':') + 1));
+    std::erase_if(options, [](char c) { return c == ' ' || c == '\t'; });
+    return ("," + options + ",").find(",close,") != std::string::npos;
+  });
+}
+
+bool status_line_lacks_blank(std::string_view head) {
+  return head.starts_with("HTTP/") && head.substr(0, shortest_status_line).ends_with("\r\n") &&
+         head.size() >= shortest_status_line;
+}
+
+std::string with_blank_in_status_line(std::string_view head) {
+  std::string complete{head};
+  if (status_line_lacks_blank(head)) complete.insert(shortest_status_line - 2, " ");
+  return complete;
 }
 
 std::string text_or_file(const std::string& option, const std::string& text) {

@@ -60,6 +60,20 @@ struct HttpUrl {
 };
 std::optional<HttpUrl> parse_http_url(std::string_view text);
 
+/// The line that names the server to itself (RFC 9110, 7.2), without its usual port.
+std::string host_header(const Url& server, bool tls);
+
+/// Whether a request with these headers is the last one of its connection (RFC 9112, 9.6).
+bool asks_to_close(const std::vector<std::string>& headers);
+
+/// "HTTP/1.1 200", and the end of the line.
+inline constexpr std::size_t shortest_status_line = 14;
+/// Whether a reply's first line ends right after the status code, without the blank that a server must send there
+/// (RFC 9112, 4). A client may take a line apart by its words, and all do; only Boost.Beast's parser wants the blank.
+bool status_line_lacks_blank(std::string_view head);
+/// The same bytes with that blank.
+std::string with_blank_in_status_line(std::string_view head);
+
 /// A number in a reply that says how many bytes follow it.
 struct LengthField {
   std::size_t offset = 0;

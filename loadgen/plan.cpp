@@ -150,8 +150,9 @@ void take_websocket_url(LoadPlan& plan, const std::string& text) {
 /// The generator's own address: also http://..., or @FILE with such URLs.
 void add_any_url(CommandLine& line, LoadPlan& plan) {
   const auto read = [&plan](const std::string& text) {
-    if (text.starts_with("http://") || text.starts_with("https://")) return take_http_url(plan, text);
-    if (text.starts_with("ws://") || text.starts_with("wss://")) return take_websocket_url(plan, text);
+    const std::string scheme = lower_case(text.substr(0, text.find("://")));
+    if (scheme == "http" || scheme == "https") return take_http_url(plan, text);
+    if (scheme == "ws" || scheme == "wss") return take_websocket_url(plan, text);
     if (text.starts_with('@')) {
       for (const std::string& one : lines_of_file("url", text.substr(1))) take_http_url(plan, one);
       if (!plan.http) refuse_value("url", fmt::format("'{}' holds no URL", text.substr(1)));
@@ -364,6 +365,12 @@ std::string settle_foreign(RawPlan& raw, const CommandLine& line) {
     if (line.given("--size") && plan.http->check != Check::stamp) return "--size is for --verify stamp";
     if (plan.http->check == Check::stamp && plan.http->targets.size() > 1) return "--verify stamp: want one URL only";
     plan.workload = Workload::http;
+    if (asks_to_close(plan.http->headers)) {
+      if (line.given("--requests-per-connection") && plan.requests_per_connection != 1)
+        return "--requests-per-connection: after 'Connection: close' a connection takes no other request; leave it out";
+      if (plan.depth > 1) return "--depth: after 'Connection: close' a connection takes no other request; leave it out";
+      plan.requests_per_connection = 1;
+    }
     return {};
   }
   if (plan.websocket) {

@@ -43,11 +43,20 @@ std::optional<std::string_view> parse_host(std::string_view text) {
 
 }  // namespace
 
+std::string lower_case(std::string_view text) {
+  std::string lower{text};
+  for (char& c : lower)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return lower;
+}
+
+std::string host_without_zone(const std::string& host) { return host.substr(0, host.find('%')); }
+
 std::optional<Url> parse_url(std::string_view text) {
   const auto scheme_end = text.find("://");
   if (scheme_end == std::string_view::npos || scheme_end == 0) return std::nullopt;
   Url url;
-  url.transport = text.substr(0, scheme_end);
+  url.transport = lower_case(text.substr(0, scheme_end));  // RFC 3986, 3.1
   text.remove_prefix(scheme_end + 3);
   url.query = cut(text, '?');
 

@@ -108,16 +108,20 @@ class ForeignHttpDecoder final : public Decoder {
   /// Takes what can be understood off the front of `bytes`.
   bool consume(std::string_view& bytes, ReplySink& sink) {
     while (!bytes.empty()) {
-      if (!reply_) {
+      const bool begins = !reply_;
+      if (begins) {
         constexpr std::string_view first = "HTTP/";
         if (bytes.substr(0, first.size()) != first.substr(0, bytes.size())) {
           sink.broken(fmt::format("the reply is no HTTP: {}", excerpt(bytes)));
           return false;
         }
+        if (bytes.size() < shortest_status_line) return true;
         reply_.emplace(head_only_, check_, kept_);
       }
       beast::error_code error;
-      const std::size_t taken = reply_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
+      const std::size_t taken = begins && status_line_lacks_blank(bytes)
+                                    ? put_status_line(bytes, error)
+                                    : reply_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
       size_ += taken;
       bytes.remove_prefix(taken);
       if (error && error != http::error::need_more) {
@@ -133,6 +137,14 @@ class ForeignHttpDecoder final : public Decoder {
       }
     }
     return true;
+  }
+
+  /// A status line that lacks its blank goes into the parser with it.
+  std::size_t put_status_line(std::string_view bytes, beast::error_code& error) {
+    const std::string line = with_blank_in_status_line(bytes.substr(0, shortest_status_line));
+    reply_->put(boost::asio::buffer(line), error);
+    if (error == http::error::need_more) error = {};
+    return shortest_status_line;
   }
 
   void deliver(ReplySink& sink) {
@@ -158,17 +170,13 @@ class ForeignHttpCodec final : public Codec {
  public:
   explicit ForeignHttpCodec(const LoadPlan& plan)
       : request_(*plan.http), size_(plan.size), first_(request_.targets.size()) {
-    std::string host = format_url(plan.url);
-    host.erase(0, host.find("://") + 3);
-    const std::string_view usual_port = plan.tls.on ? ":443" : ":80";
-    if (host.ends_with(usual_port)) host.resize(host.size() - usual_port.size());
     std::string head;
     bool has_host = false;
     for (const std::string& header : request_.headers) {
       has_host = has_host || names_header(header, "host");
       head += header + "\r\n";
     }
-    if (!has_host) head = "Host: " + host + "\r\n" + head;
+    if (!has_host) head.insert(0, host_header(plan.url, plan.tls.on));
     const std::string body = request_.body.value_or("");
     // RFC 9110, 8.6: a method for which a body has a meaning says that there is none.
     constexpr std::string_view with_body[] = {"POST", "PUT", "PATCH"};

@@ -113,7 +113,7 @@ class TlsTransport final : public Layer {
  public:
   TlsTransport(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> below)
       : Layer(std::move(below)),
-        host_(plan.url.host),
+        host_(host_without_zone(plan.url.host)),
         has_name_(!is_address(host_)),
         method_(make_method()),
         bio_(BIO_new(method_.get())),

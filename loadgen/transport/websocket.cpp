@@ -26,8 +26,16 @@ namespace handshake = beast::websocket::detail;
 
 constexpr std::size_t longest_head = 64 << 10;
 
+/// Whether a head is an interim response, which another one follows (RFC 9110, 15.2): 103 Early Hints, say. 101 is
+/// none.
+bool is_interim(std::string_view head) {
+  constexpr std::size_t code = std::string_view{"HTTP/1.1 "}.size();
+  return head.starts_with("HTTP/") && head.substr(code, 1) == "1" && head.substr(code, 3) != "101";
+}
+
 /// What the server's answer to the handshake lacks, in words; empty where it agrees.
-std::string fault_of(const std::string& head, const std::string& key) {
+std::string fault_of(const std::string& received, const std::string& key) {
+  const std::string head = with_blank_in_status_line(received);
   if (!head.starts_with("HTTP/")) return "the server answers no HTTP to the WebSocket handshake: " + excerpt(head);
   http::response_parser<http::empty_body> parser;
   parser.header_limit(longest_head);
@@ -60,13 +68,9 @@ class WebSocketTransport final : public Layer {
  public:
   WebSocketTransport(const LoadPlan& plan, const Slice& slice, std::unique_ptr<Transport> below)
       : Layer(std::move(below)), streams_(slice.size()), random_(std::random_device{}()) {
-    std::string host = format_url(plan.url);
-    host.erase(0, host.find("://") + 3);
-    const std::string_view usual_port = plan.tls.on ? ":443" : ":80";
-    if (host.ends_with(usual_port)) host.resize(host.size() - usual_port.size());
     before_key_ = fmt::format("GET {} HTTP/1.1\r\n", plan.websocket->target);
     const auto is_host = [](const std::string& header) { return names_header(header, "host"); };
-    if (std::ranges::none_of(plan.websocket->headers, is_host)) before_key_ += "Host: " + host + "\r\n";
+    if (std::ranges::none_of(plan.websocket->headers, is_host)) before_key_ += host_header(plan.url, plan.tls.on);
     before_key_ += "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n";
     for (const std::string& header : plan.websocket->headers) before_key_ += header + "\r\n";
     before_key_ += "Sec-WebSocket-Key: ";
@@ -154,7 +158,11 @@ class WebSocketTransport final : public Layer {
   std::string open(std::uint32_t connection, std::string_view bytes) {
     Stream& stream = streams_[connection];
     stream.head.append(bytes);
-    const auto end_of_head = stream.head.find("\r\n\r\n");
+    auto end_of_head = stream.head.find("\r\n\r\n");
+    while (end_of_head != std::string::npos && is_interim(stream.head)) {
+      stream.head.erase(0, end_of_head + 4);
+      end_of_head = stream.head.find("\r\n\r\n");
+    }
     std::string wrong;
     if (end_of_head == std::string::npos) {
       constexpr std::string_view first = "HTTP/";

@@ -393,6 +393,64 @@ def test_several_urls_are_asked_in_turn(tmp_path: Path) -> None:
     assert seen[:6] == [b"/a", b"/b", b"/c"] * 2
 
 
+def test_a_scheme_may_be_written_in_capitals(tmp_path: Path) -> None:
+    with http(ALL_RIGHT) as url:
+        expect_all_right(result_of(url.replace("http", "HTTP"), *QUICK))
+        (tmp_path / "urls").write_text(f"{url}\n{url.replace('http', 'Http')}x\n")
+        expect_all_right(result_of(f"@{tmp_path}/urls", *QUICK))
+
+
+def test_the_zone_of_an_address_is_not_told_to_the_server() -> None:
+    """It names an interface of this machine (RFC 6874, 4)."""
+    seen: set[bytes] = set()
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        for request in requests(connection):
+            seen.add(request.split(b"\r\n")[1])
+            connection.sendall(OK)
+
+    with listening(serve, socket.AF_INET6) as address:
+        expect_all_right(result_of(f"http://[::1%1]:{address[1]}/", *QUICK))
+    assert seen == {b"Host: [::1]:%d" % address[1]}
+
+
+@pytest.mark.parametrize("rate", [(), ("--rate", "200")], ids=["closed", "open"])
+@pytest.mark.parametrize("header", ["Connection: close", "connection:keep-alive , CLOSE"])
+def test_after_a_request_that_asks_to_close_its_connection_none_is_sent_there(
+    header: str, rate: tuple[str, ...]
+) -> None:
+    """Though the server keeps it open (RFC 9112, 9.6)."""
+    on_each: list[int] = []
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        sent = 0
+        for sent, _ in enumerate(requests(connection), 1):
+            connection.sendall(OK)
+        on_each.append(sent)
+
+    with http(serve) as url:
+        expect_all_right(result_of(url, "-H", header, "-c", "2", *rate, *MANY))
+    assert sum(on_each) == 40
+    assert set(on_each) <= {0, 1}, "a connection that came to stand after the last message has none"
+
+
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
+def test_a_status_line_without_the_blank_after_its_code_is_taken(pieces: bool) -> None:
+    """As all clients take it, though RFC 9112, 4 asks the server for that blank."""
+    answer = OK.replace(b" OK\r\n", b"\r\n")
+
+    def serve(connection: socket.socket, _number: int) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        for _ in requests(connection):
+            for piece in [answer[:11], answer[11:13], answer[13:20], answer[20:]] if pieces else [answer]:
+                connection.sendall(piece)
+
+    with http(serve) as url:
+        expect_all_right(result_of(url, "-c", "2", *MANY))
+        missed = load(url, "--expect-status", "201", *MANY)
+    assert "no reply was right: 200 OK to " in missed.stderr
+
+
 def test_over_ipv6() -> None:
     with listening(always(OK), socket.AF_INET6) as address:
         expect_all_right(result_of(f"http://[::1]:{address[1]}/", *QUICK))
@@ -1054,6 +1112,11 @@ def test_a_rate_below_one_is_said_as_it_is() -> None:
         (("http://127.0.0.1/", "-H", "content-length: 5"), "follows from --data"),
         (("http://127.0.0.1/", "-H", "Transfer-Encoding:chunked"), "follows from --data"),
         (("http://127.0.0.1/", "-X", "get"), "is no method"),
+        (("http://127.0.0.1/", "-H", "Connection: close", "--depth", "2"), "takes no other request"),
+        (
+            ("http://127.0.0.1/", "-H", "Connection: close", "--requests-per-connection", "2"),
+            "takes no other request",
+        ),
         (("http://127.0.0.1/", "-d", "@/nowhere"), "cannot read"),
         (("http://127.0.0.1/", "--expect-status", "20x"), "is no status"),
         (("http://127.0.0.1/", "--workload", "echo"), "leave it out"),

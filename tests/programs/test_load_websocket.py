@@ -101,6 +101,21 @@ def test_a_host_that_is_given_takes_the_place_of_that_of_the_url() -> None:
     assert re.findall(rb"\r\n(host: .*)\r\n", heads[0], re.IGNORECASE) == [b"host: x"]
 
 
+@pytest.mark.parametrize("pieces", [False, True], ids=["whole", "in pieces"])
+def test_what_a_server_says_on_the_way_to_its_answer_is_passed_over(pieces: bool) -> None:
+    """103 before 101 (RFC 9110, 15.2: a client takes any number of them)."""
+    interim = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100\r\n\r\n"
+
+    def serve(connection: socket.socket, number: int) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        for piece in [bytes([byte]) for byte in interim] if pieces else [interim]:
+            connection.sendall(piece)
+        echo(connection, number)
+
+    with websocket(serve) as url:
+        expect_all_right(result_of(url, "-c", "2", *MANY))
+
+
 @pytest.mark.parametrize("audience", ["all", "others"])
 def test_a_chat(audience: str) -> None:
     members: list[socket.socket] = []

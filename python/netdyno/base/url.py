@@ -86,7 +86,7 @@ def _place(text: str, transport: str, example: str) -> TcpUrl:
     match = _URL.fullmatch(text)
     if match is None or int(match["port"]) > 65535:
         raise UserError(f"{text!r} is no URL; want e.g. {example}")
-    if match["transport"] != transport:
+    if match["transport"].lower() != transport:  # RFC 3986, 3.1
         raise UserError(f"{text!r}: transport {match['transport']!r} is not spoken here, only {transport}")
     if int(match["port"]) == 0:
         raise UserError(f"{text!r}: port 0 cannot be connected to")

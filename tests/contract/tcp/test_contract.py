@@ -80,7 +80,8 @@ def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
     if host == "[::1]" and not Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists():
         pytest.skip("this kernel has no IPv6")
     workload = contestant.manifest.workloads[0]
-    with serving(contestant.command, "--workload", workload, "--listen", f"tcp://{host}:0") as server:
+    scheme = "TCP" if host == "127.0.0.2" else "tcp"  # RFC 3986, 3.1: in any case
+    with serving(contestant.command, "--workload", workload, "--listen", f"{scheme}://{host}:0") as server:
         if host != "localhost":
             assert server.address[0] == host.strip("[]")
         with Talk(server, workload) as talk:

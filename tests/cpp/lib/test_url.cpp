@@ -18,6 +18,13 @@ TEST(Url, ReadsItsParts) {
   EXPECT_EQ(url->query, "interface=lo");
 }
 
+TEST(Url, ReadsASchemeInAnyCase) {
+  const auto url = parse_url("ZMQ+Tcp://H:1");
+  ASSERT_TRUE(url);
+  EXPECT_EQ(url->transport, "zmq+tcp");
+  EXPECT_EQ(url->host, "H");
+}
+
 TEST(Url, TakesIpv6InBracketsOnly) {
   const auto url = parse_url("tcp://[fe80::1%eth0]:80");
   ASSERT_TRUE(url);

@@ -16,6 +16,7 @@ from netdyno.base.url import TcpUrl, endpoint, parse_tcp_url
         ("tcp://[::1]:65535", TcpUrl("::1", 65535)),
         ("tcp://[fe80::1%eth0]:80", TcpUrl("fe80::1%eth0", 80)),
         ("tcp://localhost:80?x=y", TcpUrl("localhost", 80)),
+        ("TCP://localhost:80", TcpUrl("localhost", 80)),
     ],
 )
 def test_a_url_says_where(text: str, url: TcpUrl) -> None:
