@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "lib/cli/whole_file.hpp"
 #include "loadgen/audits.hpp"
 #include "loadgen/descriptors.hpp"
 #include "loadgen/display.hpp"
@@ -45,11 +46,11 @@ std::string failure(const LoadPlan& plan, const Measurement& measurement) {
 void report(const LoadPlan& plan, const Measurement& measurement, const std::vector<Audit>& audits) {
   const std::string json = to_json_line(plan, measurement, audits);
   const bool json_to_stdout = plan.json_file == "-";
-  if (!plan.json_file.empty() && !json_to_stdout) write_file(plan.json_file, json);
-  if (!plan.hdr_file.empty()) write_file(plan.hdr_file, to_hdr_log(plan, measurement));
-  if (!plan.csv_file.empty()) write_file(plan.csv_file, to_csv(plan, measurement));
-  if (!plan.percentiles_file.empty()) write_file(plan.percentiles_file, to_percentiles(measurement));
-  if (!plan.prometheus_file.empty()) write_file(plan.prometheus_file, to_prometheus(plan, measurement, audits));
+  if (!plan.json_file.empty() && !json_to_stdout) write_whole(plan.json_file, json);
+  if (!plan.hdr_file.empty()) write_whole(plan.hdr_file, to_hdr_log(plan, measurement));
+  if (!plan.csv_file.empty()) write_whole(plan.csv_file, to_csv(plan, measurement));
+  if (!plan.percentiles_file.empty()) write_whole(plan.percentiles_file, to_percentiles(measurement));
+  if (!plan.prometheus_file.empty()) write_whole(plan.prometheus_file, to_prometheus(plan, measurement, audits));
   fmt::print("{}", json_to_stdout ? json : summary(plan, measurement, audits));
 }
 

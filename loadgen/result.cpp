@@ -1,16 +1,12 @@
 #include "loadgen/result.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
-
-#include "lib/cli/die.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -234,20 +230,6 @@ std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement) {
   line("send_lag_ns", send_lag(measurement.figures));
   line("receive_lag_ns", measurement.figures.receive_lag);
   return log;
-}
-
-void write_file(const std::string& name, const std::string& text) {
-  const std::string unfinished = fmt::format("{}.{}.tmp", name, getpid());
-  const auto fail = [&] { die(fmt::format("cannot write {}: {}", name, std::strerror(errno))); };
-  std::FILE* file = std::fopen(unfinished.c_str(), "w");
-  if (file == nullptr) fail();
-  const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written || std::rename(unfinished.c_str(), name.c_str()) != 0) {
-    const int error = errno;
-    std::remove(unfinished.c_str());
-    errno = error;
-    fail();
-  }
 }
 
 }  // namespace netdyno::load

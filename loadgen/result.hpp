@@ -21,7 +21,4 @@ std::string to_json_line(const LoadPlan& plan, const Measurement& measurement, c
 /// An HdrHistogram log (version 1.3) with one interval, the window, for each of response, service and the two lags.
 std::string to_hdr_log(const LoadPlan& plan, const Measurement& measurement);
 
-/// Writes all of `text` or nothing: into a file beside it, which then takes its name. Ends the program when that fails.
-void write_file(const std::string& name, const std::string& text);
-
 }  // namespace netdyno::load

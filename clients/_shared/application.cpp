@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/cli/whole_file.hpp"
 #include "loadgen/audits.hpp"
 #include "loadgen/result.hpp"
 #include "loadgen/run.hpp"
@@ -131,7 +132,7 @@ int Application::finish() {
   json["client"] = client_json(journal_, tick_lag_);
   const std::string text = json.dump() + "\n";
   const bool json_to_stdout = plan_.load.json_file == "-";
-  if (!plan_.load.json_file.empty() && !json_to_stdout) load::write_file(plan_.load.json_file, text);
+  if (!plan_.load.json_file.empty() && !json_to_stdout) write_whole(plan_.load.json_file, text);
   fmt::print("{}",
              json_to_stdout ? text : load::summary(plan_.load, measured, audits) + client_summary(journal_, tick_lag_));
   std::fflush(stdout);

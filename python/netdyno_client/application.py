@@ -17,6 +17,7 @@ from time import monotonic_ns
 
 import msgspec
 
+from netdyno.base.files import write_whole
 from netdyno.model.load_result import LoadResult
 from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import Journal
@@ -105,9 +106,10 @@ class Application:
         encoded = msgspec.json.encode(result)
         to_stdout = self._plan.json_file == "-"
         if self._plan.json_file and not to_stdout:
-            error = write_file(Path(self._plan.json_file), encoded + b"\n")
-            if error:
-                return error
+            try:
+                write_whole(Path(self._plan.json_file), encoded + b"\n")
+            except OSError as error:
+                return f"cannot write {self._plan.json_file}: {error.strerror}"
         said = summary(self._plan, result, failures, distribution(self._tick_lag))
         print(encoded.decode() if to_stdout else said, flush=True)
         return ""
@@ -125,18 +127,3 @@ def cpu_used() -> Cpu:
     """CPU time of this process so far, all its threads together."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return Cpu(usage.ru_utime, usage.ru_stime)
-
-
-def write_file(path: Path, content: bytes) -> str:
-    """Write a file that appears whole or not at all; why it cannot be written, else empty."""
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            unfinished.write_bytes(content)
-            unfinished.replace(path)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        return f"cannot write {path}: {error.strerror}"
-    return ""

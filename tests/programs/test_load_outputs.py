@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import socket
+import stat
 import struct
 import subprocess
 import time
@@ -24,6 +25,7 @@ import pytest
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.load_result import LoadResult
 from tests.support.foreign import MEASURED, OK, http, load, replies_of, requests
+from tests.support.nodes import NODES
 from tests.support.server import serving
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
@@ -205,6 +207,43 @@ def test_the_live_view_has_no_time_where_nobody_was_answered() -> None:
     with http(serve) as url:
         frames = live_frames(url, "-n", "1")
     assert [line.split()[:2] for line in frames[0][:4]] == [["0", "of"], ["rate", "0/s"], ["p50", "-"], ["p99", "-"]]
+
+
+@pytest.mark.parametrize("name", NODES)
+@pytest.mark.parametrize("option", ["--json", "--csv", "--hdr", "--percentiles", "--prometheus"])
+def test_what_is_no_regular_file_is_written_and_stays_what_it_is(
+    server: str, name: str, option: str, tmp_path: Path
+) -> None:
+    node, content = NODES[name](tmp_path)
+    kind = stat.S_IFMT(node.lstat().st_mode)
+    done = load(server, "-n", "5", option, str(node))
+    assert done.returncode in MEASURED, done.stderr
+    assert stat.S_IFMT(node.lstat().st_mode) == kind
+    written = content()
+    assert (written == "") == (name == "device")
+    assert "the old one" not in written
+    if option == "--json" and written:
+        assert msgspec.json.decode(written, type=LoadResult).messages.sent == 5
+
+
+def test_a_descriptor_goes_on_where_it_stands(server: str, tmp_path: Path) -> None:
+    """What a shell makes of `--json >(cat > FILE) --csv /dev/stdout >> OUTPUT`."""
+    command = [str(generator_path(build_dir())), server, "-n", "5", "--csv", "/dev/stdout"]
+    script = f'echo before; "$@" --json >(cat > {tmp_path}/json); code=$?; wait; exit $code'
+    with (tmp_path / "output").open("wb") as output:
+        done = subprocess.run(["bash", "-c", script, "bash", *command], stdout=output, check=False)
+    assert done.returncode in MEASURED
+    first, head, *_, last = (tmp_path / "output").read_text().splitlines()
+    assert first == "before"
+    assert head.startswith("part,begins_s")
+    assert last.startswith(("audits", "NOT BELIEVED", "  ")), last
+    assert msgspec.json.decode((tmp_path / "json").read_bytes(), type=LoadResult).messages.sent == 5
+
+
+def test_what_cannot_be_written_is_told(server: str, tmp_path: Path) -> None:
+    done = load(server, "-n", "5", "--json", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr == f"netdyno-load: cannot write {tmp_path}: Is a directory\n"
 
 
 def test_it_says_its_version() -> None:

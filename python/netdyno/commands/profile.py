@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless, harmless_lines
+from netdyno.base.files import write_whole
 from netdyno.base.paths import build_dir
 from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants, own
@@ -137,7 +138,7 @@ def _tell(found: Sequence[Profile], scenario: Scenario, folder: Path, as_json: b
     asked = Profiled(load=load_words(scenario), profiles=tuple(found))
     folded = profiles.write(asked, folder, "profile")
     target = (folder / PAGE_NAME).resolve()
-    target.write_text(page(asked), encoding="utf-8")
+    write_whole(target, page(asked))
     told = [
         {
             "server": one.server,

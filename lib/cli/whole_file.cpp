@@ -1,0 +1,98 @@
+#include "lib/cli/whole_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "lib/cli/die.hpp"
+
+namespace netdyno {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int most_links = 40;  // as the kernel follows (path_resolution(7))
+
+/// The folder that a path is in, behind all links; empty where there is none.
+fs::path folder_of(const fs::path& path) {
+  std::error_code error;
+  return fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path{"."}, error);
+}
+
+/// The number of the descriptor of this process that a path names: /dev/fd/63 is a link into /proc/self/fd.
+std::optional<int> descriptor_of(const fs::path& path) {
+  if (folder_of(path) != fmt::format("/proc/{}/fd", getpid())) return std::nullopt;
+  const std::string name = path.filename();
+  int number = 0;
+  const auto [end, wrong] = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (wrong != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return number;
+}
+
+/// What a path names behind its links. Those of descriptors are not followed: what they say need not be a path
+/// (proc(5)), and an open file has a place where its next byte goes.
+fs::path follow_links(fs::path path) {
+  std::error_code error;
+  const auto is_link = [&] { return fs::is_symlink(path, error) && !folder_of(path).string().starts_with("/proc/"); };
+  for (int links = 0; links < most_links && is_link(); ++links)
+    path = path.parent_path() / fs::read_symlink(path, error);
+  return path;
+}
+
+/// False, with errno. Waits where a descriptor that was handed to this program does not (O_NONBLOCK).
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = write(fd, text.data(), text.size());
+    pollfd room{fd, POLLOUT, 0};
+    if (written < 0 && errno == EAGAIN)
+      poll(&room, 1, -1);
+    else if (written < 0 && errno != EINTR)
+      return false;
+    text.remove_prefix(static_cast<std::size_t>(written > 0 ? written : 0));
+  }
+  return true;
+}
+
+/// Writes and closes; 0 or an errno.
+int write_and_close(int fd, std::string_view text) {
+  if (fd < 0) return errno;
+  const int error = write_all(fd, text) ? 0 : errno;
+  return close(fd) != 0 && error == 0 ? errno : error;
+}
+
+int replace(const std::string& name, std::string_view text) {
+  const std::string unfinished = fmt::format("{}.{}.tmp", name, getpid());
+  constexpr mode_t mode = 0666;  // less the umask
+  int error = write_and_close(open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode), text);
+  if (error == 0 && std::rename(unfinished.c_str(), name.c_str()) != 0) error = errno;
+  if (error != 0) std::remove(unfinished.c_str());
+  return error;
+}
+
+}  // namespace
+
+void write_whole(const std::string& name, const std::string& text) {
+  const fs::path target = follow_links(name);
+  struct stat found {};
+  int error = 0;
+  if (const auto number = descriptor_of(target)) {
+    error = write_and_close(fcntl(*number, F_DUPFD_CLOEXEC, 0), text);
+  } else if (lstat(target.c_str(), &found) != 0 || S_ISREG(found.st_mode)) {
+    error = replace(target, text);
+  } else {
+    error = write_and_close(open(target.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY), text);
+  }
+  if (error != 0) die_errno("cannot write " + name, error);
+}
+
+}  // namespace netdyno
