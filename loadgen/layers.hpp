@@ -15,6 +15,8 @@ struct TlsOptions {
   bool on = false;
   bool insecure = false;    // any certificate will do
   std::string authorities;  // a file of certificates; empty: the system's
+  std::string certificate;  // a file with the client's own, and those between it and its authority; empty: it has none
+  std::string key;          // a file with the key of that; empty: it is in the same file
   bool reuse = false;       // a handshake takes up the session of one before
 };
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -98,15 +99,82 @@ std::string reason_words(unsigned long error) {
   return reason == nullptr ? fmt::format("error {:x}", error) : reason;
 }
 
-std::string handshake_words(SSL* ssl, const std::string& host) {
+/// The alert with which the server ended TLS (RFC 8446, 6.2); nothing where an error is another one. OpenSSL makes a
+/// reason of each alert that it receives.
+std::optional<int> received_alert(unsigned long error) {
+  constexpr int most_alerts = 256;
+  const int alert = ERR_GET_REASON(error) - SSL_AD_REASON_OFFSET;
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL || alert < 0 || alert >= most_alerts) return std::nullopt;
+  return alert;
+}
+
+/// How a connection has to do with certificates of clients.
+enum class OwnCertificate { not_requested, missing, sent };
+
+/// The name of an alert in RFC 8446, 6. OpenSSL's own function for it knows none that are newer than TLS 1.1; its
+/// reasons do, behind the version that brought them ("tlsv13 alert certificate required").
+std::string alert_name(int alert) {
+  std::string reason = reason_words(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));
+  for (const std::string_view word : {"sslv3 ", "tlsv1 ", "tlsv13 ", "alert "})
+    if (reason.starts_with(word)) reason.erase(0, word.size());
+  return reason;
+}
+
+/// "the server refuses …: certificate required", and what to do.
+std::string alert_words(int alert, OwnCertificate own) {
+  const std::string name = alert_name(alert);
+  const std::string told = fmt::format("the server refuses the connection, TLS alert {}: {}", alert, name);
+  const bool missing = own == OwnCertificate::missing || alert == SSL_AD_CERTIFICATE_REQUIRED;
+  if (missing) return told + "; it asks for a certificate (--cert FILE, --key FILE)";
+  if (own == OwnCertificate::sent) return told + "; it had asked for the certificate of --cert";
+  return told;
+}
+
+std::string handshake_words(SSL* ssl, const std::string& host, OwnCertificate own) {
   const unsigned long error = ERR_peek_error();
   const int reason = ERR_GET_REASON(error);
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED) return certificate_words(SSL_get_verify_result(ssl), host);
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_HTTP_REQUEST || reason == SSL_R_PACKET_LENGTH_TOO_LONG)
     return "what the server answers is no TLS";
-  const bool told_by_server = ERR_GET_LIB(error) == ERR_LIB_SSL && reason > SSL_AD_REASON_OFFSET;
-  return fmt::format("{}: {}", told_by_server ? "the server refuses the TLS handshake" : "the TLS handshake failed",
-                     reason_words(error));
+  if (const auto alert = received_alert(error)) return alert_words(*alert, own);
+  return "the TLS handshake failed: " + reason_words(error);
+}
+
+/// What ends a connection whose handshake was done.
+std::string stream_words(unsigned long error, OwnCertificate own) {
+  if (const auto alert = received_alert(error)) return alert_words(*alert, own);
+  return "what the server sends is no TLS: " + reason_words(error);
+}
+
+/// Nobody is asked for the password of a key: a load that waits at a terminal is not one of a script.
+int give_no_password(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+/// Takes the client's own certificate and its key. Ends the program where one of them cannot be had.
+void use_certificate(SSL_CTX* context, const std::string& certificate, const std::string& key) {
+  ERR_clear_error();
+  if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
+    die(fmt::format("--cert: '{}' holds no certificate in PEM that can be read ({})", certificate,
+                    reason_words(ERR_peek_error())));
+  const char* const option = key.empty() ? "--cert" : "--key";
+  const std::string& file = key.empty() ? certificate : key;
+  bool is_encrypted = false;
+  SSL_CTX_set_default_passwd_cb(context, give_no_password);
+  SSL_CTX_set_default_passwd_cb_userdata(context, &is_encrypted);
+  ERR_clear_error();
+  if (SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    const unsigned long error = ERR_peek_last_error();
+    if (is_encrypted)
+      die(fmt::format("{}: the key in '{}' is encrypted: 'openssl pkey -in {} -out FILE' leaves it in the clear",
+                      option, file, file));
+    if (ERR_GET_LIB(error) == ERR_LIB_X509 && ERR_GET_REASON(error) == X509_R_KEY_VALUES_MISMATCH)
+      die(fmt::format("{}: the key in '{}' is not that of the certificate in '{}'", option, file, certificate));
+    die(fmt::format("{}: '{}' holds no private key in PEM that can be read ({}){}", option, file, reason_words(error),
+                    key.empty() ? "; --key FILE names another file" : ""));
+  }
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
 }
 
 class TlsTransport final : public Layer {
@@ -164,7 +232,8 @@ class TlsTransport final : public Layer {
  private:
   struct Stream {
     Ssl ssl;
-    bool open = false;       // the handshake is done
+    bool open = false;  // the handshake is done
+    OwnCertificate own = OwnCertificate::not_requested;
     bool awaited = false;    // on_writable
     std::uint32_t life = 0;  // another for each connection that has this number
     Nanos began = 0;
@@ -183,6 +252,8 @@ class TlsTransport final : public Layer {
     } else if (SSL_CTX_load_verify_file(context.get(), file.c_str()) != 1) {
       die(fmt::format("--cacert: '{}' holds no certificate that can be read", file));
     }
+    if (!plan.tls.certificate.empty()) use_certificate(context.get(), plan.tls.certificate, plan.tls.key);
+    SSL_CTX_set_cert_cb(context.get(), note_request, nullptr);
     constexpr unsigned char http[] = "\x08http/1.1";
     if (plan.http || plan.websocket) SSL_CTX_set_alpn_protos(context.get(), http, sizeof http - 1);
     SSL_CTX_set_session_cache_mode(
@@ -190,6 +261,13 @@ class TlsTransport final : public Layer {
     SSL_CTX_set_app_data(context.get(), this);
     SSL_CTX_sess_set_new_cb(context.get(), keep_session);
     return context;
+  }
+
+  /// The server asks for a certificate of the client.
+  static int note_request(SSL* ssl, void*) {
+    auto* const stream = static_cast<Stream*>(SSL_get_app_data(ssl));
+    stream->own = SSL_get_certificate(ssl) == nullptr ? OwnCertificate::missing : OwnCertificate::sent;
+    return 1;
   }
 
   static int keep_session(SSL* ssl, SSL_SESSION* session) {
@@ -219,6 +297,8 @@ class TlsTransport final : public Layer {
   void on_connected(std::uint32_t connection) override {
     Stream& stream = streams_[connection];
     stream.ssl = make_ssl();
+    stream.own = OwnCertificate::not_requested;
+    SSL_set_app_data(stream.ssl.get(), &stream);
     stream.began = now_ns();
     std::string_view nothing;
     shake_hands(connection, nothing);
@@ -262,7 +342,7 @@ class TlsTransport final : public Layer {
     const int result = SSL_do_handshake(ssl);
     bytes = std::exchange(pipe_.input, {});
     const bool waits = result != 1 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ;
-    const std::string wrong = result == 1 || waits ? "" : handshake_words(ssl, host_);
+    const std::string wrong = result == 1 || waits ? "" : handshake_words(ssl, host_, stream.own);
     flush(connection);  // also what tells the server why it failed
     if (result == 1) {
       stream.open = true;
@@ -299,7 +379,7 @@ class TlsTransport final : public Layer {
       if (taken > 0) continue;
       if (error == SSL_ERROR_ZERO_RETURN) return end(connection, CloseReason::closed_by_server, "");
       if (error != SSL_ERROR_WANT_READ)
-        return end(connection, CloseReason::unreadable, "what the server sends is no TLS: " + reason_words(reason));
+        return end(connection, CloseReason::unreadable, stream_words(reason, streams_[connection].own));
       if (streams_[connection].unsent.size() > longest_unsent)
         return end(connection, CloseReason::unreadable, "the server asks and does not read the answer");
       return;

@@ -6,15 +6,18 @@ import os
 import re
 import socket
 import ssl
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 import msgspec
 import pytest
 
+from netdyno.contestants.stand_in import accepts, free_port
 from netdyno.model.load_result import LoadResult, Tls
 from tests.support.certificates import NAMES, Authority, make_authority
 from tests.support.foreign import (
@@ -34,6 +37,7 @@ from tests.support.foreign import (
     requests,
     result_of,
 )
+from tests.support.patience import eventually
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
@@ -214,6 +218,135 @@ def test_messages_with_stamps(context: ssl.SSLContext, trusted: tuple[str, ...],
     assert result.bytes.received == result.bytes.expected
 
 
+# --- certificates of clients ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Own:
+    """A client's certificate and its key, each in a file of its own."""
+
+    certificate: Path
+    key: Path
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return "--cert", str(self.certificate), "--key", str(self.key)
+
+
+def own_certificate(authority: Authority, name: str) -> Own:
+    authority.sign(name)
+    return Own(authority.folder / f"{name}.pem", authority.folder / f"{name}.key")
+
+
+def demanding(authority: Authority, version: ssl.TLSVersion) -> ssl.SSLContext:
+    """A server that serves nobody without a certificate of this authority."""
+    context = authority.sign("demanding")
+    context.maximum_version = version
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.file)
+    return context
+
+
+VERSIONS = pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+
+
+@VERSIONS
+@pytest.mark.parametrize("in_one_file", [True, False])
+def test_a_server_that_asks_for_a_certificate_gets_it(
+    authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, in_one_file: bool, tmp_path: Path
+) -> None:
+    own = own_certificate(authority, "client")
+    options = own.options
+    if in_one_file:
+        both = tmp_path / "both"
+        both.write_text(own.key.read_text() + own.certificate.read_text())
+        options = ("--cert", str(both))
+    names: set[object] = set()
+
+    def serve(connection: socket.socket, number: int) -> None:
+        assert isinstance(connection, ssl.SSLSocket)
+        names.add((connection.getpeercert() or {})["subject"])
+        always(OK)(connection, number)
+
+    with https(serve, demanding(authority, version)) as url:
+        expect_all_right(result_of(url, *trusted, *options, "-c", "2", "--threads", "2", *MANY))
+    assert names == {((("commonName", "client"),),)}
+
+
+@VERSIONS
+@pytest.mark.parametrize("scheme", ["https", "wss", "tls"])
+def test_a_server_that_asks_for_a_certificate_and_gets_none_is_told_by_its_alert(
+    authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, scheme: str
+) -> None:
+    """In TLS 1.3 it comes when the handshake is done for the client (RFC 8446, 4.4.2.4)."""
+    with https(always(OK), demanding(authority, version)) as url:
+        send = ("--send", r"PING\r\n") if scheme == "tls" else ()
+        address = url.replace("https", scheme) if scheme != "tls" else url.replace("https", scheme).rstrip("/")
+        done = load(address, *trusted, *send, "-c", "2", *MANY)
+    assert done.returncode == 1
+    alert = "116: certificate required" if version is ssl.TLSVersion.TLSv1_3 else "40: handshake failure"
+    words = f"the server refuses the connection, TLS alert {alert}; it asks for a certificate (--cert FILE, --key FILE)"
+    assert words in done.stderr, done.stderr
+    assert "no TLS" not in done.stderr + done.stdout
+
+
+@VERSIONS
+def test_a_certificate_that_the_server_does_not_trust_is_told_by_its_alert(
+    authority: Authority, trusted: tuple[str, ...], version: ssl.TLSVersion, tmp_path: Path
+) -> None:
+    other = make_authority(tmp_path)
+    assert other is not None
+    with https(always(OK), demanding(authority, version)) as url:
+        done = load(url, *trusted, *own_certificate(other, "stranger").options, *MANY)
+    assert done.returncode == 1
+    words = r"the server refuses the connection, TLS alert \d+: .*; it had asked for the certificate of --cert"
+    assert re.search(words, done.stderr), done.stderr
+
+
+def test_openssls_server_that_asks_for_a_certificate_gets_it(authority: Authority, trusted: tuple[str, ...]) -> None:
+    own = own_certificate(authority, "client")
+    authority.sign("s_server")
+    port = free_port("127.0.0.1")
+    server = ("-accept", f"127.0.0.1:{port}", "-www", "-Verify", "1", "-verify_return_error", "-CAfile", authority.file)
+    certificate = ("-cert", authority.folder / "s_server.pem", "-key", authority.folder / "s_server.key")
+    with subprocess.Popen(
+        ["openssl", "s_server", *server, *certificate], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            eventually(lambda: accepts("127.0.0.1", port), lambda: "openssl s_server does not listen")
+            url = f"https://127.0.0.1:{port}/"
+            without = load(url, *trusted, "-n", "3", "--timeout", "2s")
+            result = result_of(url, *trusted, *own.options, "-n", "3", "--timeout", "2s")
+        finally:
+            process.kill()
+    assert "TLS alert 116: certificate required" in without.stderr, without.stderr
+    assert (result.messages.received, replies_of(result).faults) == (3, ())
+
+
+def test_a_certificate_that_cannot_be_used_is_told_at_the_start(authority: Authority, tmp_path: Path) -> None:
+    own, other = own_certificate(authority, "client"), own_certificate(authority, "another")
+    locked = tmp_path / "locked"
+    command = ("openssl", "pkey", "-in", own.key, "-aes256", "-passout", "pass:secret", "-out", locked)
+    subprocess.run(command, check=True)
+    der = tmp_path / "der"
+    subprocess.run(("openssl", "x509", "-in", own.certificate, "-outform", "DER", "-out", der), check=True)
+    cases = [
+        ((tmp_path / "nowhere", own.key), f"--cert: '{tmp_path}/nowhere' holds no certificate in PEM"),
+        ((der, own.key), f"--cert: '{der}' holds no certificate in PEM"),
+        ((own.certificate, tmp_path / "nowhere"), f"--key: '{tmp_path}/nowhere' holds no private key in PEM"),
+        ((own.certificate, own.certificate), f"--key: '{own.certificate}' holds no private key in PEM"),
+        ((own.certificate, other.key), f"--key: the key in '{other.key}' is not that of the certificate in"),
+        ((own.certificate, locked), f"--key: the key in '{locked}' is encrypted"),
+        ((own.certificate, None), f"--cert: '{own.certificate}' holds no private key in PEM"),
+    ]
+    for (certificate, key), words in cases:
+        options = ("--cert", str(certificate), *(("--key", str(key)) if key else ()))
+        done = load("https://127.0.0.1:1/", *options)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith(f"netdyno-load: {words}"), line
+
+
 # --- what is wrong, in words ---------------------------------------------------------------------------------------
 
 
@@ -250,7 +383,7 @@ ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
     [
         (OK, "what the server answers is no TLS"),
         (b"+PONG\r\n" * 3, "what the server answers is no TLS"),
-        (ALERT, "the server refuses the TLS handshake: "),
+        (ALERT, "the server refuses the connection, TLS alert 40: handshake failure"),
         (b"", "the connection ended in the TLS handshake"),
         (ALERT[:3], "the connection ended in the TLS handshake"),
     ],
@@ -436,6 +569,8 @@ def test_the_summary_has_the_handshakes(context: ssl.SSLContext, trusted: tuple[
         (("http://127.0.0.1/", "--insecure"), "is for https://"),
         (("tcp://127.0.0.1:1", "--cacert", "x"), "is for https://"),
         (("https://127.0.0.1/", "--cacert", "x", "--insecure"), "leave one of them out"),
+        (("http://127.0.0.1/", "--cert", "x"), "is for https://"),
+        (("https://127.0.0.1/", "--key", "x"), "--key goes with --cert"),
         (("https://127.0.0.1/", "--tls-reuse", "maybe"), "none of off|on"),
         (("tls://127.0.0.1",), "is no URL"),
     ],
