@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 
 #include "lib/cli/die.hpp"
+#include "lib/net/resolve.hpp"
 
 namespace netdyno {
 namespace {
@@ -20,18 +20,6 @@ std::string hint(int error) {
   if (error == EACCES) return "; ports below 1024 need rights: choose a higher one";
   if (error == EADDRNOTAVAIL) return "; that address is not one of this machine's";
   return {};
-}
-
-using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-AddressList resolve(const Url& url, int type) {
-  addrinfo hints{};
-  hints.ai_socktype = type;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(url.host.c_str(), std::to_string(url.port).c_str(), &hints, &found);
-  if (error != 0) die(fmt::format("cannot resolve '{}': {}", url.host, gai_strerror(error)));
-  return {found, freeaddrinfo};
 }
 
 [[noreturn]] void die_not_listening(const Url& where, int error) {
@@ -59,12 +47,17 @@ UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking, Port port) 
 
 UniqueFd bind_socket(const Url& where, int type, const std::function<void(int)>& prepare) {
   constexpr int flags = SOCK_CLOEXEC | SOCK_NONBLOCK;
-  const auto addresses = resolve(where, type & ~flags);
-  UniqueFd fd{socket(addresses->ai_family, type, 0)};
-  if (!fd) die_errno("socket", errno);
-  prepare(fd.get());
-  if (bind(fd.get(), addresses->ai_addr, addresses->ai_addrlen) != 0) die_not_listening(where, errno);
-  return fd;
+  const Resolved addresses{where.host, where.port, type & ~flags, AI_PASSIVE};
+  int why = 0;  // of the first
+  for (const addrinfo* address : addresses.in_order()) {
+    UniqueFd fd{socket(address->ai_family, type, 0)};
+    if (fd) {
+      prepare(fd.get());
+      if (bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0) return fd;
+    }
+    if (why == 0) why = errno;
+  }
+  die_not_listening(where, why);
 }
 
 UniqueFd listen_tcp(const Url& where, int backlog, bool nonblocking) {

@@ -1,30 +1,25 @@
 #include "loadgen/transport/address.hpp"
 
 #include <fmt/format.h>
-#include <netdb.h>
 #include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "lib/cli/die.hpp"
+#include "lib/net/resolve.hpp"
 
 namespace netdyno::load {
 
-Address resolve(const std::string& host, std::uint16_t port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;  // one entry for each address, whatever the transport
-  addrinfo* found = nullptr;
-  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (error != 0) die(fmt::format("cannot resolve '{}': {}", host, gai_strerror(error)));
-  const addrinfo* best = found;
-  for (const addrinfo* other = found; other != nullptr && best->ai_family != AF_INET; other = other->ai_next)
-    if (other->ai_family == AF_INET) best = other;
-  Address address;
-  std::memcpy(&address.storage, best->ai_addr, best->ai_addrlen);
-  address.size = best->ai_addrlen;
-  freeaddrinfo(found);
-  return address;
+std::vector<Address> resolve(const std::string& host, std::uint16_t port) {
+  const Resolved resolved{host, port, SOCK_STREAM};  // one entry for each address, whatever the transport
+  std::vector<Address> addresses;
+  for (const addrinfo* found : resolved.in_order()) {
+    Address& address = addresses.emplace_back();
+    std::memcpy(&address.storage, found->ai_addr, found->ai_addrlen);
+    address.size = found->ai_addrlen;
+  }
+  return addresses;
 }
 
 Address unix_address(const std::string& file) {
@@ -37,10 +32,16 @@ Address unix_address(const std::string& file) {
   return address;
 }
 
-std::vector<Address> resolve_sources(const std::vector<std::string>& hosts) {
-  std::vector<Address> sources;
+std::vector<std::vector<Address>> resolve_sources(const std::vector<std::string>& hosts) {
+  std::vector<std::vector<Address>> sources;
   for (const auto& host : hosts) sources.push_back(resolve(host, 0));
   return sources;
+}
+
+const Address* find_source(const std::vector<Address>& source, const Address& server) {
+  for (const Address& address : source)
+    if (address.storage.ss_family == server.storage.ss_family) return &address;
+  return nullptr;
 }
 
 ConnectFailure connect_failure(int error) {

@@ -16,15 +16,17 @@ struct Address {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-/// An address of a host, IPv4 where it has one: `localhost` is ::1 first, and servers listen on 127.0.0.1. Ends the
-/// program when there is none.
-Address resolve(const std::string& host, std::uint16_t port);
+/// The addresses of a host in the order in which they are to be tried (lib/net/resolve.hpp): `localhost` is ::1 and
+/// 127.0.0.1. Ends the program when there is none.
+std::vector<Address> resolve(const std::string& host, std::uint16_t port);
 
 /// That of a socket in the file system. Ends the program when its name is too long.
 Address unix_address(const std::string& file);
 
-/// The addresses of --source-ips.
-std::vector<Address> resolve_sources(const std::vector<std::string>& hosts);
+/// The addresses of each of --source-ips.
+std::vector<std::vector<Address>> resolve_sources(const std::vector<std::string>& hosts);
+/// That of a source which a socket to the server can have: of the same family. nullptr where there is none.
+const Address* find_source(const std::vector<Address>& source, const Address& server);
 
 /// What the errno of a connect means.
 ConnectFailure connect_failure(int error);

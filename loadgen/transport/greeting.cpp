@@ -15,9 +15,9 @@ std::uint64_t Greetings::token(std::uint32_t connection) const { return SplitMix
 
 ControlBytes Greetings::begin(std::uint32_t connection, Nanos now) {
   Peer& peer = peers_[connection];
-  peer.state = State::greeting;
   peer.due = now + peer.patience;
-  queue_.push({peer.due, connection});
+  if (peer.state != State::greeting) queue_.push({peer.due, connection});
+  peer.state = State::greeting;
   return encode_control({ControlKind::hello, token(connection)});
 }
 

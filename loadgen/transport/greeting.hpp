@@ -39,7 +39,7 @@ class Greetings {
   /// Connections are numbered from 0. `secret`: the tokens come from it, so it must be hard to guess (fresh_secret).
   Greetings(std::uint32_t connections, std::uint64_t secret) : peers_(connections), secret_(secret) {}
 
-  /// Begins to greet, once for each connection; returns the first HELO, to be sent now.
+  /// Begins to greet, once for each connection, or again at another address; returns the first HELO, to be sent now.
   ControlBytes begin(std::uint32_t connection, Nanos now);
 
   /// The earliest moment when there may be a HELO to send; `never` while nobody greets or is known.

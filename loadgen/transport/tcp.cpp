@@ -17,6 +17,7 @@
 #include "loadgen/read_sampler.hpp"
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/route.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -43,7 +44,9 @@ class TcpTransport final : public Transport {
       : slice_(slice),
         nodelay_(plan.nodelay),
         send_buffer_(static_cast<int>(plan.send_buffer)),
-        server_(plan.unix_socket.empty() ? resolve(plan.url.host, plan.url.port) : unix_address(plan.unix_socket)),
+        servers_(plan.unix_socket.empty() ? resolve(plan.url.host, plan.url.port)
+                                          : std::vector{unix_address(plan.unix_socket)}),
+        route_(servers_.size(), slice.size(), plan.connect_timeout),
         sources_(resolve_sources(plan.source_ips)),
         sampler_(slice.thread),
         fds_(slice.size()),
@@ -51,17 +54,8 @@ class TcpTransport final : public Transport {
         reset_(slice.size()) {}
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
-    const int error = begin_connect(connection);
-    if (error == EINPROGRESS) {
-      connecting_[connection] = true;
-      poller_.add(fds_[connection].get(), EPOLLOUT, connection);
-    } else if (error == EAGAIN && is_unix()) {
-      connecting_[connection] = true;
-      if (queue_.empty()) queue_at_ = now_ns() + between_queuings;
-      queue_.push_back(connection);
-    } else {
-      settle(connection, error, events);
-    }
+    route_.begin(connection, now_ns());
+    try_address(connection, events);
   }
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
@@ -89,6 +83,7 @@ class TcpTransport final : public Transport {
 
   bool wait(Nanos until, TransportEvents& events) override {
     if (!queue_.empty()) until = std::min(until, queue_at_);
+    until = std::min(until, route_.due());
     const auto ready = poller_.wait(unfinished_.empty() ? until : 0);
     for (const epoll_event& event : ready)
       if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
@@ -97,6 +92,7 @@ class TcpTransport final : public Transport {
       if (fds_[connection] && !connecting_[connection]) receive(connection, true, events);
     const bool any = !ready.empty() || !next_turn_.empty();
     next_turn_.clear();
+    leave_silent_addresses(events);
     return leave_queue(events) || any;
   }
 
@@ -117,18 +113,45 @@ class TcpTransport final : public Transport {
   static constexpr std::uint32_t ending = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
   static constexpr Nanos between_queuings = 1'000'000;
 
-  /// A connect has ended at once.
-  void settle(std::uint32_t connection, int error, TransportEvents& events) {
-    if (error == 0) {
+  /// Connects to the next address of its route, as far as that goes at once.
+  void try_address(std::uint32_t connection, TransportEvents& events) {
+    const int error = begin_connect(connection);
+    if (error == EINPROGRESS) {
+      connecting_[connection] = true;
+      poller_.add(fds_[connection].get(), EPOLLOUT, connection);
+    } else if (error == EAGAIN && is_unix()) {
+      connecting_[connection] = true;
+      if (queue_.empty()) queue_at_ = now_ns() + between_queuings;
+      queue_.push_back(connection);
+    } else if (error == 0) {
       poller_.add(fds_[connection].get(), readable, connection);
-      events.on_connected(connection);
+      stand(connection, events);
     } else {
-      close(connection);
-      events.on_connect_failed(connection, connect_failure(error), error);
+      leave_address(connection, error, events);
     }
   }
 
-  bool is_unix() const { return server_.storage.ss_family == AF_UNIX; }
+  void stand(std::uint32_t connection, TransportEvents& events) {
+    connecting_[connection] = false;
+    route_.arrived(connection);
+    events.on_connected(connection);
+  }
+
+  /// The address leads nowhere: to the next one, or the connect has failed.
+  void leave_address(std::uint32_t connection, int error, TransportEvents& events) {
+    close(connection);
+    if (route_.take_next(connection, error, now_ns())) return try_address(connection, events);
+    const int why = route_.error(connection, error);
+    events.on_connect_failed(connection, connect_failure(why), why);
+  }
+
+  void leave_silent_addresses(TransportEvents& events) {
+    if (route_.due() == never) return;
+    while (const auto connection = route_.take_expired(now_ns()))
+      if (connecting_[*connection]) leave_address(*connection, ETIMEDOUT, events);
+  }
+
+  bool is_unix() const { return servers_.front().storage.ss_family == AF_UNIX; }
 
   /// The server may have made room: they connect in the order in which they came, as far as that goes.
   bool leave_queue(TransportEvents& events) {
@@ -136,12 +159,17 @@ class TcpTransport final : public Transport {
     bool any = false;
     for (std::size_t left = queue_.size(); left > 0 && !queue_.empty(); --left) {
       const std::uint32_t connection = queue_.front();
-      const int error = ::connect(fds_[connection].get(), server_.get(), server_.size) == 0 ? 0 : errno;
+      const Address& server = servers_.front();
+      const int error = ::connect(fds_[connection].get(), server.get(), server.size) == 0 ? 0 : errno;
       if (error == EAGAIN) break;
       any = true;
       queue_.pop_front();
-      connecting_[connection] = false;
-      settle(connection, error, events);
+      if (error == 0) {
+        poller_.add(fds_[connection].get(), readable, connection);
+        stand(connection, events);
+      } else {
+        leave_address(connection, error, events);
+      }
     }
     queue_at_ = now_ns() + between_queuings;
     return any;
@@ -151,22 +179,24 @@ class TcpTransport final : public Transport {
   /// it is not any more (connect(2)).
   int begin_connect(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
+    const Address& server = servers_[route_.address(connection)];
     reset_[connection] = false;
-    fd.reset(socket(server_.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    fd.reset(socket(server.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     set_nodelay(fd.get(), nodelay_);
     keep_arrival_times(fd.get());
     if (send_buffer_ > 0 && setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &send_buffer_, sizeof send_buffer_) != 0)
       return errno;
     if (!sources_.empty()) {
-      const Address& source = sources_[slice_.global(connection) % sources_.size()];
+      const Address* const source = find_source(sources_[slice_.global(connection) % sources_.size()], server);
+      if (source == nullptr) return EADDRNOTAVAIL;
       // ip(7): the port is chosen at connect, when the whole four-tuple is known, so that each source address has all.
       const int on = 1;
       setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
-      if (bind(fd.get(), source.get(), source.size) != 0) return errno;
+      if (bind(fd.get(), source->get(), source->size) != 0) return errno;
     }
     if (!queue_.empty()) return EAGAIN;
-    return ::connect(fd.get(), server_.get(), server_.size) == 0 ? 0 : errno;
+    return ::connect(fd.get(), server.get(), server.size) == 0 ? 0 : errno;
   }
 
   void handle(std::uint32_t connection, std::uint32_t what, TransportEvents& events) {
@@ -181,14 +211,9 @@ class TcpTransport final : public Transport {
 
   void finish_connect(std::uint32_t connection, TransportEvents& events) {
     const int error = socket_error(fds_[connection].get());
-    if (error == 0) {
-      connecting_[connection] = false;
-      poller_.modify(fds_[connection].get(), readable, connection);
-      events.on_connected(connection);
-    } else {
-      close(connection);
-      events.on_connect_failed(connection, connect_failure(error), error);
-    }
+    if (error != 0) return leave_address(connection, error, events);
+    poller_.modify(fds_[connection].get(), readable, connection);
+    stand(connection, events);
   }
 
   /// `last_edge`: what follows, perhaps the end of the stream, will not be another edge.
@@ -208,8 +233,9 @@ class TcpTransport final : public Transport {
   Slice slice_;
   bool nodelay_;
   int send_buffer_;
-  Address server_;
-  std::vector<Address> sources_;
+  std::vector<Address> servers_;
+  Route route_;
+  std::vector<std::vector<Address>> sources_;
   ReadSampler sampler_;
   Poller poller_;
   std::vector<UniqueFd> fds_;

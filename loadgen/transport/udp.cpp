@@ -18,6 +18,7 @@
 #include "loadgen/transport/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/route.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -116,7 +117,8 @@ class UdpTransport final : public Transport {
  public:
   UdpTransport(const LoadPlan& plan, const Slice& slice, const Url& server, OpenMember open_member)
       : slice_(slice),
-        server_(resolve(server.host, server.port)),
+        servers_(resolve(server.host, server.port)),
+        route_(servers_.size(), slice.size(), plan.connect_timeout),
         open_member_(std::move(open_member)),
         sources_(resolve_sources(plan.source_ips)),
         sampler_(slice.thread),
@@ -129,13 +131,8 @@ class UdpTransport final : public Transport {
   }
 
   void connect(std::uint32_t connection, TransportEvents& events) override {
-    const int error = open(connection);
-    if (error != 0 || !join(connection)) {
-      const int why = error != 0 ? error : errno;
-      let_go(connection);
-      return events.on_connect_failed(connection, connect_failure(why), why);
-    }
-    say(connection, greetings_.begin(connection, now_ns()));
+    route_.begin(connection, now_ns());
+    try_address(connection, events);
   }
 
   std::size_t send(std::uint32_t connection, std::string_view bytes) override {
@@ -171,7 +168,7 @@ class UdpTransport final : public Transport {
 
   bool wait(Nanos until, TransportEvents& events) override {
     const bool more = !unfinished_.empty() || !broken_.empty();
-    const auto ready = poller_.wait(more ? 0 : std::min(until, greetings_.due()));
+    const auto ready = poller_.wait(more ? 0 : std::min({until, greetings_.due(), route_.due()}));
     for (const epoll_event& event : ready)
       if (!poller_.was_wake(event)) handle(static_cast<std::uint32_t>(event.data.u64), event.events, events);
     next_turn_.swap(unfinished_);
@@ -180,6 +177,7 @@ class UdpTransport final : public Transport {
     next_turn_.clear();
     for (const auto& [connection, error] : std::exchange(broken_, {}))
       if (fds_[connection]) end(connection, CloseReason::reset, error, events);
+    leave_silent_addresses(events);
     greet();
     return more || !ready.empty();
   }
@@ -204,18 +202,42 @@ class UdpTransport final : public Transport {
     return std::max(control_size + 1, plan.size + beside_the_stamp);
   }
 
+  /// Greets at the next address of its route.
+  void try_address(std::uint32_t connection, TransportEvents& events) {
+    const int error = open(connection);
+    if (error != 0 || !join(connection)) return leave_address(connection, error != 0 ? error : errno, events);
+    say(connection, greetings_.begin(connection, now_ns()));
+  }
+
+  /// Nobody answers at this address: to the next one, or the connect has failed.
+  void leave_address(std::uint32_t connection, int error, TransportEvents& events) {
+    let_go(connection);
+    if (route_.take_next(connection, error, now_ns())) return try_address(connection, events);
+    greetings_.end(connection);
+    const int why = route_.error(connection, error);
+    events.on_connect_failed(connection, connect_failure(why), why);
+  }
+
+  void leave_silent_addresses(TransportEvents& events) {
+    if (route_.due() == never) return;
+    while (const auto connection = route_.take_expired(now_ns()))
+      if (fds_[*connection] && !greetings_.known(*connection)) leave_address(*connection, ETIMEDOUT, events);
+  }
+
   /// 0 or why not.
   int open(std::uint32_t connection) {
     UniqueFd& fd = fds_[connection];
-    fd.reset(socket(server_.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const Address& server = servers_[route_.address(connection)];
+    fd.reset(socket(server.storage.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return errno;
     widen_receive_buffer(fd.get());
     keep_arrival_times(fd.get());
     if (!sources_.empty()) {
-      const Address& source = sources_[slice_.global(connection) % sources_.size()];
-      if (bind(fd.get(), source.get(), source.size) != 0) return errno;
+      const Address* const source = find_source(sources_[slice_.global(connection) % sources_.size()], server);
+      if (source == nullptr) return EADDRNOTAVAIL;
+      if (bind(fd.get(), source->get(), source->size) != 0) return errno;
     }
-    if (::connect(fd.get(), server_.get(), server_.size) != 0) return errno;
+    if (::connect(fd.get(), server.get(), server.size) != 0) return errno;
     poller_.add(fd.get(), readable, connection);
     return 0;
   }
@@ -286,7 +308,10 @@ class UdpTransport final : public Transport {
     for (std::size_t i = 0; i < count && last != Answer::full && last != Answer::bye; ++i) {
       const std::string_view message = batch_.received(i);
       last = is_control(message) ? greetings_.receive(connection, message, now_ns()) : Answer::nonsense;
-      if (last == Answer::welcome) events.on_connected(connection);
+      if (last == Answer::welcome) {
+        route_.arrived(connection);
+        events.on_connected(connection);
+      }
       // What others said before the server's WELC was here is not owed to this connection yet.
       if (last != Answer::nonsense || !greetings_.known(connection)) continue;
       messages_.push_back(message);
@@ -300,6 +325,7 @@ class UdpTransport final : public Transport {
   /// The server, or the network for it, has ended a connection or declined to make one.
   void end(std::uint32_t connection, CloseReason reason, int error, TransportEvents& events) {
     const bool stood = greetings_.known(connection);
+    if (!stood && reason == CloseReason::reset) return leave_address(connection, error, events);
     greetings_.end(connection);  // without a BYE!: the server knows
     let_go(connection);
     if (stood) return events.on_closed(connection, reason);
@@ -307,6 +333,7 @@ class UdpTransport final : public Transport {
   }
 
   void let_go(std::uint32_t connection) {
+    std::erase_if(broken_, [connection](const auto& told) { return told.first == connection; });
     for (std::size_t socket = connection; socket < fds_.size(); socket += slice_.size()) {
       if (!fds_[socket]) continue;
       dropped_ += drops(fds_[socket].get());
@@ -315,9 +342,10 @@ class UdpTransport final : public Transport {
   }
 
   Slice slice_;
-  Address server_;
+  std::vector<Address> servers_;
+  Route route_;
   OpenMember open_member_;
-  std::vector<Address> sources_;
+  std::vector<std::vector<Address>> sources_;
   ReadSampler sampler_;
   Greetings greetings_;
   Poller poller_;

@@ -18,6 +18,7 @@
 #include "lib/net/zmq/address.hpp"
 #include "loadgen/transport/greeting.hpp"
 #include "loadgen/transport/poller.hpp"
+#include "loadgen/transport/route.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -31,16 +32,21 @@ constexpr int receive_hwm = 100'000;
 /// How long a farewell may take to get away.
 constexpr std::chrono::milliseconds farewell{1000};
 
-/// The server's, once for each of --source-ips: `tcp://source:0;server:port` (zmq_tcp(7)).
-std::vector<std::string> addresses(const LoadPlan& plan) {
-  const std::string server = zmq_address(plan.url, Binding::no);
-  if (plan.source_ips.empty()) return {server};
-  std::vector<std::string> with_sources;
-  for (const std::string& source : plan.source_ips) {
-    const std::string from = zmq_address({"tcp", source, 0, ""}, Binding::no);
-    with_sources.push_back(from + ";" + server.substr(server.find("//") + 2));
+bool is_ipv6(const std::string& address) { return address.find('[') != std::string::npos; }
+
+/// The server's, each once for each of --source-ips: `tcp://source:0;server:port` (zmq_tcp(7)).
+std::vector<std::vector<std::string>> addresses(const LoadPlan& plan) {
+  std::vector<std::vector<std::string>> of_server;
+  for (const std::string& server : zmq_addresses(plan.url, Binding::no)) {
+    std::vector<std::string> with_sources;
+    for (const std::string& source : plan.source_ips)
+      for (const std::string& from : zmq_addresses({"tcp", source, 0, ""}, Binding::no))
+        if (is_ipv6(from) == is_ipv6(server)) with_sources.push_back(from + ";" + server.substr(server.find("//") + 2));
+    if (plan.source_ips.empty()) with_sources.push_back(server);
+    if (!with_sources.empty()) of_server.push_back(with_sources);
   }
-  return with_sources;
+  if (of_server.empty()) die("--source-ips: none of them can reach an address of " + plan.url.host);
+  return of_server;
 }
 
 /// A DEALER socket per connection, all of a thread in one context, whose one I/O thread does the TCP. Each thread of
@@ -56,6 +62,7 @@ class ZmqTransport final : public Transport {
   ZmqTransport(const LoadPlan& plan, const Slice& slice)
       : slice_(slice),
         addresses_(addresses(plan)),
+        route_(addresses_.size(), slice.size(), plan.connect_timeout),
         greetings_(slice.size(), fresh_secret()),
         links_(slice.size()),
         io_thread_(fmt::format("{}/ZMQbg/IO/0", slice.thread)) {
@@ -64,7 +71,8 @@ class ZmqTransport final : public Transport {
     if (sockets > most)
       die(fmt::format("a thread can have {} connections with ZeroMQ: ask for more --threads",
                       most / sockets_per_connection));
-    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(sockets));
+    // A connection that goes on to the next address has new ones, while libzmq still closes the others.
+    context_.set(zmq::ctxopt::max_sockets, static_cast<int>(std::min(sockets * addresses_.size(), most)));
     zmq_ctx_set(context_.handle(), ZMQ_THREAD_NAME_PREFIX, static_cast<int>(slice.thread));
   }
 
@@ -73,12 +81,19 @@ class ZmqTransport final : public Transport {
   }
 
   void connect(std::uint32_t connection, TransportEvents&) override {
+    route_.begin(connection, now_ns());
+    try_address(connection);
+  }
+
+  void try_address(std::uint32_t connection) {
+    const auto& sources = addresses_[route_.address(connection)];
+    const std::string& address = sources[slice_.global(connection) % sources.size()];
     Link& link = links_[connection];
-    link.socket = open_socket();
+    link.socket = open_socket(is_ipv6(address));
     link.monitor = open_monitor(link.socket, connection);
     poller_.add(link.socket.get(zmq::sockopt::fd), EPOLLIN | EPOLLET, connection);
     poller_.add(link.monitor.get(zmq::sockopt::fd), EPOLLIN | EPOLLET, connection | monitor_mark);
-    link.socket.connect(addresses_[slice_.global(connection) % addresses_.size()]);
+    link.socket.connect(address);
     hello({connection, greetings_.begin(connection, now_ns())});
   }
 
@@ -105,13 +120,14 @@ class ZmqTransport final : public Transport {
   bool wait(Nanos until, TransportEvents& events) override {
     const bool had_something = take_looks(events);
     const bool look_again = had_something || !looks_.empty();
-    const auto ready = poller_.wait(look_again ? 0 : std::min(until, greetings_.due()));
+    const auto ready = poller_.wait(look_again ? 0 : std::min({until, greetings_.due(), route_.due()}));
     for (const epoll_event& event : ready) {
       if (poller_.was_wake(event)) continue;
       const auto mark = static_cast<std::uint32_t>(event.data.u64);
       const std::uint32_t connection = mark & ~monitor_mark;
       (mark & monitor_mark) != 0 ? look_at_monitor(connection, events) : look_at(connection);
     }
+    leave_silent_addresses();
     while (const auto due = greetings_.take_due(now_ns())) hello(*due);
     return take_looks(events) || had_something || !ready.empty();
   }
@@ -131,9 +147,9 @@ class ZmqTransport final : public Transport {
     bool looked_at = false;  // stands in looks_
   };
 
-  zmq::socket_t open_socket() {
+  zmq::socket_t open_socket(bool ipv6) {
     zmq::socket_t socket{context_, zmq::socket_type::dealer};
-    socket.set(zmq::sockopt::ipv6, addresses_.front().find('[') != std::string::npos);
+    socket.set(zmq::sockopt::ipv6, ipv6);
     socket.set(zmq::sockopt::linger, 0);
     socket.set(zmq::sockopt::rcvhwm, receive_hwm);
     // A connection that breaks is not made anew behind our back. (-1 would say never, but then libzmq throws away what
@@ -143,7 +159,7 @@ class ZmqTransport final : public Transport {
   }
 
   zmq::socket_t open_monitor(zmq::socket_t& socket, std::uint32_t connection) {
-    const std::string endpoint = fmt::format("inproc://monitor-{}", connection);
+    const std::string endpoint = fmt::format("inproc://monitor-{}-{}", connection, route_.address(connection));
     if (zmq_socket_monitor(socket.handle(), endpoint.c_str(), ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED) != 0)
       die(fmt::format("zmq_socket_monitor: {}", zmq_strerror(zmq_errno())));
     zmq::socket_t monitor{context_, zmq::socket_type::pair};
@@ -152,6 +168,15 @@ class ZmqTransport final : public Transport {
     // Its descriptor tells of what comes only after it has been found empty. Nothing can be there yet.
     std::ignore = monitor.recv(message_, zmq::recv_flags::dontwait);
     return monitor;
+  }
+
+  void leave_silent_addresses() {
+    if (route_.due() == never) return;
+    while (const auto connection = route_.take_expired(now_ns())) {
+      if (!links_[*connection].socket || !route_.take_next(*connection, ETIMEDOUT, now_ns())) continue;
+      let_go(*connection, std::chrono::milliseconds{0});
+      try_address(*connection);
+    }
   }
 
   void hello(const Greetings::Hello& hello) {
@@ -209,6 +234,7 @@ class ZmqTransport final : public Transport {
     if (!is_control(message)) return events.on_received(connection, message, {});
     switch (greetings_.receive(connection, message, now_ns())) {
       case Greetings::Answer::welcome:
+        route_.arrived(connection);
         return events.on_connected(connection);
       case Greetings::Answer::full:
       case Greetings::Answer::bye:
@@ -231,6 +257,10 @@ class ZmqTransport final : public Transport {
       receive(connection, std::numeric_limits<int>::max(), events);
       if (!link.socket) return;
       const bool connected = event == ZMQ_EVENT_DISCONNECTED;
+      if (!connected && !greetings_.known(connection) && route_.take_next(connection, ECONNREFUSED, now_ns())) {
+        let_go(connection, std::chrono::milliseconds{0});
+        return try_address(connection);
+      }
       end(connection, connected ? ConnectFailure::reset : ConnectFailure::refused,
           connected ? ECONNRESET : ECONNREFUSED, events);
     }
@@ -258,7 +288,8 @@ class ZmqTransport final : public Transport {
 
   zmq::context_t context_;
   const Slice slice_;
-  const std::vector<std::string> addresses_;  // connections take them in turn
+  const std::vector<std::vector<std::string>> addresses_;  // of the server, each with its sources, taken in turn
+  Route route_;
   Greetings greetings_;
   Poller poller_;
   std::vector<Link> links_;

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -103,16 +103,17 @@ def end(connection: socket.socket) -> None:
         pass
 
 
-def load(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(generator_path(build_dir())), *arguments]
+def load(*arguments: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """`before`: what to put before the command."""
+    command = [*before, str(generator_path(build_dir())), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     if "--json" not in arguments:
         expect_one_line(done.stdout + done.stderr)
     return done
 
 
-def result_of(*arguments: str, ends: set[int] = MEASURED) -> LoadResult:
-    done = load(*arguments, "--json", "-")
+def result_of(*arguments: str, ends: set[int] = MEASURED, before: Sequence[str] = ()) -> LoadResult:
+    done = load(*arguments, "--json", "-", before=before)
     assert done.returncode in ends, done
     result: LoadResult = msgspec.json.decode(done.stdout, type=LoadResult)
     expect_one_account(result, answers_in_order="--send" in arguments or result.plan.url.startswith("http"))

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lib/cli/url.hpp"
 
@@ -8,8 +9,8 @@ namespace netdyno {
 
 enum class Binding { no, yes };
 
-/// What libzmq calls a URL: `tcp://address:port`, with the numeric address of the host, as zmq_tcp(7) takes no names to
-/// bind to; IPv4 where it has one, as `localhost` is ::1 first. Ends the program when there is none.
-std::string zmq_address(const Url& url, Binding binding);
+/// What libzmq calls a URL: `tcp://address:port`, for each address of the host, in the order in which they are to be
+/// tried (Resolved); numeric, as zmq_tcp(7) takes no names to bind to. Ends the program when there is none.
+std::vector<std::string> zmq_addresses(const Url& url, Binding binding);
 
 }  // namespace netdyno

@@ -35,10 +35,12 @@ void configure(zmq::socket_t& socket, const ZmqServerOptions& options) {
 }
 
 void listen(zmq::socket_t& socket, const Url& url) {
-  const std::string address = zmq_address(url, Binding::yes);
-  socket.set(zmq::sockopt::ipv6, address.find('[') != std::string::npos);
-  if (zmq_bind(socket.handle(), address.c_str()) == 0) return;
-  const int error = zmq_errno();
+  int error = 0;  // of the first address
+  for (const std::string& address : zmq_addresses(url, Binding::yes)) {
+    socket.set(zmq::sockopt::ipv6, address.find('[') != std::string::npos);
+    if (zmq_bind(socket.handle(), address.c_str()) == 0) return;
+    if (error == 0) error = zmq_errno();
+  }
   const char* hint = error == EADDRINUSE ? "; another program listens there: choose another port, or port 0" : "";
   die(fmt::format("cannot listen on {}{}: {}", format_url(url), hint, zmq_strerror(error)));
 }
