@@ -28,10 +28,7 @@ def listen_or_exit(options: Options) -> socket.socket:
     """Bound, non-blocking, and not listening yet: the event loops do that. Ends the program where it cannot be."""
     host, port = options.listen
     try:
-        family, kind, number, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, kind, number)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
+        listener = _bound(host, port)
         listener.listen(options.backlog)
         listener.setblocking(False)
     except (OSError, UnicodeError) as error:
@@ -40,6 +37,22 @@ def listen_or_exit(options: Options) -> socket.socket:
         print(f"{options.program}: cannot listen on {where}{hint and '; ' + hint}: {error}", file=sys.stderr)
         sys.exit(1)
     return listener
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """At the first address of the host that can be had. Raises OSError, that of the first one."""
+    why: OSError | None = None
+    for family, kind, number, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        listener = socket.socket(family, kind, number)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+        except OSError as error:
+            listener.close()
+            why = why or error
+        else:
+            return listener
+    raise why or OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
 
 
 def format_url(host: str, port: int) -> str:

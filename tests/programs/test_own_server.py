@@ -4,6 +4,7 @@ ended."""
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import socket
 import sqlite3
@@ -29,6 +30,7 @@ from netdyno.run import runner
 from netdyno.run.resume import resume
 from netdyno.store import read, schema
 from tests.support.fixtures import FAKES
+from tests.support.names import naming
 
 pytestmark = pytest.mark.needs_build
 
@@ -131,8 +133,29 @@ def test_one_that_does_not_serve_says_why(tmp_path: Path, how: str, reason: str)
 def test_one_that_never_listens_is_not_waited_for_without_end(tmp_path: Path) -> None:
     trial = only(run(tmp_path, "sleeps"), "sleeps")
     assert trial.status == "failed"
-    assert "no ready line from the server within 10 s" in trial.reason
+    places = r"tcp://127\.0\.0\.1:(\d+) or tcp://\[::1\]:\1"
+    said = rf"the server did not accept connections within 10 s: it accepts no connection at {places}"
+    assert re.fullmatch(said, trial.reason)
     assert running() == []
+
+
+def test_one_that_listens_at_the_other_address_of_localhost_is_loaded_there(tmp_path: Path) -> None:
+    trial = only(run(tmp_path, "ipv6"), "ipv6")
+    assert trial.load is not None, trial.reason
+    assert trial.load.plan.url.startswith("tcp://[::1]:")
+    assert trial.load.requests.completed > 10
+    assert running() == []
+
+
+def test_an_address_is_the_first_of_its_host_where_a_server_accepts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        script = (
+            "import sys; from netdyno.contestants import own; print(own.at(*sys.argv[1:3], may_be_loaded=0).address)"
+        )
+        command = [*naming(tmp_path), sys.executable, "-c", script, f"TCP://localhost:{port}", "http"]
+        found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert found.stdout == f"tcp://127.0.0.1:{port}\n"
 
 
 def test_a_run_with_it_can_be_gone_on_with(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from distributed import Worker as DaskWorker
 from distributed.core import Status, connect
 from distributed.worker import thread_state
 
+from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.base.temporary import temporary_folder
 from netdyno.base.url import TcpUrl, parse_tls_url
@@ -357,13 +358,18 @@ def join(
 
 def own_address(other: TcpUrl) -> str:
     """The address of this host by which it would reach another. Nothing is sent. Raises UserError."""
+    why: Exception | None = None
     try:
-        family, kind, _, _, there = socket.getaddrinfo(other.host, other.port, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as asked:
-            asked.connect(there)
-            return str(asked.getsockname()[0])
-    except OSError as error:
-        raise UserError(f"{other.host} cannot be reached: {error.strerror}") from error
+        for family, there in addresses.resolve(other.host, other.port):
+            try:
+                with socket.socket(family, socket.SOCK_DGRAM) as asked:
+                    asked.connect(there)
+                    return str(asked.getsockname()[0])
+            except OSError as error:
+                why = why or error
+    except (OSError, UnicodeError) as error:
+        why = error
+    raise UserError(f"{other.host} cannot be reached: {getattr(why, 'strerror', None) or why}") from why
 
 
 async def _start(server: Any, why_not: str) -> None:

@@ -7,11 +7,11 @@ import ipaddress
 import re
 import shlex
 import shutil
-import socket
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from netdyno.base import addresses
 from netdyno.base.errors import UserError
 from netdyno.contestants import stand_in
 from netdyno.model.contestant import About, Contestant, Manifest, Own
@@ -41,23 +41,24 @@ def named(servers: Sequence[Own], names: Sequence[str], taken: Collection[str]) 
 
 
 def at(address: str, workload: str, *, may_be_loaded: bool) -> Own:
-    """The server at tcp://HOST:PORT, by the number that its host has now. Raises UserError where that is no such
-    address, or not on this machine's loopback and nobody said that it may be loaded."""
+    """The server at tcp://HOST:PORT, by the number that its host has now: of several the first where it accepts
+    connections. Raises UserError where that is no such address, or not on this machine's loopback and nobody said that
+    it may be loaded."""
     host, port = stand_in.place(address)
-    if not address.startswith("tcp://") or not host or not 0 < port < 2**16:
+    if not address.lower().startswith("tcp://") or not host or not 0 < port < 2**16:
         raise UserError(f"--address {address!r}: write tcp://HOST:PORT, such as tcp://127.0.0.1:9000")
     try:
-        (*_, found), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = [ipaddress.ip_address(one.host) for one in addresses.resolve(host, port)]
     except UnicodeError as error:  # no name that DNS could hold, such as a..b
         raise UserError(f"--address {address!r}: {host} is no name of a host") from error
     except OSError as error:
         raise UserError(f"--address {address!r}: {host} has no address: {error.strerror}") from error
-    numeric = ipaddress.ip_address(found[0])
-    if not numeric.is_loopback and not may_be_loaded:
+    if not all(numeric.is_loopback for numeric in found) and not may_be_loaded:
         raise UserError(
             f"--address {address!r} is not on the loopback: a run is a load test of whoever serves and carries it. "
             "Where you may do that, say so: --yes-i-may-load-it"
         )
+    numeric = next((numeric for numeric in found if stand_in.accepts(str(numeric), port)), found[0])
     return Own(
         command="",
         workload=workload,

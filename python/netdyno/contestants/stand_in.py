@@ -11,6 +11,7 @@ imports the standard library only.
 from __future__ import annotations
 
 import ctypes
+import errno
 import json
 import os
 import select
@@ -18,6 +19,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -26,6 +28,8 @@ from typing import NamedTuple
 
 LOOK_EVERY_S = 0.01
 """Nobody is told that another's socket has begun to listen, so it is asked so often."""
+NOT_READY_S = 9.0
+"""After so long it is said where the server was looked for: a second before the harness gives it up."""
 PATIENCE_S = 4.0
 """How long the server may take to end: a second less than the harness waits."""
 AT = "--at"
@@ -51,15 +55,40 @@ def parse(words: Sequence[str]) -> Asked:
 
 def place(url: str) -> tuple[str, int]:
     """Address and port of tcp://ADDRESS:PORT; the port is 0 where it says none. Pure."""
-    host, _, port = url.removeprefix("tcp://").rpartition(":")
+    host, _, port = url.partition("://")[2].rpartition(":")
     return host.strip("[]"), int(port) if port.isdecimal() else 0
 
 
+def places(address: str) -> tuple[str, ...]:
+    """Where a server may listen that was told an address, and only a port where its command has no place for the
+    address: localhost is ::1, too. Pure."""
+    return (address, "::1") if address == "127.0.0.1" else (address,)
+
+
 def free_port(address: str) -> int:
-    """One that nobody listens at. Somebody may take it before the server does; then the server says so and ends."""
-    with socket.create_server((address, 0)) as found:
-        port: int = found.getsockname()[1]
-    return port
+    """One that nobody listens at, wherever the server may. Somebody may take it before the server does; then the server
+    says so and ends."""
+    while True:
+        with socket.create_server((address, 0), family=_family(address)) as found:
+            port: int = found.getsockname()[1]
+            if all(_is_free(other, port) for other in places(address)[1:]):
+                return port
+
+
+def _family(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def _is_free(address: str, port: int) -> bool:
+    try:
+        socket.create_server((address, port), family=_family(address)).close()
+    except OSError as error:
+        return error.errno != errno.EADDRINUSE  # else there is no such address here
+    return True
+
+
+def url_of(address: str, port: int) -> str:
+    return f"tcp://[{address}]:{port}" if ":" in address else f"tcp://{address}:{port}"
 
 
 def filled(command: Sequence[str], address: str, port: int) -> list[str]:
@@ -213,14 +242,19 @@ def serve(asked: Asked) -> int:
         server = start(filled(asked.command, asked.address, port))
     except OSError as error:
         sys.exit(f"{asked.command[0]} cannot be started: {error.strerror}")
-    while not accepts(asked.address, port):
+    may_listen = places(asked.address)
+    complain_at = time.monotonic() + NOT_READY_S
+    while not (listens := next((place for place in may_listen if accepts(place, port)), None)):
         if server.poll() is not None:
             return end_of(server) or 1
         if told_to_end:
             return 1
+        if time.monotonic() > complain_at:
+            complain_at = float("inf")
+            looked_at = " or ".join(url_of(place, port) for place in may_listen)
+            print(f"it accepts no connection at {looked_at}", file=sys.stderr)
         wait(server.pid, woken, LOOK_EVERY_S)
-    endpoint = f"tcp://{asked.address}:{port}"
-    print(json.dumps({"ready": True, "endpoint": endpoint, "pid": server.pid}), flush=True)
+    print(json.dumps({"ready": True, "endpoint": url_of(listens, port), "pid": server.pid}), flush=True)
     wait(server.pid, woken)
     if not told_to_end:
         server.wait()

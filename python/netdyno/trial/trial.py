@@ -287,7 +287,8 @@ def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Con
         if lines.at_end and server.wait(time.monotonic() + bench.ready_timeout_s):
             how = describe_exit(server.exit_code())
             raise ServerError(f"the server ended with {how} before it was ready{server.last_words()}")
-        raise ServerError(f"no ready line from the server within {bench.ready_timeout_s:g} s{server.last_words()}")
+        missing = "the server did not accept connections" if contestant.own else "no ready line from the server"
+        raise ServerError(f"{missing} within {bench.ready_timeout_s:g} s{server.last_words()}")
     try:
         ready = msgspec.json.decode(line, type=Ready)
     except UNREADABLE as error:

@@ -1,8 +1,9 @@
 """A web server that knows nothing of netdyno: own_http.py PORT [HOW]. HOW: "forks" answers in a child; "ends" ends when
-it is asked for something; "sleeps" never listens; "leaves" ends at once."""
+it is asked for something; "sleeps" never listens; "leaves" ends at once; "ipv6" listens at ::1 only."""
 
 import os
 import signal
+import socket
 import sys
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -27,7 +28,9 @@ if HOW == "sleeps":
     signal.pause()
 if HOW == "leaves":
     sys.exit("I am not configured")
-server = ThreadingHTTPServer(("127.0.0.1", PORT), Echo)
+if HOW == "ipv6":
+    ThreadingHTTPServer.address_family = socket.AF_INET6
+server = ThreadingHTTPServer(("::1" if HOW == "ipv6" else "127.0.0.1", PORT), Echo)
 if HOW == "forks":
     time.sleep(0.02)  # it accepts before it forks
 if HOW == "forks" and os.fork() != 0:

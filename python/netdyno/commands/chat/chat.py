@@ -14,6 +14,7 @@ import sys
 from contextlib import aclosing, suppress
 from typing import Any
 
+from netdyno.base import addresses
 from netdyno.base.errors import UserError, did_you_mean
 from netdyno.base.escape import harmless
 from netdyno.base.url import TcpUrl, parse_tcp_url
@@ -80,8 +81,8 @@ async def _connect(place: TcpUrl) -> tuple[asyncio.StreamReader, asyncio.StreamW
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(CONNECT_TIMEOUT_S):
-            found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
-            return await _first_of([str(info[4][0]) for info in found], place)
+            found = await loop.run_in_executor(None, addresses.resolve, place.host, place.port)
+            return await _first_of([one.host for one in found], place)
     except socket.gaierror as error:
         raise ChatError(f"{place}: the host is not known: {error.strerror}") from error
     except UnicodeError as error:  # what getaddrinfo raises for a label that is empty or too long (RFC 1035, 2.3.4)

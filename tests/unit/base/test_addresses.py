@@ -1,0 +1,29 @@
+"""The order in which the addresses of a host are tried."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from netdyno.base.addresses import Found, resolve, take_families_in_turn
+
+SIX, FOUR = socket.AF_INET6, socket.AF_INET
+
+
+def test_families_take_turns_and_begin_with_the_first() -> None:
+    found = [
+        Found(family, (host, 1)) for family, host in [(SIX, "a"), (SIX, "b"), (SIX, "c"), (FOUR, "d"), (FOUR, "e")]
+    ]
+    assert [one.host for one in take_families_in_turn(found)] == ["a", "d", "b", "e", "c"]
+    assert [one.host for one in take_families_in_turn(found[::-1])] == ["e", "c", "d", "b", "a"]
+    assert take_families_in_turn(found[:1]) == found[:1]
+
+
+def test_a_number_is_its_own_address() -> None:
+    assert [(one.family, one.host) for one in resolve("127.0.0.1", 1)] == [(FOUR, "127.0.0.1")]
+
+
+def test_what_can_be_no_name_is_an_error() -> None:
+    with pytest.raises((OSError, UnicodeError)):
+        resolve("a..b", 1)
