@@ -71,8 +71,10 @@ Audit bytes(const Figures& figures) {
 /// Why a connect failed that fits nowhere else: who has run out of ports, reads it here. What a protocol over TCP has
 /// against it, is told in words of its own (Transport::why).
 std::string other_error(const Figures& figures) {
-  if (figures.connections.other == 0 || figures.other_connect_error == EPROTO) return {};
-  return fmt::format(": {}", std::strerror(figures.other_connect_error));
+  const int error = figures.other_connect_error;
+  if (figures.connections.other == 0 || error == EPROTO || error == 0) return {};
+  if (error == unresolved_name) return ": the name of the server was not resolved";
+  return fmt::format(": {}", std::strerror(error));
 }
 
 Audit connections(const LoadPlan& plan, const Measurement& measurement) {

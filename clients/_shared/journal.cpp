@@ -45,7 +45,7 @@ void Journal::finish() {
   completed_.store(figures().completed_in_window, std::memory_order_relaxed);
 }
 
-void Journal::count_first_attempt(Failure failure) {
+void Journal::count_first_attempt(Failure failure, int error) {
   auto& counts = recorder_.figures.connections;
   switch (failure) {
     case Failure::connect_refused:
@@ -56,6 +56,7 @@ void Journal::count_first_attempt(Failure failure) {
       break;
     default:
       ++counts.other;
+      recorder_.figures.other_connect_error = failure == Failure::resolve_failed ? load::unresolved_name : error;
       break;
   }
 }
@@ -77,13 +78,13 @@ void Caller::settle() {
   ++journal_.settled_;
 }
 
-void Caller::failed(Failure failure) {
+void Caller::failed(Failure failure, int error) {
   const Nanos now = now_ns();
   auto& recorder = journal_.recorder_;
   ++journal_.failures_[static_cast<std::size_t>(failure)];
   failed_before_ = true;
   if (first_attempt_) {
-    journal_.count_first_attempt(failure);
+    journal_.count_first_attempt(failure, error);
     settle();
   }
   if (std::exchange(waiting_, false)) recorder.given_up(intended_, sent_, now);

@@ -68,7 +68,7 @@ class Journal {
  private:
   friend class Caller;
 
-  void count_first_attempt(Failure failure);
+  void count_first_attempt(Failure failure, int error);
 
   const ClientPlan& plan_;
   std::uint32_t instances_;
@@ -96,8 +96,9 @@ class Caller final : private load::ReplySink {
   void connecting() { connect_began_ = load::now_ns(); }
   /// The connection stands.
   void connected();
-  /// The attempt has failed, and its connection is dropped; a request under way gets no answer.
-  void failed(Failure failure);
+  /// The attempt has failed, and its connection is dropped; a request under way gets no answer. `error` is the errno of
+  /// a connect, 0 where the framework does not tell it.
+  void failed(Failure failure, int error = 0);
 
   /// Another request may be sent: the load has begun and is not over.
   bool may_send() const { return journal_.may_send(load::now_ns()); }

@@ -49,6 +49,8 @@ class Instance {
   Instance(Network& network, std::uint32_t id);
 
   void resolve();
+  /// What became of the lookup that this instance waits for.
+  void resolved(const error_code& error, const tcp::resolver::results_type& found);
   /// The load starts.
   void start() {
     if (connected_) request();
@@ -69,8 +71,9 @@ class Instance {
   void write_body(std::string_view body);
   void read_header();
   void read_body();
-  void arm(Nanos timeout, Failure failure);
-  void fail(Failure failure);
+  void arm(Nanos timeout, Failure failure) { arm_at(Clock::now() + std::chrono::nanoseconds{timeout}, failure); }
+  void arm_at(Clock::time_point end, Failure failure);
+  void fail(Failure failure, int errno_of_connect = 0);
   void finish();
   void rest();
 
@@ -89,9 +92,9 @@ class Instance {
   Network& network_;
   const ClientPlan& plan_;
   Caller caller_;
-  tcp::resolver resolver_;
   tcp::socket socket_;
-  asio::steady_timer timer_;  // of the stage that is under way
+  asio::steady_timer timer_;        // of the stage that is under way
+  Clock::time_point connected_by_;  // the end of the time for the name and the connect
   std::array<char, frame_header_size> header_{};
   std::string body_;
   std::uint64_t attempt_ = 0;
@@ -106,7 +109,13 @@ class Network {
 
   /// `started` is called on the network's thread.
   Network(const ClientPlan& plan, Journal& journal, Started started)
-      : plan_(plan), journal_(journal), started_(std::move(started)), io_(1), timer_(io_), linger_(plan.load.linger) {
+      : plan_(plan),
+        journal_(journal),
+        started_(std::move(started)),
+        io_(1),
+        timer_(io_),
+        resolver_(io_),
+        linger_(plan.load.linger) {
     for (std::uint32_t id = 0; id < plan.load.connections; ++id)
       instances_.push_back(std::make_unique<Instance>(*this, id));
   }
@@ -127,13 +136,23 @@ class Network {
   }
 
   /// getaddrinfo(3) cannot be broken off; the io_context would wait for it when it is destroyed.
-  bool still_resolving() const {
-    for (const auto& instance : instances_)
-      if (instance->resolving()) return true;
-    return false;
-  }
+  bool still_resolving() const { return resolving_; }
 
   // What follows is for instances.
+
+  /// Has the name looked up, for all instances that wait for it: asio does so on one thread, one after the other, and
+  /// ten slow lookups of the same name would add up.
+  void resolve() {
+    if (std::exchange(resolving_, true)) return;
+    const Url& url = plan_.load.url;
+    resolver_.async_resolve(url.host, std::to_string(url.port), tcp::resolver::numeric_service,
+                            [this](const error_code& error, const tcp::resolver::results_type& found) {
+                              resolving_ = false;
+                              for (const auto& instance : instances_)
+                                if (instance->resolving()) instance->resolved(error, found);
+                            });
+  }
+
   asio::io_context& io() { return io_; }
   const ClientPlan& plan() const { return plan_; }
   Journal& journal() { return journal_; }
@@ -185,9 +204,11 @@ class Network {
   Started started_;
   asio::io_context io_;
   asio::steady_timer timer_;  // of the end, then of the linger
+  tcp::resolver resolver_;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::uint32_t waiting_ = 0;
   Nanos linger_;
+  bool resolving_ = false;
   bool over_ = false;
 };
 
@@ -195,25 +216,26 @@ Instance::Instance(Network& network, std::uint32_t id)
     : network_(network),
       plan_(network.plan()),
       caller_(network.journal(), id),
-      resolver_(network.io()),
       socket_(network.io()),
       timer_(network.io()) {}
 
 void Instance::resolve() {
+  connected_by_ = Clock::now() + std::chrono::nanoseconds{plan_.load.connect_timeout};
   resolving_ = true;
-  const Url& url = plan_.load.url;
-  resolver_.async_resolve(url.host, std::to_string(url.port), tcp::resolver::numeric_service,
-                          of_this_attempt([this](const error_code& error, const tcp::resolver::results_type& found) {
-                            resolving_ = false;
-                            error ? fail(Failure::resolve_failed) : connect(found);
-                          }));
+  arm_at(connected_by_, Failure::resolve_failed);
+  network_.resolve();
+}
+
+void Instance::resolved(const error_code& error, const tcp::resolver::results_type& found) {
+  resolving_ = false;
+  error ? fail(Failure::resolve_failed) : connect(found);
 }
 
 void Instance::connect(const tcp::resolver::results_type& addresses) {
   caller_.connecting();
-  arm(plan_.load.connect_timeout, Failure::connect_timed_out);
+  arm_at(connected_by_, Failure::connect_timed_out);
   asio::async_connect(socket_, addresses, of_this_attempt([this](const error_code& error, const tcp::endpoint&) {
-                        if (error) return fail(connect_failure(error.value()));
+                        if (error) return fail(connect_failure(error.value()), error.value());
                         error_code gone_already;  // the next read hears of it
                         socket_.set_option(tcp::no_delay{plan_.load.nodelay}, gone_already);
                         timer_.cancel();
@@ -265,8 +287,8 @@ void Instance::read_body() {
 }
 
 /// Limits the time of the stage that begins.
-void Instance::arm(Nanos timeout, Failure failure) {
-  timer_.expires_after(std::chrono::nanoseconds{timeout});
+void Instance::arm_at(Clock::time_point end, Failure failure) {
+  timer_.expires_at(end);
   timer_.async_wait(of_this_attempt([this, failure](const error_code& error) {
     // A wait whose end was already queued when the timer was armed anew is not cancelled any more: look at the time.
     if (!error && timer_.expiry() <= Clock::now()) fail(failure);
@@ -274,8 +296,8 @@ void Instance::arm(Nanos timeout, Failure failure) {
 }
 
 /// Counts it, lets go of the connection and tries again a little later.
-void Instance::fail(Failure failure) {
-  caller_.failed(failure);
+void Instance::fail(Failure failure, int errno_of_connect) {
+  caller_.failed(failure, errno_of_connect);
   drop();
   if (network_.over()) return network_.one_less_waits();
   timer_.expires_after(std::chrono::nanoseconds{plan_.retry_delay});
@@ -299,7 +321,7 @@ void Instance::rest() {
 
 void Instance::drop() {
   ++attempt_;
-  connected_ = false;
+  connected_ = resolving_ = false;
   timer_.cancel();
   error_code gone_already;
   socket_.close(gone_already);

@@ -10,14 +10,13 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from netdyno.base.addresses import Found, resolve
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
 from netdyno_client.plan import ClientPlan, parse_client_plan
 from netdyno_client.room import Room, Speaker
 
-Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
-Found = tuple[socket.AddressFamily, Address]
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 PROBE_AGAIN_S = 0.05
 
@@ -27,7 +26,6 @@ class Instance:
 
     def __init__(self, network: Network, caller: Caller) -> None:
         self.caller = caller
-        self.resolving = False
         self._network = network
         self._plan = network.plan
         self._open: asyncio.StreamWriter | None = None
@@ -52,7 +50,8 @@ class Instance:
 
     async def _attempt(self) -> None:
         """One connection, from the name to the last of its answers. Raises FailedError."""
-        reader, writer = await self._connect(await self._resolve())
+        until = asyncio.get_running_loop().time() + self._plan.connect_timeout_ns / 1e9
+        reader, writer = await self._connect(await self._resolve(until), until)
         self._open = writer
         try:
             self.caller.connected()
@@ -68,28 +67,23 @@ class Instance:
         while self._network.journal.may_send():
             await self._exchange(reader, writer)
 
-    async def _resolve(self) -> list[Found]:
-        """getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop must not."""
-        self.resolving = True
+    async def _resolve(self, until: float) -> list[Found]:
+        """The addresses of the server, if they are known in time."""
         try:
-            loop = asyncio.get_running_loop()
-            url = self._plan.url
-            found = await loop.getaddrinfo(url.host, url.port, type=socket.SOCK_STREAM)
+            async with asyncio.timeout_at(until):
+                return await asyncio.shield(self._network.lookup())
         except (OSError, UnicodeError) as error:  # UnicodeError: a label that is empty or too long for a name
-            raise FailedError(Failure.RESOLVE_FAILED) from error
-        finally:
-            self.resolving = False
-        return [(family, address) for family, _, _, _, address in found]
+            raise FailedError(Failure.RESOLVE_FAILED) from error  # TimeoutError is an OSError
 
-    async def _connect(self, addresses: list[Found]) -> Stream:
+    async def _connect(self, addresses: list[Found], until: float) -> Stream:
         """A stream to the first address that answers, all of them within one time limit."""
         self.caller.connecting()
         why = OSError()
         try:
-            async with asyncio.timeout(self._plan.connect_timeout_ns / 1e9):
-                for family, address in addresses:
+            async with asyncio.timeout_at(until):
+                for found in addresses:
                     try:
-                        return await _open(family, address, self._plan.nodelay)
+                        return await _open(found, self._plan.nodelay)
                     except OSError as error:
                         why = error
         except TimeoutError as error:
@@ -167,18 +161,24 @@ class Chatter(Instance):
             raise FailedError(Failure.RESET) from error
 
 
-async def _open(family: socket.AddressFamily, address: Address, nodelay: bool) -> Stream:
+async def _open(found: Found, nodelay: bool) -> Stream:
     """A connected stream, as asyncio.open_connection makes it, but to exactly this address. Raises OSError."""
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(found.family, socket.SOCK_STREAM)
     try:
         sock.setblocking(False)
-        await asyncio.get_running_loop().sock_connect(sock, address)
+        await asyncio.get_running_loop().sock_connect(sock, found.address)
         stream = await asyncio.open_connection(sock=sock)  # which sets TCP_NODELAY
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, nodelay)
     except BaseException:
         sock.close()
         raise
     return stream
+
+
+def _take_error(lookup: asyncio.Future[list[Found]]) -> None:
+    """Perhaps nobody waits for it any more, and asyncio would complain of an exception that was never retrieved."""
+    if not lookup.cancelled():
+        lookup.exception()
 
 
 class Network:
@@ -198,6 +198,7 @@ class Network:
             self._instances = [Instance(self, Caller(self.journal, identity)) for identity in range(plan.connections)]
         self._tasks: list[asyncio.Task[None]] = []
         self._wake_up: asyncio.TimerHandle | None = None
+        self._lookup: asyncio.Future[list[Found]] | None = None
 
     async def run(self) -> int:
         """The whole run; the program's exit code."""
@@ -211,9 +212,19 @@ class Network:
         self.journal.recorder.finish()
         return self._application.finish()
 
+    def lookup(self) -> asyncio.Future[list[Found]]:
+        """The addresses of the server's name, by getaddrinfo(3) in a thread of the loop's pool: it blocks, and the loop
+        must not. One lookup for all instances that wait for it: the pool is small, and slow ones would add up."""
+        if not self.is_resolving():
+            loop = asyncio.get_running_loop()
+            self._lookup = loop.run_in_executor(None, resolve, self.plan.url.host, self.plan.url.port)
+            self._lookup.add_done_callback(_take_error)
+        assert self._lookup is not None
+        return self._lookup
+
     def is_resolving(self) -> bool:
-        """Some thread may still be in getaddrinfo(3), which cannot be broken off."""
-        return any(instance.resolving for instance in self._instances)
+        """A thread may still be in getaddrinfo(3), which cannot be broken off."""
+        return self._lookup is not None and not self._lookup.done()
 
     def attempt_ended(self) -> None:
         """An attempt has stood or failed. With the last of the first attempts the load starts."""

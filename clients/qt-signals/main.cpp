@@ -2,7 +2,9 @@
 // connected to the signals of its socket and its timers.
 #define QT_NO_KEYWORDS  // `slots` is a name here
 #include <QCoreApplication>
+#include <QHostAddress>
 #include <QHostInfo>
+#include <QList>
 #include <QNetworkProxy>
 #include <QSocketNotifier>
 #include <QTcpSocket>
@@ -13,6 +15,7 @@
 #include <cstdlib>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,6 +45,17 @@ class Alarm : public QTimer {
   void start_after(Nanos span) { start(timer_span(span)); }
   void start_at(Nanos moment) { start_after(moment - load::now_ns()); }
 };
+
+Failure connect_failure_of(QAbstractSocket::SocketError error) {
+  switch (error) {
+    case QAbstractSocket::ConnectionRefusedError:
+      return Failure::connect_refused;
+    case QAbstractSocket::SocketTimeoutError:
+      return Failure::connect_timed_out;
+    default:
+      return Failure::connect_other;
+  }
+}
 
 /// The timer that drives the application.
 class Driver {
@@ -75,6 +89,8 @@ class Instance : public QObject {
   Instance(Network& network, std::uint32_t id);
 
   void resolve();
+  /// What became of the lookup, where this instance waits for it.
+  void resolved(const QHostInfo& found);
   /// The load starts.
   void start() {
     if (stage_ == Stage::connected) request();
@@ -87,12 +103,11 @@ class Instance : public QObject {
   void drop();
 
   bool waiting() const { return caller_.waiting(); }
-  bool resolving() const { return lookup_underway_; }
 
  private:
   enum class Stage { none, resolving, connecting, connected, resting };
 
-  void on_resolved(const QHostInfo& found);
+  void connect_to_next();
   void on_connected();
   void on_ready_read();
   void on_error(QAbstractSocket::SocketError error);
@@ -107,11 +122,12 @@ class Instance : public QObject {
   const ClientPlan& plan_;
   Caller caller_;
   QTcpSocket socket_;
-  Alarm deadline_;  // of the stage that is under way
+  Alarm deadline_;  // of the stage that is under way; one for the name and the connect
   Alarm retry_;
+  Alarm next_;                      // address: not before the socket has told all of the last one
+  QList<QHostAddress> addresses_;   // that are still to be tried
+  std::optional<Failure> failure_;  // of the first of them
   Stage stage_ = Stage::none;
-  int lookup_ = -1;
-  bool lookup_underway_ = false;
 };
 
 /// All instances.
@@ -136,11 +152,20 @@ class Network {
   }
 
   /// getaddrinfo(3) cannot be broken off; Qt would wait for it at the end.
-  bool still_resolving() const {
-    return std::ranges::any_of(instances_, [](const auto& instance) { return instance->resolving(); });
-  }
+  bool still_resolving() const { return resolving_; }
 
   // What follows is for instances.
+
+  /// Has the name looked up, for all instances that wait for it: Qt looks up a name once at a time, so ten slow lookups
+  /// of the same name would add up.
+  void resolve() {
+    if (std::exchange(resolving_, true)) return;
+    QHostInfo::lookupHost(QString::fromStdString(plan_.load.url.host), &end_timer_, [this](const QHostInfo& found) {
+      resolving_ = false;
+      for (const auto& instance : instances_) instance->resolved(found);
+    });
+  }
+
   const ClientPlan& plan() const { return plan_; }
   Journal& journal() { return journal_; }
   bool over() const { return over_; }
@@ -191,6 +216,7 @@ class Network {
   std::array<char, 64 << 10> buffer_{};  // for whoever reads
   std::uint32_t waiting_ = 0;
   Nanos linger_;
+  bool resolving_ = false;
   bool over_ = false;
 };
 
@@ -202,26 +228,29 @@ Instance::Instance(Network& network, std::uint32_t id)
   connect(&socket_, &QTcpSocket::errorOccurred, this, &Instance::on_error);
   connect(&deadline_, &QTimer::timeout, this, &Instance::on_deadline);
   connect(&retry_, &QTimer::timeout, this, &Instance::resolve);
+  connect(&next_, &QTimer::timeout, this, &Instance::connect_to_next);
 }
 
 void Instance::resolve() {
   stage_ = Stage::resolving;
-  lookup_underway_ = true;
-  lookup_ = QHostInfo::lookupHost(QString::fromStdString(plan_.load.url.host), this, &Instance::on_resolved);
+  deadline_.start_after(plan_.load.connect_timeout);
+  network_.resolve();
 }
 
-void Instance::on_resolved(const QHostInfo& found) {
-  lookup_underway_ = false;
+void Instance::resolved(const QHostInfo& found) {
   if (stage_ != Stage::resolving) return;
-  const auto addresses = found.addresses();
-  if (addresses.isEmpty()) return fail(Failure::resolve_failed);
-  // `localhost` is ::1 as well, and servers listen on 127.0.0.1; the generator chooses alike.
-  const auto is_v4 = [](const QHostAddress& one) { return one.protocol() == QAbstractSocket::IPv4Protocol; };
-  const auto v4 = std::ranges::find_if(addresses, is_v4);
+  addresses_ = found.addresses();
+  if (addresses_.isEmpty()) return fail(Failure::resolve_failed);
+  failure_.reset();
   stage_ = Stage::connecting;
   caller_.connecting();
-  deadline_.start_after(plan_.load.connect_timeout);
-  socket_.connectToHost(v4 != addresses.end() ? *v4 : addresses.front(), plan_.load.url.port);
+  connect_to_next();
+}
+
+/// `localhost` is ::1 and 127.0.0.1, and a server listens at one of them.
+void Instance::connect_to_next() {
+  socket_.abort();
+  socket_.connectToHost(addresses_.takeFirst(), plan_.load.url.port);
 }
 
 void Instance::on_connected() {
@@ -273,18 +302,19 @@ void Instance::on_error(QAbstractSocket::SocketError error) {
     return fail(error == QAbstractSocket::RemoteHostClosedError ? Failure::closed : Failure::reset);
   }
   if (stage_ != Stage::connecting) return;
-  switch (error) {
-    case QAbstractSocket::ConnectionRefusedError:
-      return fail(Failure::connect_refused);
-    case QAbstractSocket::SocketTimeoutError:
-      return fail(Failure::connect_timed_out);
-    default:
-      return fail(Failure::connect_other);
-  }
+  if (!failure_ || *failure_ == Failure::connect_other) failure_ = connect_failure_of(error);
+  addresses_.isEmpty() ? fail(*failure_) : next_.start_after(0);
 }
 
 void Instance::on_deadline() {
-  fail(stage_ == Stage::connecting ? Failure::connect_timed_out : Failure::response_timeout);
+  switch (stage_) {
+    case Stage::resolving:
+      return fail(Failure::resolve_failed);
+    case Stage::connecting:
+      return fail(Failure::connect_timed_out);
+    default:
+      return fail(Failure::response_timeout);
+  }
 }
 
 /// Counts it, lets go of the connection and tries again a little later.
@@ -312,6 +342,7 @@ void Instance::drop() {
   stage_ = Stage::none;
   deadline_.stop();
   retry_.stop();
+  next_.stop();
   socket_.abort();
 }
 

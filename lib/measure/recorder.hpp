@@ -110,6 +110,9 @@ struct StepFigures {
   std::uint64_t errors = 0;     // within it
 };
 
+/// In place of an errno: a connect did not begin, for the name had no address, or not in time.
+inline constexpr int unresolved_name = -1;
+
 /// Everything that a thread counts and times; several are merged into one. Owning thread only.
 struct Figures {
   Histogram response;
@@ -121,7 +124,7 @@ struct Figures {
   Histogram connection;  // of each connection, the mean response time of the messages that are in response
   ConnectCounts connections;
   std::uint64_t connected_in_window = 0;
-  int other_connect_error = 0;  // an errno behind connections.other
+  int other_connect_error = 0;  // an errno behind connections.other, or `unresolved_name`; 0: not known
   MessageCounts messages;
   ByteCounts bytes;
   ErrorCounts errors;

@@ -175,11 +175,13 @@ def _bytes(journal: Journal) -> Audit:
 def _established(plan: ClientPlan, journal: Journal) -> Audit:
     c = _connections(journal)
     ended = journal.failures[Failure.CLOSED] + journal.failures[Failure.RESET]
+    unresolved = journal.first_attempts[Failure.RESOLVE_FAILED]
+    why = ": the name of the server was not resolved" if unresolved else ""
     return Audit(
         name="connections",
         passed=c.established == plan.connections and ended == 0,
         detail=f"established {c.established} of {plan.connections} (refused {c.refused}, timed out {c.timed_out}, "
-        f"reset {c.reset}, other {c.other}); ended early {ended}",
+        f"reset {c.reset}, other {c.other}{why}); ended early {ended}",
     )
 
 

@@ -4,7 +4,9 @@ once the cause is gone, and never block the loop of the application meanwhile.""
 from __future__ import annotations
 
 import itertools
+import os
 import signal
+import socket
 import threading
 import time
 from pathlib import Path
@@ -16,6 +18,7 @@ from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
 from tests.support import proc
 from tests.support.fake_server import Behaviour, FakeServer, Peer, bound, fake_server, honest, response
+from tests.support.inside import inside
 from tests.support.patience import PATIENCE_S, eventually
 from tests.support.running_client import ENDLESS, Outcome, RunningClient, running
 from tests.support.server import Server, launched, serving
@@ -311,6 +314,64 @@ def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, pr
     assert set(done.failures) == {"resolve_failed"}
     assert done.failures["resolve_failed"] >= INSTANCES
     assert done.result.connections.other == done.result.connections.attempted == INSTANCES
+    (told,) = [audit.detail for audit in done.result.audits if audit.name == "connections"]
+    assert "other 3: the name of the server was not resolved" in told
+    assert os.strerror(0) not in done.stdout + told
+
+
+def test_a_name_server_that_says_nothing_for_a_long_time(
+    client: Contestant, server: Contestant, private: Namespace
+) -> None:
+    """The system would wait for it longer than this test does; the load begins all the same, and who has no connection
+    gets one when the name is known."""
+    patient = ("env", f"RES_OPTIONS=timeout:30 attempts:{PATIENCE_S}")
+    with (
+        launched([*private.enter, *server.command], "--workload", "rpc") as serves,
+        inside(private) as namespace,
+        namespace.socket(socket.AF_INET, socket.SOCK_DGRAM) as name_server,
+    ):
+        serves.wait_ready()
+        name_server.bind(("127.0.0.1", 53))
+        url = f"tcp://late.netdyno.test:{serves.address[1]}"
+        with running([*private.enter, *patient, *client.command], url, *OPTIONS) as runs:
+            assert runs.wait_event("connected")["established"] == 0
+            threading.Thread(target=answer_names, args=(name_server,), daemon=True).start()
+            all_are_served(runs, serves)
+            done = runs.stop()
+    expect_recovered(done)
+    assert set(done.failures) == {"resolve_failed"}
+    assert done.failures["resolve_failed"] >= INSTANCES
+    assert done.result.connections.other == INSTANCES
+
+
+def answer_names(name_server: socket.socket) -> None:
+    """Every name is at 127.0.0.1, and has no other address (RFC 1035, 4.1)."""
+    while True:
+        try:
+            query, asker = name_server.recvfrom(512)
+        except OSError:  # the test is over
+            return
+        end = query.index(b"\0", 12) + 5
+        is_a = query[end - 4 : end - 2] == b"\0\1"
+        head = query[:2] + b"\x81\x80\0\1" + (b"\0\1" if is_a else b"\0\0") + b"\0\0\0\0"
+        address = b"\xc0\x0c\0\1\0\1" + (60).to_bytes(4, "big") + b"\0\4" + socket.inet_aton("127.0.0.1")
+        name_server.sendto(head + query[12:end] + (address if is_a else b""), asker)
+
+
+def test_a_server_at_the_second_address_of_its_name(
+    client: Contestant, server: Contestant, private: Namespace, hosts: Path
+) -> None:
+    hosts.write_text("127.0.0.1 both.netdyno.test\n::1 both.netdyno.test\n")
+    for address in ("127.0.0.1", "[::1]"):
+        where = f"tcp://{address}:0"
+        with launched([*private.enter, *server.command], "--workload", "rpc", "--listen", where) as serves:
+            serves.wait_ready()
+            url = f"tcp://both.netdyno.test:{serves.address[1]}"
+            with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+                assert runs.wait_event("connected")["established"] == INSTANCES
+                runs.wait_completed(10)
+                done = runs.stop()
+        assert (done.code, done.failures) == (0, {})
 
 
 def test_an_address_that_swallows_everything(client: Contestant, server: Contestant, private: Namespace) -> None:
