@@ -12,6 +12,7 @@ import pytest
 from netdyno.machine import pinning as of_machine
 from netdyno.machine.pinning import (
     choose,
+    give_server,
     may_run_realtime,
     of_one_side,
     prioritise,
@@ -52,6 +53,15 @@ def test_two_threads_of_the_only_core_are_said_to_be_that() -> None:
     pinning = split({0: "0-1", 1: "0-1"})
     assert (pinning.server, pinning.generator) == ((0,), (1,))
     assert "same physical core" in pinning.note
+
+
+def test_a_server_can_be_given_fewer_cores_and_the_generator_keeps_its_own() -> None:
+    whole = split({cpu: str(cpu) for cpu in range(8)})
+    one = give_server(whole, 1)
+    assert (one.server, one.generator) == ((0,), (4, 5, 6, 7))
+    assert "of the server's only core 0" in one.note
+    assert give_server(whole, "all") == give_server(whole, 4) == whole
+    assert give_server(split({0: "0"}), 1) == split({0: "0"})
 
 
 def test_only_allowed_cores_are_used() -> None:

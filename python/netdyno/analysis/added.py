@@ -31,7 +31,9 @@ def threads_each(scenario: Scenario, trials: Sequence[Trial]) -> tuple[ThreadEac
         threads = trial.added.get("threads")
         if threads is None or wished in (threads, "cores") or trial.load is None or trial.server is None:
             continue
-        if int(threads) >= trial.load.plan.connections:  # one for each of its cores is another matter
+        cores = len(trial.pinning.server) if trial.pinning is not None else 0
+        # One for each of its cores is another matter; unpinned is who has one core.
+        if int(threads) >= trial.load.plan.connections and int(threads) != (cores or 1):
             seen.setdefault(trial.contestant, set()).add(trial.server.threads)
     return tuple(ThreadEach(name, tuple(sorted(counts))) for name, counts in sorted(seen.items()))
 

@@ -45,8 +45,18 @@ class Basis:
     axes: Sequence[Axis]
 
 
+def decide_each(basis: Basis) -> tuple[Decision, ...]:
+    """The verdicts on one scenario, one on each ground; there is always one. A ground on which somebody did it without
+    a fault comes before one on which nobody did."""
+    by_ground: dict[int, list[Standing]] = {}
+    for one in basis.standings:
+        by_ground.setdefault(one.ground, []).append(one)
+    groups = sorted(by_ground.values(), key=lambda standings: min(one.kind for one in standings)) or [[]]
+    return tuple(decide(replace(basis, standings=standings)) for standings in groups)
+
+
 def decide(basis: Basis) -> Decision:
-    """The verdict on one scenario: on those that did it without a fault, or on all where nobody did."""
+    """The verdict on those of one ground: on those that did it without a fault, or on all where nobody did."""
     if not basis.standings:
         return Decision("no_data")
     best = min(one.kind for one in basis.standings)

@@ -69,8 +69,8 @@ def whys(
 def _pairs(standings: Sequence[Standing], family: Sequence[Comparison]) -> list[_Pair]:
     """Each once; those that are ranked apart among themselves."""
     found: dict[tuple[str, str], _Pair] = {}
-    for kind in sorted({one.kind for one in standings}):
-        names = [one.contestant for one in standings if one.kind == kind]
+    for peers in sorted({one.peers for one in standings}):
+        names = [one.contestant for one in standings if one.peers == peers]
         to_first = [(name, names[0]) for name in names[1:]]
         for worse, better in [*to_first, *((lower, upper) for upper, lower in pairwise(names))]:
             one = answers.against(worse, better, family)

@@ -22,7 +22,9 @@ SMALL_LAG, SMALL_LAG_IN_ROUNDS = 0.25, 0.5
 """The generator's own part of the shortest response time in a cell; in a round, messages leave one after the other."""
 
 Groups = Sequence[Sequence[str]]
-"""Who is ranked with whom."""
+"""Who is ranked with whom, and those of a later group after those of an earlier one."""
+Grounds = Sequence[Groups]
+"""The groups of those that could use equally many cores, each with ranks from the first on."""
 
 
 def names(scenario: Scenario) -> tuple[str, ...]:
@@ -31,6 +33,11 @@ def names(scenario: Scenario) -> tuple[str, ...]:
         return ()
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
     return tuple(dict.fromkeys((scenario.metric, rate, "p50", "p99", "cpu", "memory")))
+
+
+def is_alone(groups: Groups, grounds: Grounds) -> bool:
+    """Whether nobody else could use so many cores, though others took part: its rank would say nothing."""
+    return len(grounds) > 1 and sum(map(len, groups)) == 1
 
 
 def compared(
@@ -104,7 +111,7 @@ def _nanoseconds(microseconds: Estimate) -> Estimate:
 def fill(
     scenario: Scenario,
     families: Mapping[str, Sequence[Comparison]],
-    groups: Groups,
+    grounds: Grounds,
     figures: Sequence[CellFigures],
     levels: Sequence[LevelInfo],
     bars: Sequence[ErrorBar],
@@ -115,7 +122,7 @@ def fill(
         return ()
     level = heaviest(levels, figures)
     by_name = {cell.contestant: cell for cell in figures if cell.level == level.key}
-    own = {axis: _of_axis(axis, families[axis], groups, by_name) for axis in names(scenario)}
+    own = {axis: _of_axis(axis, families[axis], grounds, by_name) for axis in names(scenario)}
     saturated = bool(censored)
     limited = {bar.percentile for bar in bars}
     return tuple(
@@ -137,28 +144,29 @@ def _bound(axis: str, saturated: bool, limited: Collection[str]) -> Bound:
 
 
 def _of_axis(
-    axis: str, family: Sequence[Comparison], groups: Groups, by_name: Mapping[str, CellFigures]
+    axis: str, family: Sequence[Comparison], grounds: Grounds, by_name: Mapping[str, CellFigures]
 ) -> tuple[Score, ...]:
     better = METRICS[axis].better
     scores: list[Score] = []
-    before = 0
-    for group in groups:
-        ranked, unranked = order(group, family, better)
-        ranks = stats.ranks(ranked, family, better)
-        sizes = Counter(ranks.values())
-        for name in (*ranked, *unranked):
-            cell = by_name.get(name)
-            rank = ranks.get(name)
-            scores.append(
-                Score(
-                    contestant=name,
-                    value=figure(axis, cell) if cell else None,
-                    trials=cell.trials if cell else 0,
-                    rank=None if rank is None else before + rank,
-                    shared=rank is not None and sizes[rank] > 1,
+    for groups in grounds:
+        before, alone = 0, is_alone(groups, grounds)
+        for group in groups:
+            ranked, unranked = order(group, family, better)
+            ranks = stats.ranks(ranked, family, better)
+            sizes = Counter(ranks.values())
+            for name in (*ranked, *unranked):
+                cell = by_name.get(name)
+                rank = ranks.get(name)
+                scores.append(
+                    Score(
+                        contestant=name,
+                        value=figure(axis, cell) if cell else None,
+                        trials=cell.trials if cell else 0,
+                        rank=None if rank is None or alone else before + rank,
+                        shared=rank is not None and sizes[rank] > 1,
+                    )
                 )
-            )
-        before += len(group)
+            before += len(group)
     return tuple(scores)
 
 

@@ -377,11 +377,13 @@ class MadeAgain:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of a ranking. `shared`: others have the same rank; None: it shares no block with the others. `relative`
-    is the metric divided by the leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did
-    something wrong; who has either is ranked after those that have not, with a leader among its own kind
-    (docs/adr/loss.md, docs/adr/audit-kinds.md). `loss` is its largest share of lost messages at any level, None over a
-    stream. `value` is its own figure at the heaviest level, NaN where it has none there."""
+    """One line of a ranking. `shared`: others have the same rank; None: it shares no block with the others, or nobody
+    else could use as many cores. `relative` is the metric divided by the leader's. `lossy`: it lost more than the bound
+    in some trial, `faults`: it did something wrong; who has either is ranked after those that have not, with a leader
+    among its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md). `ground` is the place of its group in
+    `Ground.together`: each group has a ranking of its own (docs/adr/same-cores.md). `loss` is its largest share of lost
+    messages at any level, None over a stream. `value` is its own figure at the heaviest level, NaN where it has none
+    there."""
 
     rank: int | None
     shared: bool
@@ -396,10 +398,16 @@ class Standing:
     faults: tuple[Fault, ...] = ()
     bound: Bound = ""
     """Where the value is only a bound."""
+    ground: int = 0
+
+    @property
+    def peers(self) -> tuple[int, int]:
+        """Who is ranked with whom: those for whom this is the same."""
+        return self.ground, self.kind
 
     @property
     def kind(self) -> int:
-        """Who is ranked with whom: 0 without fault, 1 with loss, 2 with faults."""
+        """On its ground: 0 without fault, 1 with loss, 2 with faults."""
         return 2 if self.faults else 1 if self.lossy else 0
 
     @property
@@ -588,11 +596,12 @@ class Why:
 
 @dataclass(frozen=True)
 class Within:
-    """Of the contestants in a language, so many, those that no other of it is proven better than."""
+    """Of the contestants in a language on a ground, so many, those that no other of it is proven better than."""
 
     language: Name
     unbeaten: tuple[Name, ...]
     of: int
+    ground: int = 0
 
 
 @dataclass(frozen=True)
@@ -609,6 +618,7 @@ class ScenarioFindings:
 
     scenario: Scenario
     decision: Decision
+    """Of those who are told first."""
     better: Better
     levels: tuple[LevelInfo, ...]
     standings: tuple[Standing, ...]
@@ -655,6 +665,8 @@ class ScenarioFindings:
     """Who was warmed up for longer than the scenario says."""
     flips: tuple[FlipFound, ...] = ()
     """Those that the experiment asks for: its levels follow from them."""
+    elsewhere: tuple[Decision, ...] = ()
+    """Of those who could use another number of cores, each group by itself."""
 
     @property
     def verdict(self) -> Verdict:

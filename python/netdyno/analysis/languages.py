@@ -14,17 +14,20 @@ def within(
     standings: Sequence[Standing], family: Sequence[Comparison], better: Better, about: Collection[About]
 ) -> tuple[Within, ...]:
     """By each language of which there are several, those that no other of it is proven better than, in the order of the
-    ranking. Empty where all that are ranked, and known, are of one, or nothing can be decided. Who is ranked apart is
-    not among them."""
+    ranking, and for each ground by itself. None on a ground where all that are ranked, and known, are of one language;
+    none at all where nothing can be decided. Who is ranked apart is not among them."""
     languages = {one.name: one.language for one in about if one.kind == "server" and one.language}
-    by_language: dict[str, list[str]] = {}
+    by_ground: dict[int, dict[str, list[str]]] = {}
     for standing in standings:
         if standing.kind == 0 and standing.contestant in languages:
+            by_language = by_ground.setdefault(standing.ground, {})
             by_language.setdefault(languages[standing.contestant], []).append(standing.contestant)
-    if len(by_language) < 2 or not any(one.decidable for one in family):
+    if not any(one.decidable for one in family):
         return ()
     return tuple(
-        Within(language, tuple(stats.unbeaten(names, _among(family, names), better)), len(names))
+        Within(language, tuple(stats.unbeaten(names, _among(family, names), better)), len(names), ground)
+        for ground, by_language in sorted(by_ground.items())
+        if len(by_language) > 1
         for language, names in by_language.items()
         if len(names) > 1
     )

@@ -3,8 +3,10 @@ functions."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
+from netdyno.analysis.ground import Ground, ground_of
 from netdyno.analysis.split import Part
 from netdyno.experiment.capacity import CAPACITY
 from netdyno.model import transports
@@ -12,24 +14,38 @@ from netdyno.model.base import Name
 
 
 class Peers(NamedTuple):
-    """Each by name: those without a fault that lost no more than the bound in any trial, those that lost more
-    (docs/adr/loss.md), and those whose trials show a fault (docs/adr/audit-kinds.md)."""
+    """Contestants on level ground, each by name: those without a fault that lost no more than the bound in any trial,
+    those that lost more (docs/adr/loss.md), and those whose trials show a fault (docs/adr/audit-kinds.md)."""
 
     sound: tuple[Name, ...]
     lossy: tuple[Name, ...] = ()
     faulty: tuple[Name, ...] = ()
 
 
-def peers(part: Part) -> Peers:
-    """All contestants of a scenario, whether they have a figure or not. A capacity is what is served without loss and
-    without a fault, and all are ranked by it."""
+def ground_of_part(part: Part) -> Ground:
+    """Return what the cores of a scenario's ranked trials can show."""
+    return ground_of(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
+
+
+def peers(part: Part) -> tuple[Peers, ...]:
+    """All contestants of a scenario, whether they have a figure or not, in the groups that could use equally many cores
+    (docs/adr/same-cores.md), the first group first; there is always one. A capacity is what is served without loss and
+    without a fault, and all of a group are ranked by it."""
+    ground = ground_of_part(part)
+    groups: list[list[Name]] = [[] for _ in ground.together or ((),)]
+    for name in part.contestants:
+        groups[ground.group_of(name)].append(name)
     if part.scenario.metric == CAPACITY:
-        return Peers(part.contestants)
+        return tuple(Peers(tuple(names)) for names in groups)
     faulty = {trial.contestant for trial in part.trials if trial.status == "faulty"}
     bound = part.scenario.loss_bound
     lossy = {trial.contestant for trial, load in part.ranked if (transports.share_lost(load) or 0.0) > bound} - faulty
+    return tuple(_by_kind(names, lossy, faulty) for names in groups)
+
+
+def _by_kind(names: Collection[Name], lossy: Collection[Name], faulty: Collection[Name]) -> Peers:
     return Peers(
-        sound=tuple(name for name in part.contestants if name not in lossy and name not in faulty),
-        lossy=tuple(name for name in part.contestants if name in lossy),
-        faulty=tuple(name for name in part.contestants if name in faulty),
+        sound=tuple(name for name in names if name not in lossy and name not in faulty),
+        lossy=tuple(name for name in names if name in lossy),
+        faulty=tuple(name for name in names if name in faulty),
     )

@@ -43,8 +43,7 @@ from netdyno.analysis.findings import (
     Unsteady,
 )
 from netdyno.analysis.flips.found import FlipFound
-from netdyno.analysis.ground import ground_of
-from netdyno.analysis.peers import peers
+from netdyno.analysis.peers import ground_of_part, peers
 from netdyno.analysis.samples import of_metric, samples
 from netdyno.analysis.server_faults import Faulty, find_faulty
 from netdyno.analysis.split import Part
@@ -71,7 +70,8 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     levels = _levels(scenario, part.trials)
     figures = _figures(part, levels)
     faulty = find_faulty(part.trials)
-    groups = [[name for name in group if name in sampled] for group in peers(part)]
+    grounds = [[[name for name in group if name in sampled] for group in groups] for groups in peers(part)]
+    groups = list(itertools.chain.from_iterable(grounds))
     of_axes: Mapping[str, Mapping[str, Samples]] = {
         axis: of_metric(part.ranked, axis) for axis in axes.names(scenario)
     } or {scenario.metric: sampled}
@@ -80,15 +80,15 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     alone = scenario.metric == CAPACITY  # it has no other axis, and its search goes to the limit
     censored = () if alone else tuple(Censored(one.level, one.contestant, one.share) for one in part.saturated)
     bars = () if alone else axes.error_bars(scenario, part.ranked)
-    scored = () if alone else axes.fill(scenario, families, groups, figures, levels, bars, censored)
-    standings = _standings(part, sampled, groups, family, figures, faulty, scored)
+    scored = () if alone else axes.fill(scenario, families, grounds, figures, levels, bars, censored)
+    standings = _standings(part, sampled, grounds, family, figures, faulty, scored)
     absent = tuple(name for name in names if name not in faulty and name not in {one.contestant for one in standings})
     behind = message_cost.rows(part, _first_ranked(standings, names))
+    decisions = () if flips else answers.decide_each(answers.Basis(scenario, standings, family, scored))
     return ScenarioFindings(
         scenario=scenario,
-        decision=Decision("flip", names)
-        if flips
-        else answers.decide(answers.Basis(scenario, standings, family, scored)),
+        decision=decisions[0] if decisions else Decision("flip", names),
+        elsewhere=decisions[1:],
         better=answers.better(scenario),
         levels=levels,
         standings=standings,
@@ -101,7 +101,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         unranked=tuple(Unranked(name, what) for name, what in part.unranked.items()),
         constant=constant_latency.constants(standings, figures, levels, scenario),
         absent=absent,
-        ground=ground_of(scenario, ranked, part.about, part.cores_allowed),
+        ground=ground_of_part(part),
         added_options=added.added_options(scenario, ranked),
         threads_each=added.threads_each(scenario, ranked),
         sampled_threads=added.sampled_threads(ranked),
@@ -183,29 +183,33 @@ def _pair(scenario: Scenario, contestant: str, of: str, trials: Sequence[Trial])
 def _standings(
     part: Part,
     samples: Mapping[str, Samples],
-    groups: Sequence[Sequence[str]],
+    grounds: axes.Grounds,
     family: Sequence[Comparison],
     figures: Sequence[CellFigures],
     faulty: Mapping[str, Faulty],
     scored: Sequence[Axis],
 ) -> tuple[Standing, ...]:
-    """Those that delivered, then those that are ranked apart, each group with its own leader."""
+    """On each ground those that delivered, then those that are ranked apart, each group with its own leader."""
     largest: dict[str, float] = {}
     for cell in figures:
         if cell.loss is not None:
             largest[cell.contestant] = max(largest.get(cell.contestant, 0.0), cell.lost)
     found: list[Standing] = []
-    for number, group in enumerate(groups):
-        found += [
-            replace(
-                one,
-                rank=None if one.rank is None else one.rank + len(found),
-                loss=largest.get(one.contestant),
-                lossy=number == 1,
-                faults=faulty[one.contestant].faults if number == 2 else (),
-            )
-            for one in _ranked(part, samples, group, family, scored)
-        ]
+    for ground, groups in enumerate(grounds):
+        before, alone = 0, axes.is_alone(groups, grounds)
+        for number, group in enumerate(groups):
+            found += [
+                replace(
+                    one,
+                    rank=None if one.rank is None or alone else one.rank + before,
+                    loss=largest.get(one.contestant),
+                    lossy=number == 1,
+                    faults=faulty[one.contestant].faults if number == 2 else (),
+                    ground=ground,
+                )
+                for one in _ranked(part, samples, group, family, scored)
+            ]
+            before += len(group)
     return tuple(found)
 
 

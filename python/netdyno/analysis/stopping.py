@@ -79,7 +79,8 @@ def _all_settled(family: Family, asked: float) -> bool:
 def _family(part: Part) -> Family:
     """The comparisons of its ranking. Two that share no cell cannot be compared, however many blocks there are."""
     figures = samples(part)
-    group_of = {name: number for number, group in enumerate(peers(part)) for name in group}
+    groups = itertools.chain.from_iterable(peers(part))
+    group_of = {name: number for number, group in enumerate(groups) for name in group}
     pairs = {
         (a, b): stats.pair(figures[a], figures[b])
         for a, b in itertools.combinations(figures, 2)

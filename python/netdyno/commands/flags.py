@@ -14,7 +14,7 @@ from netdyno.model.values import Option
 
 Asked = dict[str, Any]
 """By name, the values of the options that were given or have a default. Those of a server stay as they are written, for
-they are words of its command line."""
+they are words of its command line; a whole number is one."""
 Command = Callable[..., int]
 
 
@@ -61,4 +61,4 @@ def _read(option: Option, said: object) -> Any:
         value = option.takes.read(said)
     except ValueError as error:
         raise UserError(f"--{option.name}: {error}") from error
-    return said if option.place == "server" else value
+    return said if option.place == "server" and not isinstance(value, int) else value

@@ -22,7 +22,7 @@ from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Flip, Scenario
 from netdyno.model.levels import place
 from netdyno.model.metrics import CLAIMED, METRICS
-from netdyno.model.options import LINK, LOAD, SERVER, SIDES, option_of, read_level
+from netdyno.model.options import LOAD, MACHINE, SERVER, SIDES, option_of, read_level
 
 KEYS = ("scenario", "between", "groups", "along", "from", "to", "within", "metric")
 METRIC_NAMES = tuple(name for name in CLAIMED if METRICS[name].scale == "ratio" and METRICS[name].of_code is None)
@@ -86,7 +86,7 @@ def _scenario(where: str, table: Table, known: Sequence[str]) -> str:
 
 def _along(where: str, table: Table) -> str:
     on_both_sides = [name for name in LOAD if name in SERVER]
-    known = [*LINK, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
+    known = [*MACHINE, *LOAD, *SERVER, *(f"{side}.{name}" for side in SIDES for name in on_both_sides)]
     return word(where, table, "along", list(dict.fromkeys(known)))
 
 

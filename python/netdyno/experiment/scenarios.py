@@ -18,8 +18,8 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.levels import combinations
 from netdyno.model.links import LINKS
 from netdyno.model.options import (
-    LINK,
     LOAD,
+    MACHINE,
     OWN,
     SERVER,
     SHARED,
@@ -110,7 +110,7 @@ def _factors(where: str, table: Mapping[str, object]) -> dict[str, tuple[type_le
 def flat(where: str, table: Mapping[str, object]) -> dict[str, object]:
     """The factors by their full names (options.whose); an option that two of them would set is an error."""
     on_both_sides = [name for name in LOAD if name in SERVER]
-    check_keys(where, table, (*LINK, *LOAD, *SERVER, *SIDES))
+    check_keys(where, table, (*MACHINE, *LOAD, *SERVER, *SIDES))
     found = {key: levels for key, levels in table.items() if key not in SIDES}
     for side in SIDES:
         inner = table_in(where, table, side)
@@ -158,7 +158,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "depth": (wanted.depth, 1),
         "round": (duration_words(wanted.round_s), "0s"),
         "look-every": (duration_words(wanted.look_every_s), "0s"),
-        "generator-threads": (wanted.generator_threads, 1),
+        "generator-threads": (_threads_asked(wanted), 1),
         "client-hosts": (wanted.client_hosts, 1),
         "connect-rate": (wanted.connect_rate, "burst"),
         "requests-per-connection": (wanted.requests_per_connection, None),
@@ -198,10 +198,11 @@ def _check_load(where: str, wanted: Settings) -> None:
         raise UserError(
             f"{where}: key 'slow-readers': {wanted.slow_readers} of {wanted.connections} leave nobody to talk and hear"
         )
-    most = most_generator_threads(wanted)
-    if isinstance(wanted.generator_threads, int) and wanted.generator_threads > most:
+    most, threads = most_generator_threads(wanted), _threads_asked(wanted)
+    if wanted.client_hosts == 1 and threads > most:
+        needs = "thread needs" if threads == 1 else "threads need"
         raise UserError(
-            f"{where}: key 'generator-threads': {wanted.generator_threads} threads need more connections than "
+            f"{where}: key 'generator-threads': {threads} {needs} more connections than "
             f"{wanted.connections}{' (two each, where a witness times a chat)' if most < wanted.connections else ''}"
         )
 
@@ -211,10 +212,14 @@ def _check_hosts(where: str, wanted: Settings) -> None:
     if wanted.client_hosts == 1:
         return
     key = f"{where}: key 'client-hosts': {wanted.client_hosts}"
-    threads = wanted.generator_threads if isinstance(wanted.generator_threads, int) else 1
-    if threads > most_generator_threads(wanted):
+    if _threads_asked(wanted) > most_generator_threads(wanted):
         many = "two" if is_witnessed(wanted) else "one"
         raise UserError(f"{key}: every thread of every host needs {many} of the {wanted.connections} connections")
+
+
+def _threads_asked(wanted: Settings) -> int:
+    """Return how many threads of the generator a cell cannot do without: "cores" may become one."""
+    return wanted.generator_threads if isinstance(wanted.generator_threads, int) else 1
 
 
 def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:

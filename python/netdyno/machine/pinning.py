@@ -146,5 +146,14 @@ def narrow(pinning: Pinning) -> Pinning:
     return msgspec.structs.replace(pinning, server=server, generator=generator, note=note)
 
 
+def give_server(pinning: Pinning, most: int | str) -> Pinning:
+    """Return the same with so many of the server's cores, its first ones, or with all of them. Pure."""
+    if not isinstance(most, int) or most >= len(pinning.server):
+        return pinning
+    server = pinning.server[:most]
+    note = f"{pinning.note}; of the server's only {_cores(server)}"
+    return msgspec.structs.replace(pinning, server=server, note=note)
+
+
 def _cores(cpus: tuple[int, ...]) -> str:
     return f"core{'s' if len(cpus) > 1 else ''} {','.join(map(str, cpus))}"

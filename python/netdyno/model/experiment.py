@@ -20,6 +20,7 @@ from netdyno.model.values import (
     NUMBER,
     PRECISION,
     RATE,
+    SERVER_CORES,
     SHARE,
     TEXT,
     THREADS,
@@ -112,6 +113,9 @@ class Conditions(Frozen, kw_only=True):
         Number, Option(duration(MOST_DELAY_S), "From one end to the other, such as 20ms.", "link")
     ] = 0.0
     link_loss: Annotated[Number, Option(SHARE, "Share of the packets lost each way, such as 0.01.", "link")] = 0
+    server_cores: Annotated[
+        Whole | Literal["all"], Option(SERVER_CORES, "Cores of the server, or all of its side.", "cores")
+    ] = "all"
     arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
     connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
@@ -134,7 +138,7 @@ class Conditions(Frozen, kw_only=True):
     service_time_s: Annotated[Number, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
     generator_threads: Annotated[
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
-    ] = 1
+    ] = "cores"
     client_hosts: Annotated[Whole, Option(whole(1), "Hosts of a cluster that make the load together.", "load")] = 1
     requests_per_connection: Annotated[
         Whole | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")

@@ -54,9 +54,12 @@ def _of(*places: str) -> Mapping[str, Option]:
     return {name: option for name, option in SCENARIO.items() if option.place in places}
 
 
-LOAD, LINK, OWN, SHARED = _of("load"), _of("link"), _of("own", "load"), _of("shared", "link")
+LOAD, LINK, OWN, SHARED = _of("load"), _of("link"), _of("own", "load"), _of("shared", "link", "cores")
 """Those of the load, as netdyno-load understands them, and `client`, the program that makes it; those of what lies
 between load and server; what only a scenario can say; and what a file may say once for all scenarios."""
+
+MACHINE = _of("link", "cores")
+"""Those of what both programs run on, which neither of them is told."""
 
 SIDES = ("server", "both")
 """The tables inside `factors` for options that the load has as well."""
@@ -64,9 +67,9 @@ SIDES = ("server", "both")
 
 def whose(factor: str) -> tuple[str | None, str | None]:
     """The load's option and the server's that a factor sets; None where it leaves that side alone, as a factor of the
-    link leaves both. Pure. Raises KeyError for what is no factor."""
+    link or the cores leaves both. Pure. Raises KeyError for what is no factor."""
     side, _, name = factor.rpartition(".")
-    if not side and name in LINK:
+    if not side and name in MACHINE:
         return None, None
     if side == "both" and name in LOAD and name in SERVER:
         return name, name
@@ -80,9 +83,9 @@ def whose(factor: str) -> tuple[str | None, str | None]:
 
 
 def option_of(name: str) -> Option:
-    """The option of the load, the link or the server that a factor sets (`server.x` takes what `x` takes)."""
+    """The option of the load, the machine or the server that a factor sets (`server.x` takes what `x` takes)."""
     option = name.rpartition(".")[2]
-    return LINK.get(option) or LOAD.get(option) or SERVER[option]
+    return MACHINE.get(option) or LOAD.get(option) or SERVER[option]
 
 
 def read_value(where: str, option: Option, value: object) -> Any:

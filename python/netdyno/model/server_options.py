@@ -14,8 +14,8 @@ from netdyno.model.values import CORES
 def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> dict[str, type_level]:
     """What the contestant can have of the options that are wanted where possible; what it cannot do without, a thread
     for each connection where a client beyond the thread count waits (docs/adr/limited-by-threads.md), for clients that
-    stay; and the number that `threads = "cores"` is here. What the cell itself says about an option goes before.
-    Pure."""
+    stay; and a thread for each core where the cell says `threads = "cores"` or nothing about threads
+    (docs/adr/same-cores.md). What the cell itself says about an option goes before. Pure."""
     if contestant.own is not None:
         return {}
     added = {
@@ -23,11 +23,11 @@ def added_options(contestant: Contestant, wanted: Settings, *, cores: int) -> di
         for name, value in wanted.where_possible.items()
         if name not in wanted.server and _has(contestant, name)
     }
-    of_cores = CORES in (wanted.server.get("threads"), added.get("threads"))
+    threads = wanted.server.get("threads", added.get("threads"))
     limited = contestant.manifest.clients == "limited-by-threads" and wanted.server.get("threads", CORES) == CORES
-    if limited and not (of_cores and wanted.clients_leave):
+    if limited and not (threads == CORES and wanted.clients_leave):
         added["threads"] = max(wanted.connections, check_connections(wanted.workload))
-    elif of_cores and _has(contestant, "threads"):
+    elif threads in (None, CORES) and _has(contestant, "threads"):
         added["threads"] = min(cores, MOST_THREADS)
     return added
 

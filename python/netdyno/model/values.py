@@ -31,9 +31,10 @@ class Kind:
     metavar: str | None = None
 
 
-Place = Literal["own", "load", "link", "shared", "server", "experiment", "search"]
-"""Where a file has an option: in a scenario as its own, the load's or the link's, in a scenario or once for all of them
-(so is the link), in the table `server`, beside the scenarios, or nowhere: in a search by the command line."""
+Place = Literal["own", "load", "link", "cores", "shared", "server", "experiment", "search"]
+"""Where a file has an option: in a scenario as its own, the load's, the link's or the cores', in a scenario or once for
+all of them (so are link and cores), in the table `server`, beside the scenarios, or nowhere: in a search by the command
+line."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +88,24 @@ def _threads(value: object) -> int | str:
     if value == CORES:
         return CORES
     try:
-        return int(whole(1).read(value))
+        return int(whole(1).read(int(value) if isinstance(value, str) and value.isdecimal() else value))
     except ValueError as error:
         raise ValueError(f"{error}, nor {CORES!r}") from error
 
 
-THREADS = Kind(_threads, typed=int, least=1)
+def _server_cores(value: object) -> int | str:
+    if value == ALL:
+        return ALL
+    try:
+        return int(whole(1).read(int(value) if isinstance(value, str) and value.isdecimal() else value))
+    except ValueError as error:
+        raise ValueError(f"{error}, nor {ALL!r}") from error
+
+
+ALL = "all"
+"""As a number of cores of a server: all that its side of the machine has."""
+SERVER_CORES = Kind(_server_cores, metavar="N|all")
+THREADS = Kind(_threads, metavar="N|cores")
 
 
 def word(*valid: str) -> Kind:

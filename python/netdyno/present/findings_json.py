@@ -23,6 +23,7 @@ from netdyno.statistics.stats import Interval
 VERSION = 1
 AS_FOUND = (
     "decision",
+    "elsewhere",
     "drift",
     "loss_bound",
     "pairs",
@@ -138,6 +139,7 @@ def flip(one: FlipFound) -> dict[str, object]:
             "asked_within": one.pursuit.within if one.pursuit else None,
             "narrow": one.pursuit.narrow if one.pursuit else None,
             "bounded": one.bounded,
+            "uneven": one.uneven,
         }
     )
 
@@ -222,13 +224,14 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
                 "name": standing.contestant,
                 "rank": standing.rank,
                 "shared": standing.shared,
+                "ground": standing.ground,
                 "lossy": standing.lossy,
                 "lost": standing.loss,
                 "bytes_per_connection": _connection_bytes(one, standing.contestant),
             }
             for standing in one.standings
         ],
-        "axes": [_axis(axis) for axis in one.axes] or [_own_axis(one)],
+        "axes": [_axis(axis, one) for axis in one.axes] or [_own_axis(one)],
         "faulty": [
             {
                 "name": faulty.contestant,
@@ -250,7 +253,10 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
             for bar in one.error_bars
         ],
         "unsteady": [{"name": each.contestant, "trials": each.moved, "of": each.trials} for each in one.unsteady],
-        "within": [{"language": each.language, "unbeaten": each.unbeaten, "of": each.of} for each in one.within],
+        "within": [
+            {"language": each.language, "unbeaten": each.unbeaten, "of": each.of, "ground": each.ground}
+            for each in one.within
+        ],
         "caveats": list(verdict.caveats(one)),
         **{name: plain(getattr(one, name)) for name in AS_FOUND},
     }
@@ -277,14 +283,14 @@ def _connection_bytes(one: ScenarioFindings, contestant: str) -> float | None:
     return each.value if each else None
 
 
-def _axis(axis: Axis) -> dict[str, object]:
+def _axis(axis: Axis, one: ScenarioFindings) -> dict[str, object]:
     return {
         "metric": axis.metric,
         "unit": METRICS[axis.metric].unit.name,
         "better": axis.better,
         "bound": axis.bound or None,
         "figure": "merged" if axis.metric in axes.LATENCIES else "mean",
-        "scores": [_score(score, axis.bound) for score in axis.scores],
+        "scores": [_score(score, axis.bound, one) for score in axis.scores],
         "comparisons": [plain(one) for one in axis.comparisons],
     }
 
@@ -307,6 +313,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
                 "trials": None,
                 "rank": standing.rank,
                 "shared": standing.shared,
+                "ground": standing.ground,
             }
             for standing in one.standings
         ],
@@ -314,7 +321,7 @@ def _own_axis(one: ScenarioFindings) -> dict[str, object]:
     }
 
 
-def _score(score: Score, bound: Bound) -> dict[str, object]:
+def _score(score: Score, bound: Bound, one: ScenarioFindings) -> dict[str, object]:
     value: Estimate | None = score.value
     return {
         "contestant": score.contestant,
@@ -324,6 +331,7 @@ def _score(score: Score, bound: Bound) -> dict[str, object]:
         "trials": score.trials,
         "rank": score.rank,
         "shared": score.shared,
+        "ground": one.ground.group_of(score.contestant),
     }
 
 

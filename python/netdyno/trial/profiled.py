@@ -60,6 +60,7 @@ class _Looked(NamedTuple):
 def profile(task: Task, bench: Bench) -> tuple[Profile, Profile]:
     """What it computes and what it waits for. Never raises but for KeyboardInterrupt and faults of the harness itself:
     where something is missing, a profile says what."""
+    bench = bench.for_cell(task.wanted)
     on, off = (_nothing(task, sort) for sort in ("on-cpu", "off-cpu"))
     why = _why_not(task, bench)
     tool = perf.program()

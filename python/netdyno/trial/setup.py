@@ -11,10 +11,12 @@ import msgspec
 
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.machine.links.network import MACHINE, Network
+from netdyno.machine.pinning import give_server
 from netdyno.model.contestant import Contestant
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.options import Settings
 from netdyno.model.trial import Trial, Warmup
 
 Key = tuple[str, str, str]
@@ -61,6 +63,10 @@ class Bench(NamedTuple):
     def is_load_elsewhere(self) -> bool:
         """Whether another host of a cluster makes the load."""
         return self.network is not MACHINE
+
+    def for_cell(self, wanted: Settings) -> Bench:
+        """Return the same with the cores that a server has in a cell."""
+        return self._replace(pinning=give_server(self.pinning, wanted.server_cores))
 
     @property
     def load_cores(self) -> tuple[int, ...]:

@@ -119,6 +119,7 @@ def trace(some: Sequence[Task], servers: Mapping[str, Contestant], bench: Bench)
 
 def _traced(task: Task, contestant: Contestant, bench: Bench) -> Traced:
     wanted = _short(settings(task.scenario, task.levels))
+    bench = bench.for_cell(wanted)
     cell = Cell(block=0, position=0, scenario=task.scenario.name, contestant=task.contestant, levels=task.levels)
     base = Traced(scenario=cell.scenario, contestant=cell.contestant, levels=cell.levels)
     tool = strace.program()

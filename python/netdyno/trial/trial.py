@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from netdyno.audits import of_trial as audits
-from netdyno.base import url
+from netdyno.base import quantities, url
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import orphans, server_proc
@@ -91,6 +91,9 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     path = log_path(cell)
     warmup = bench.warmups.get(key(cell))
     wanted = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
+    if isinstance(wanted.server_cores, int) and wanted.server_cores > (has := server_cores(bench.pinning)):
+        return skipped(cell, f"server-cores = {wanted.server_cores}: the server has {quantities.plural(has, 'core')}")
+    bench = bench.for_cell(wanted)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
     base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path), warmup=warmup)
     log = TrialLog(bench.folder / path)

@@ -130,6 +130,7 @@ def _measured(kind: Kind, scenario: Scenario, contestant: Contestant, bench: Ben
     wanted = msgspec.structs.replace(settings(scenario, kind.levels), warmup_s=0.0, duration_s=LIMIT_S + SLICE_S)
     if wanted.link_words in bench.bad_links:
         return None
+    bench = bench.for_cell(wanted)
     cell = Cell(block=0, position=0, **kind._asdict())
     path = log_path(cell)
     log = TrialLog(bench.folder / path.with_name(f"warm-up-{path.name[len(BEFORE_ALL) :]}"))

@@ -17,8 +17,10 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Censored, ScenarioFindings
 from netdyno.analysis.split import Part, split
 from netdyno.model import outcomes
+from netdyno.model.contestant import About
 from netdyno.model.experiment import Advise
 from netdyno.model.levels import level_key
+from netdyno.model.observation import Pinning
 from netdyno.model.outcomes import Saturated
 from netdyno.model.run import Run
 from netdyno.present.prose.advice import sentences
@@ -43,6 +45,22 @@ def test_a_winner_is_taken_and_nobody_is_better() -> None:
     first, certainty, *_ = sentences(found)
     assert first.startswith("Take a: it has the lowest server CPU per message (open loop at 5.00k/s offered")
     assert certainty.startswith("Nobody else is better in server CPU per message")
+
+
+def test_who_could_use_fewer_cores_is_not_held_against_the_others_and_is_named() -> None:
+    """However little it costs, and from the first look on."""
+    run = made({"a": 10.0, "b": 13.0, "loop": 5.0})
+    four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
+    about = tuple(
+        About(kind="server", name=name, threads="one" if name == "loop" else "per-connection")
+        for name in ["a", "b", "loop"]
+    )
+    run = replace(run, about=about, trials=tuple(replace(trial, pinning=four) for trial in run.trials))
+    found = advice(run)
+    assert found.take == ("a",)
+    assert found.settled
+    assert "Not ranked with these: loop, which could use one core." in sentences(found)[0]
+    assert "loop" not in goes_on(replace(run, trials=tuple(one for one in run.trials if one.block <= FIRST)))
 
 
 def test_a_close_tie_is_settled_and_the_bound_is_small() -> None:

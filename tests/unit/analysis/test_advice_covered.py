@@ -61,9 +61,13 @@ def test_other_work_is_not(fields: dict[str, Any]) -> None:
 
 
 def test_one_thread_is_one_for_each_core_only_where_there_is_one_core() -> None:
-    one = {"service-time": "500us"}
+    one = {"service-time": "500us", "threads": 1}
     assert places(cores=1, server=one)
     assert not places(cores=2, server=one)
+
+
+def test_who_is_told_no_number_of_threads_has_one_for_each_core() -> None:
+    assert places(cores=2, server={"service-time": "500us"})
 
 
 def test_levels_count_as_the_cell_has_them() -> None:

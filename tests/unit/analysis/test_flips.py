@@ -19,13 +19,16 @@ from netdyno.base.errors import UserError
 from netdyno.commands import flips as command
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
+from netdyno.model.contestant import About
 from netdyno.model.experiment import Scenario
+from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
 from netdyno.present.prose.flips import headline, rows, sentence
 from netdyno.store import read
 from tests.support.builders.made_run import EPOLL, LOCK, load_result, made_run
 
 CONNECTIONS = (10, 100, 1000)
+BOTH = ("connections", EPOLL, LOCK)
 
 
 def crossing_run(root: float, factor: str = "connections", levels: tuple[type_level, ...] = CONNECTIONS) -> Run:
@@ -64,6 +67,24 @@ def test_a_flip_along_connections_is_found_and_said_with_its_interval() -> None:
         f"at about {crossing.at:.3g}"
     )
     assert [row[3] for row in rows(one)] == [LOCK, EPOLL, EPOLL]
+
+
+def test_those_who_could_use_different_numbers_of_cores_are_not_compared() -> None:
+    run = crossing_run(40.0)
+    about = (
+        About(kind="server", name=EPOLL, threads="one"),
+        About(kind="server", name=LOCK, threads="per-connection"),
+    )
+    four = Pinning(server=(0, 1, 2, 3), generator=(4, 5, 6, 7), note="")
+    on_four = tuple(replace(trial, pinning=four) for trial in run.trials)
+    assert not judge.found(split(outcomes.judged(replace(run, about=about, trials=on_four)))[0], *BOTH)
+    (level,) = split(outcomes.judged(replace(run, about=about)))  # with one core they are alike
+    assert judge.found(level, *BOTH)[0].uneven == ()
+
+
+def test_a_flip_that_is_pursued_says_why_nothing_is_compared() -> None:
+    one = dataclasses.replace(answer(crossing_run(40.0)), uneven=(100.0,))
+    assert "; at 100 they could use different numbers of cores, and are not compared (server-cores" in sentence(one)
 
 
 def test_of_a_time_less_is_better() -> None:

@@ -12,6 +12,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
 from netdyno.present.prose.ground import sentences
+from tests.support.builders.made_load import observed
 
 SCENARIO = Scenario(name="s", workload="echo")
 Model = Literal["any", "one", "per-connection"]
@@ -21,7 +22,7 @@ ABOUT = tuple(About(kind="server", name=name, threads=model) for name, model in 
 
 def trial(contestant: str, cores: int, **more: object) -> Trial:
     fields: dict[str, object] = {"levels": {}, "added": {}} | more
-    pinning = Pinning(server=tuple(range(cores)), generator=(), note="")
+    pinning = Pinning(server=tuple(range(cores)), generator=(9,) if cores else (), note="")
     return Trial(
         block=1,
         position=0,
@@ -40,13 +41,18 @@ def ground(*trials: Trial, scenario: Scenario = SCENARIO) -> Ground:
     return ground_of(scenario, trials, ABOUT)
 
 
+def together(found: Ground) -> list[tuple[tuple[int, ...], tuple[str, ...]]]:
+    return [(group.cores, group.contestants) for group in found.together]
+
+
 def test_one_core_shows_no_contention_whatever_threads_run() -> None:
     found = ground(*(trial(name, 1) for name in MODELS))
-    assert (found.server_cores, found.parallel, found.held_to_one_core) == ((1,), False, ())
+    assert (found.server_cores, found.parallel) == ((1,), False)
+    assert together(found) == [((1,), tuple(sorted(MODELS)))]
     (sentence,) = sentences(found)
     assert sentence == (
         "The server had one core: lock contention and parallel work cannot show here; asio and folly ran one thread, "
-        "which is the default on any machine; epoll ran one thread, which is the model; locks ran a thread for each "
+        "which was the default on any machine; epoll ran one thread, which is the model; locks ran a thread for each "
         "connection."
     )
 
@@ -54,14 +60,58 @@ def test_one_core_shows_no_contention_whatever_threads_run() -> None:
 def test_who_runs_one_thread_beside_others_on_several_cores_is_named() -> None:
     found = ground(trial("asio", 4), trial("epoll", 4), trial("folly", 4, added={"threads": 4}), trial("locks", 4))
     assert found.parallel
-    assert [ran.contestant for ran in found.held_to_one_core] == ["asio", "epoll"]
+    assert together(found) == [((4,), ("folly", "locks")), ((1,), ("asio", "epoll"))]
     first, second = sentences(found)
-    assert first.startswith("The server had 4 cores; asio ran one thread, which is the default on any machine; epoll ")
+    assert first.startswith("The server had 4 cores; asio ran one thread, which was the default on any machine; epoll ")
     assert "; folly ran 4 threads; " in first
     assert second == (
-        "asio and epoll had the use of one core and folly and locks of several: what they differ by there is more than "
-        'the model (threads = "cores" gives asio a thread for each core).'
+        "folly and locks could use 4 cores; asio and epoll could use one core: nobody is ranked with those who could "
+        'use another number (server-cores = 1 gives one core to all; threads = "cores" gives asio a thread for each '
+        "core)."
     )
+
+
+def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> None:
+    found = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
+    (sentence,) = sentences(found)
+    assert sentence.startswith(
+        "Server and generator shared the only core: each figure of the server holds the generator's work as well, and "
+        "lock contention and parallel work cannot show here; asio ran one thread"
+    )
+
+
+def test_a_connection_is_served_by_one_thread_at_a_time() -> None:
+    """So one client alone puts all models on the same ground, whatever threads they have."""
+    one = Scenario(name="s", workload="echo", connections=1)
+    found = ground(trial("asio", 4, added={"threads": 4}), trial("epoll", 4), trial("locks", 4), scenario=one)
+    assert together(found) == [((1,), ("asio", "epoll", "locks"))]
+
+
+def test_ground_is_level_where_it_is_at_every_level_that_both_were_run_at() -> None:
+    by_clients = Scenario(name="s", workload="echo", factors={"connections": (1, 100)})
+    few, many = {"connections": 1}, {"connections": 100}
+    found = ground(
+        *(trial(name, 4, levels=levels) for name in ("epoll", "locks") for levels in (few, many)),
+        trial("folly", 4, levels=many, added={"threads": 4}),
+        scenario=by_clients,
+    )
+    assert together(found) == [((1, 4), ("folly", "locks")), ((1,), ("epoll",))]
+
+
+def test_those_who_have_somebody_to_be_compared_with_come_first() -> None:
+    found = ground(trial("asio", 4, levels={}), trial("epoll", 4), trial("locks", 4))
+    assert together(found) == [((1,), ("asio", "epoll")), ((4,), ("locks",))]
+
+
+def test_a_server_of_ones_own_may_use_all_its_cores_unless_it_is_one_thread() -> None:
+    own = About(kind="server", name="own", own=Own(command="own", workload="echo"))
+
+    def cores(threads: int) -> tuple[int, ...]:
+        seen = trial("own", 4, server=replace(observed(), threads=threads))
+        (group,) = ground_of(SCENARIO, [seen], [own]).together
+        return group.cores
+
+    assert (cores(1), cores(9)) == ((1,), (4,))
 
 
 def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
@@ -70,9 +120,10 @@ def test_of_a_server_that_stands_already_nobody_knows_its_cores() -> None:
     assert sentences(found) == ()
 
 
-def test_where_all_are_alike_nobody_is_held() -> None:
-    assert ground(trial("asio", 4), trial("epoll", 4)).held_to_one_core == ()
-    assert ground(trial("folly", 4, added={"threads": 4}), trial("locks", 4)).held_to_one_core == ()
+def test_where_all_are_alike_they_are_ranked_together() -> None:
+    assert together(ground(trial("asio", 4), trial("epoll", 4))) == [((1,), ("asio", "epoll"))]
+    alike = ground(trial("folly", 4, added={"threads": 4}), trial("locks", 4))
+    assert together(alike) == [((4,), ("folly", "locks"))]
 
 
 def test_a_number_is_the_cells_or_what_the_harness_added() -> None:

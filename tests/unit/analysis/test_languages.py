@@ -27,7 +27,7 @@ def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
     (family,) = [one for one in found.comparisons if {one.a, one.b} == {second, third}]
     unbeaten = (second,) if family.different else (second, third)
     assert found.within == (Within("C++", unbeaten, 2),)
-    assert sentence(found.within) == (
+    assert sentence(found.within, found.ground) == (
         "Across languages a runtime is compared as well as a model. Within one, nobody beats: in C++ "
         f"{' and '.join(unbeaten)} (of 2)."
     )
@@ -35,8 +35,9 @@ def test_within_each_language_those_that_nobody_of_it_beats_are_named() -> None:
 
 def test_in_one_language_there_is_nothing_to_say() -> None:
     for languages in (("C++", "C++", "C++"), ("", "", ""), ("Rust", "", "")):
-        assert findings(*languages).within == ()
-        assert sentence(findings(*languages).within) == ""
+        found = findings(*languages)
+        assert found.within == ()
+        assert sentence(found.within, found.ground) == ""
 
 
 def test_of_too_few_blocks_there_is_nothing_to_say_either() -> None:

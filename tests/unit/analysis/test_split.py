@@ -76,28 +76,30 @@ def test_a_twin_is_no_trial_and_can_be_read_as_one() -> None:
 
 def test_the_lossy_and_the_faulty_are_each_ranked_among_themselves() -> None:
     (lossy,) = parts(messages_run()).values()
-    assert peers(lossy).lossy == (REUSEPORT,)
+    (of_lossy,) = peers(lossy)
+    assert of_lossy.lossy == (REUSEPORT,)
     echo = parts(troubled_run())["echo"]
-    assert LOCK in peers(echo).faulty
-    assert sorted(sum(peers(echo), ())) == list(echo.contestants)
+    (of_echo,) = peers(echo)
+    assert LOCK in of_echo.faulty
+    assert sorted(sum(of_echo, ())) == list(echo.contestants)
 
 
 def test_who_lost_and_failed_is_faulty() -> None:
     (part,) = parts(messages_run()).values()
     failed = next(trial for trial in part.trials if trial.contestant == REUSEPORT)
-    found = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
+    (found,) = peers(dataclasses.replace(part, trials=(*part.trials, replace(failed, status="faulty"))))
     assert (found.lossy, found.faulty) == ((), (REUSEPORT,))
 
 
 def test_of_a_capacity_all_are_peers() -> None:
     (part,) = parts(made_capacity.experiment_run()).values()
     failed = replace(part.trials[0], status="faulty")
-    assert peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == Peers(part.contestants)
+    assert peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
 
 
 @pytest.mark.parametrize("run", [made_run(), troubled_run(), messages_run()], ids=["made", "troubled", "messages"])
 def test_the_ranking_compares_peers_and_nobody_else(run: Run) -> None:
-    groups = {name: peers(part) for name, part in parts(run).items()}
+    groups = {name: only for name, part in parts(run).items() for (only,) in [peers(part)]}
     group_of = {(name, who): kind for name in groups for kind, group in enumerate(groups[name]) for who in group}
     for one in analyse(run).scenarios:
         assert all(s.kind == group_of[one.scenario.name, s.contestant] for s in one.standings)
@@ -109,7 +111,7 @@ def test_the_precision_is_asked_of_the_comparisons_of_the_ranking() -> None:
     """A faulty contestant is not ranked with the others, and nothing waits for an interval to it."""
     run = outcomes.judged(made_run())
     part = part_of(run, replace(run.experiment.scenarios[0], precision=0.05))
-    faulty = peers(part).faulty
+    faulty = peers(part)[0].faulty
     assert len(faulty) == 1
     found = ending(part, finished=True, time_budget_s=None)
     assert found is not None

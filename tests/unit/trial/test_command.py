@@ -99,7 +99,7 @@ def test_a_thread_for_each_core_where_a_model_can_have_any_number(contestant: Co
 
     as_level = settings(CHAT, {"threads": "cores"})
     where_possible = settings(msgspec.structs.replace(CHAT, where_possible={"threads": "cores"}), {})
-    for wanted in (as_level, where_possible):
+    for wanted in (as_level, where_possible, settings(CHAT, {})):
         assert threads("any", 4, wanted) == ["4"]
         assert threads("any", 1, wanted) == ["1"]
         assert threads("any", 5000, wanted) == ["1024"]

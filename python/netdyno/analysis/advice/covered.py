@@ -18,13 +18,13 @@ from netdyno.model.values import CORES
 HOW_LONG = ("warmup_s", "duration_s", "timeout_s", "connect_timeout_s", "failed_connects")
 """How it is measured, and not what."""
 SERVER_DEFAULTS: Mapping[str, type_level] = {
-    "threads": 1,
+    "threads": CORES,
     "nodelay": "on",
     "write-mode": "gathered",
     "audience": "others",
     "service-kind": "wait",
 }
-"""Of lib/server/options.hpp."""
+"""Of lib/server/options.hpp, and of the harness (model/server_options.py)."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,8 @@ def _said(wanted: Settings, cores: int) -> dict[str, object]:
     if wanted.rate_per_connection is not None:
         found["rate"] = wanted.rate_per_connection * wanted.connections
     options = {**SERVER_DEFAULTS, **wanted.where_possible, **wanted.server}
+    cores = min(cores, wanted.server_cores) if isinstance(wanted.server_cores, int) else cores
+    found["server_cores"] = cores
     if options["threads"] == CORES:
         options["threads"] = cores
     if wanted.workload != "chat":

@@ -6,6 +6,7 @@ blocks (docs/adr/advice.md)."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -93,10 +94,11 @@ def _running(part: Part) -> tuple[str, ...]:
 
 
 def _left_out(part: Part, rivals: Sequence[str], family: Sequence[Comparison], direction: Better) -> list[LeftOut]:
-    """Who had no block after a look, being beaten, or no rival; of the others the time was over."""
+    """Who had no block after a look, being beaten, or no rival; of the others the time was over. Not who is on another
+    ground: nothing is said of those."""
     blocks = {
         name: {trial.block for trial in part.trials if trial.contestant == name and trial.status != "skipped"}
-        for name in part.contestants
+        for name in itertools.chain.from_iterable(peers(part)[0])
     }
     ended = {name: max(found) for name, found in blocks.items() if found}
     return [
@@ -109,9 +111,11 @@ def _left_out(part: Part, rivals: Sequence[str], family: Sequence[Comparison], d
 
 
 def _sound(part: Part) -> list[str]:
-    """Those whom an answer is about: without a fault, or all where everybody has one."""
-    able = [name for name in peers(part).sound if any(trial.contestant == name for trial, _ in part.ranked)]
-    return able or [name for name in part.contestants if any(trial.contestant == name for trial, _ in part.ranked)]
+    """Those whom an answer is about: of the first ground, without a fault, or all of it where everybody has one."""
+    first = peers(part)[0]
+    measured = {trial.contestant for trial, _ in part.ranked}
+    able = [name for name in first.sound if name in measured]
+    return able or [name for name in part.contestants if name in measured and any(name in group for group in first)]
 
 
 def _at_least(part: Part) -> frozenset[str]:
@@ -206,7 +210,7 @@ def _narrowed(findings: ScenarioFindings, names: Collection[str]) -> ScenarioFin
         for axis in findings.axes
     )
     decision = answers.decide(Basis(findings.scenario, standings, family, scored))
-    return replace(findings, standings=standings, comparisons=family, axes=scored, decision=decision)
+    return replace(findings, standings=standings, comparisons=family, axes=scored, decision=decision, elsewhere=())
 
 
 def _taken(

@@ -38,4 +38,5 @@ class FlipFound:
     log: bool
     flips: Flips
     bounded: tuple[float, ...] = ()
+    uneven: tuple[float, ...] = ()
     pursuit: Pursuit | None = None

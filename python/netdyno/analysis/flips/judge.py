@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from netdyno.analysis.flips.found import FlipFound, Pursuit
+from netdyno.analysis.ground import usable_cores
 from netdyno.analysis.samples import of_metric
 from netdyno.analysis.split import Part
 from netdyno.experiment import flips as plan
@@ -37,19 +38,36 @@ def _contrasts(
     part: Part, factor: str, metric: str, first: Sequence[str], second: Sequence[str]
 ) -> dict[tuple[str, ...], Contrasts]:
     """By the levels of the other factors: how much better the first side is, in blocks where all of both sides have a
-    figure."""
+    figure, and where all could use equally many cores (docs/adr/same-cores.md)."""
     sign = 1.0 if METRICS[metric].better == "higher" else -1.0
     samples = of_metric(part.ranked, metric)
     levels = {level_key(trial.levels): trial.levels for trial, _ in part.ranked}
     ours, theirs = (_of_side(samples, names) for names in (first, second))
+    uneven = _uneven(part, (*first, *second))
     found: dict[tuple[str, ...], Contrasts] = {}
     for block, key in sorted(ours.keys() & theirs.keys()):
         values = levels[key]
         fixed = tuple(level_words(other, value) for other, value in values.items() if other != factor)
         at = place(values[factor])
-        if at is not None:
+        if at is not None and key not in uneven:
             found.setdefault(fixed, {}).setdefault(at, {})[block] = sign * (ours[block, key] - theirs[block, key])
     return found
+
+
+def _uneven(part: Part, names: Sequence[str]) -> set[str]:
+    """Return the keys of the levels at which these could not all use equally many cores."""
+    usable = usable_cores(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
+    numbers: dict[str, set[frozenset[int]]] = {}
+    for name in names:
+        for level, cores in usable.get(name, {}).items():
+            numbers.setdefault(level, set()).add(cores)
+    return {level for level, several in numbers.items() if len(several) > 1}
+
+
+def _uneven_places(part: Part, factor: str, names: Sequence[str]) -> tuple[float, ...]:
+    levels = {level_key(trial.levels): trial.levels for trial, _ in part.ranked}
+    places = {place(levels[key][factor]) for key in _uneven(part, names)}
+    return tuple(sorted(at for at in places if at is not None))
 
 
 def _of_side(samples: Mapping[str, Samples], names: Sequence[str]) -> dict[Cell, float]:
@@ -65,7 +83,7 @@ def found(part: Part, factor: str, first: str, second: str, metric: str | None =
     name = metric or part.scenario.metric
     asked = [at for level in part.scenario.factors[factor] if (at := place(level)) is not None]
     log = min(asked) > 0 and max(asked) / min(asked) > LOG_FROM
-    bounded = _bounded(part, factor, (first, second))
+    bounded, uneven = (of(part, factor, (first, second)) for of in (_bounded, _uneven_places))
     return tuple(
         FlipFound(
             part.scenario.name,
@@ -78,6 +96,7 @@ def found(part: Part, factor: str, first: str, second: str, metric: str | None =
             log,
             flips(by_level, log=log),
             bounded,
+            uneven,
         )
         for fixed, by_level in _contrasts(part, factor, name, (first,), (second,)).items()
     )
@@ -99,6 +118,7 @@ def pursued(flip: Flip, part: Part, level: float = stats.LEVEL) -> FlipFound:
         log=True,
         flips=found.flips,
         bounded=_bounded(part, flip.along, (*sides[0], *sides[1])),
+        uneven=_uneven_places(part, flip.along, (*sides[0], *sides[1])),
         pursuit=Pursuit(flip.within, found.narrow, found.wanted, found.needed),
     )
 

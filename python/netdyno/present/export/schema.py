@@ -105,6 +105,7 @@ class Question(TypedDict):
     within: list[Part]
     caveats: list[Quoted]
     decision: Part
+    elsewhere: list[Part]
     drift: float
     loss_bound: float
     pairs: list[Part]

@@ -10,6 +10,7 @@ from typing import Any
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import Export
+from netdyno.present.prose import ground as ground_words
 from netdyno.present.prose import ranking, verdict
 from netdyno.statistics.stats import Interval
 
@@ -30,6 +31,7 @@ COLUMNS = (
     "high",
     "count",
     "rank",
+    "ground",
     "text",
 )
 """Of which a row has those that its table has (protocol/export.md); the others are empty."""
@@ -146,6 +148,7 @@ def _axis(question: str, level: str | None, axis: Mapping[str, Any]) -> Iterator
     for score in axis["scores"]:
         low, high = score["interval"] or (None, None)
         about = {"question": question, "level": level, "contestant": score["contestant"], "rank": score["rank"]}
+        about |= {"ground": score["ground"]}
         figure = {"metric": axis["metric"], "unit": axis["unit"], "value": score["value"], "low": low, "high": high}
         yield {"table": "ranking", **about, **figure, "count": score["trials"], "status": score["bound"]}
     for one in axis["comparisons"]:
@@ -185,14 +188,23 @@ def as_markdown(export: Export) -> str:
 
 
 def _ranking(question: Mapping[str, Any]) -> str:
+    """A table for each ground: nobody is ranked with those of another."""
+    grounds = dict.fromkeys(one["ground"] for one in question["contestants"])
+    return "\n\n".join(_ranking_on(question, ground, several=len(grounds) > 1) for ground in grounds)
+
+
+def _ranking_on(question: Mapping[str, Any], ground: int, *, several: bool) -> str:
     axes = question["axes"]
-    names = [one["name"] for one in question["contestants"]]
+    names = [one["name"] for one in question["contestants"] if one["ground"] == ground]
     by_name = [{score["contestant"]: score for score in axis["scores"]} for axis in axes]
     lines = [
         (name, *(_score(axis["metric"], scores.get(name)) for axis, scores in zip(axes, by_name, strict=True)))
         for name in names
     ]
-    return _table(("contestant", *(axis["metric"] for axis in axes)), lines) if names and axes else ""
+    if not names or not axes:
+        return ""
+    heading = f"On {ground_words.usable_words(question['ground']['together'][ground]['cores'])}:\n\n" if several else ""
+    return heading + _table(("contestant", *(axis["metric"] for axis in axes)), lines)
 
 
 def _score(metric: str, score: Mapping[str, Any] | None) -> str:

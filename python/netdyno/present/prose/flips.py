@@ -25,7 +25,7 @@ def headline(one: FlipFound) -> str:
 def sentence(one: FlipFound) -> str:
     """The answer, and what it was asked of."""
     title = f"{METRICS[one.metric].title}{''.join(f', {fixed}' for fixed in one.fixed)}"
-    text = f"{title}: {_answer(one)}{_silent(one)}{_bounded(one)}"
+    text = f"{title}: {_answer(one)}{_uneven(one)}{_silent(one)}{_bounded(one)}"
     return text[0].upper() + text[1:]
 
 
@@ -107,8 +107,17 @@ def _other(one: FlipFound, better: str) -> str:
 
 def _silent(one: FlipFound) -> str:
     """Where it was asked, and nothing was measured."""
-    silent = [point.at for point in one.flips.points if not point.blocks]
+    silent = [point.at for point in one.flips.points if not point.blocks and point.at not in one.uneven]
     return f"; at {_numbers(one, silent)} no block has a valid trial of both" if silent else ""
+
+
+def _uneven(one: FlipFound) -> str:
+    """Where the two are not compared, and what to do."""
+    if not one.uneven:
+        return ""
+    at = f"at {_numbers(one, one.uneven)}"
+    way_out = "server-cores = 1 gives both one"
+    return f"; {at} they could use different numbers of cores, and are not compared ({way_out})"
 
 
 def _bounded(one: FlipFound) -> str:

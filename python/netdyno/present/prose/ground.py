@@ -1,40 +1,66 @@
-"""The ground of a comparison in a sentence: cores of the server, and who could use them. Pure functions."""
+"""The ground of a comparison in a sentence: cores of the server, who could use them, and who is not ranked with whom.
+Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from netdyno.analysis.ground import Ground, ThreadsRun
 from netdyno.base import quantities
 
+NOTHING_PARALLEL = "lock contention and parallel work cannot show here"
+
 
 def sentences(ground: Ground) -> tuple[str, ...]:
-    """What a reader must know before quoting a ranking: one sentence, and a second where some ran one thread while
-    others could use several cores. None where no trial tells."""
+    """What a reader must know before quoting a ranking: one sentence, and a second where contestants could use
+    different numbers of cores. None where no trial tells."""
     if not ground.server_cores:
         return ()
-    first = f"The server had {_cores(ground.server_cores)}"
-    if not ground.parallel:
-        first += ": lock contention and parallel work cannot show here"
-    parts = "; ".join([first, *_threads(ground.threads)])
-    held = ground.held_to_one_core
-    if not held:
-        return (f"{parts}.",)
-    others = [ran.contestant for ran in ground.threads if not ran.alone]
-    able = [ran.contestant for ran in held if ran.model == "any"]
-    way_out = f' (threads = "cores" gives {quantities.listed(able)} a thread for each core)' if able else ""
-    unequal = (
-        f"{quantities.listed([ran.contestant for ran in held])} had the use of one core and "
-        f"{quantities.listed(others)} of "
-        f"several: what they differ by there is more than the model{way_out}."
-    )
-    return f"{parts}.", unequal
+    parts = "; ".join([_server(ground), *_threads(ground.threads)])
+    return (f"{parts}.", *_unequal(ground))
 
 
-def _cores(counts: Sequence[int]) -> str:
+def _server(ground: Ground) -> str:
+    if ground.shared:
+        where = "the only core" if ground.server_cores == (1,) else cores_words(ground.server_cores)
+        text = f"Server and generator shared {where}: each figure of the server holds the generator's work as well"
+        return text if ground.parallel else f"{text}, and {NOTHING_PARALLEL}"
+    text = f"The server had {cores_words(ground.server_cores)}"
+    return text if ground.parallel else f"{text}: {NOTHING_PARALLEL}"
+
+
+def cores_words(counts: Sequence[int]) -> str:
     if tuple(counts) == (1,):
         return "one core"
     return f"{' or '.join(map(str, counts))} cores"
+
+
+def usable_words(cores: Sequence[int]) -> str:
+    """Return how many cores a group could use, from its numbers over all levels: "one core", "4 cores", "up to 4
+    cores"."""
+    if not cores:
+        return "an unknown number of cores"
+    return f"{'up to ' if len(cores) > 1 else ''}{cores_words((max(cores),))}"
+
+
+def not_ranked(ground: Ground, told: Collection[int] = (0,)) -> str:
+    """Return the sentence about the groups that no answer speaks of, with a space before it; nothing where there are
+    none. `told`: the places of the others in `ground.together`."""
+    rest = [group for at, group in enumerate(ground.together) if at not in told]
+    names = [f"{quantities.listed(group.contestants)}, which could use {usable_words(group.cores)}" for group in rest]
+    return f" Not ranked with these: {'; '.join(names)}." if names else ""
+
+
+def _unequal(ground: Ground) -> tuple[str, ...]:
+    if len(ground.together) < 2:
+        return ()
+    could = [
+        f"{quantities.listed(group.contestants)} could use {usable_words(group.cores)}" for group in ground.together
+    ]
+    apart = f"{'; '.join(could)}: nobody is ranked with those who could use another number"
+    asleep = [ran.contestant for ran in ground.threads if ran.by_default]
+    more = f'; threads = "cores" gives {quantities.listed(asleep)} a thread for each core' if asleep else ""
+    return (f"{apart} (server-cores = 1 gives one core to all{more}).",)
 
 
 def _threads(all_ran: Sequence[ThreadsRun]) -> list[str]:
@@ -49,7 +75,7 @@ def _how_many(ran: ThreadsRun) -> str:
     if ran.model == "per-connection":
         return "a thread for each connection"
     if ran.by_default:
-        return "one thread, which is the default on any machine"
+        return "one thread, which was the default on any machine"
     if ran.model == "one":
         return "one thread, which is the model"
     if ran.alone:

@@ -12,9 +12,9 @@ from netdyno.analysis.findings import (
     Bound,
     CellFigures,
     Cost,
+    Decision,
     Pair,
     ScenarioFindings,
-    Standing,
 )
 from netdyno.base import quantities
 from netdyno.base.units import duration_words
@@ -101,9 +101,29 @@ def _of_verdict(findings: ScenarioFindings) -> Answer:
             headline = "No figure"
             nothing = f"No valid trial tells the {METRICS[findings.scenario.metric].title}, so there is no answer."
         return Answer(headline, nothing, faults.sentence(findings.faulty))
-    found = _verdict(Speech(findings))
+    answers = [(one, _verdict(Speech(findings, one))) for one in (findings.decision, *findings.elsewhere)]
     apart = loss.apart(findings.standings, findings.loss_bound) + faults.sentence(findings.faulty)
-    return Answer(found.headline, found.short, found.rest + apart)
+    if len(findings.ground.together) < 2:
+        found = answers[0][1]
+        return Answer(found.headline, found.short, found.rest + apart)
+    return _on_grounds(findings, answers, apart)
+
+
+def _on_grounds(findings: ScenarioFindings, answers: Sequence[tuple[Decision, Answer]], apart: str) -> Answer:
+    """The answers for each number of cores that contestants could use, none of which is held against another. Who was
+    alone with its number has no answer, but is named."""
+    first = answers[0][1]
+    compared = [(one, found) for one, found in answers if one.verdict != "unopposed"]
+    headlines = [f"{found.headline} on {_cores_of(findings, one)}" for one, found in compared]
+    others = "".join(f" {found.sentence}" for _, found in compared if found is not first)
+    told = {findings.ground.group_of(one.among[0]) for one, _ in [answers[0], *compared]}
+    rest = f"{first.rest}{others}{ground.not_ranked(findings.ground, told)}{apart}"
+    return Answer("; ".join(headlines) or "Not compared: different numbers of cores", first.short, rest)
+
+
+def _cores_of(findings: ScenarioFindings, decision: Decision) -> str:
+    group = findings.ground.together[findings.ground.group_of(decision.among[0])]
+    return ground.usable_words(group.cores)
 
 
 # --- figures and loads -------------------------------------------------------------------------------------------
@@ -159,16 +179,17 @@ def _offered(scenario: Scenario) -> str:
 
 
 class Speech:
-    """What the sentences of one answer are made of. `says` names a contestant."""
+    """What the sentences of one answer are made of: the first of the scenario unless `decision` is another. `says`
+    names a contestant."""
 
-    def __init__(self, findings: ScenarioFindings) -> None:
+    def __init__(self, findings: ScenarioFindings, decision: Decision | None = None) -> None:
         self.scenario = findings.scenario
         self.family = findings.comparisons
-        self.decision = findings.decision
+        self.decision = decision or findings.decision
         self.at_least = "at least " if findings.censored else ""
         self.higher = findings.better == "higher"
         self.says = {one.contestant: loss.named(one) for one in findings.standings}
-        self.qualified = _qualified(findings.standings, findings.loss_bound)
+        self.qualified = _qualified(findings, self.decision)
         self.one_of = "ranked contestant" if _untold(findings) else "contestant with valid trials"
 
     def listed(self, names: Sequence[str]) -> str:
@@ -184,15 +205,20 @@ class Speech:
         return f"the {'highest' if self.higher else 'lowest'} {self.subject()}"
 
 
-def _qualified(standings: Sequence[Standing], loss_bound: float) -> str:
-    """Among whom the answer holds, where loss or faults set some apart."""
-    kinds = {one.kind for one in standings}
-    bound = quantities.share(loss_bound)
+def _qualified(findings: ScenarioFindings, decision: Decision) -> str:
+    """Among whom the answer holds, where cores, loss or faults set some apart."""
+    mine = findings.ground.group_of(decision.among[0])
+    kinds = {one.kind for one in findings.standings if one.ground == mine}
+    several = len(findings.ground.together) > 1
+    used = f"could use {ground.usable_words(findings.ground.together[mine].cores)}" if several else ""
+    bound = quantities.share(findings.loss_bound)
+    lost = f"lost at most {bound} of their messages" if {0, 1} <= kinds else ""
+    of_those = f" of those that {' and '.join(filter(None, [used, lost]))}" if used or lost else ""
     if kinds == {2}:
-        return ", though everybody failed in some trial"
+        return f"{of_those}, though everybody failed in some trial"
     if 0 not in kinds:
-        return f", though everybody lost more than {bound} of their messages"
-    return f" of those that lost at most {bound} of their messages" if 1 in kinds else ""
+        return f"{of_those}, though everybody lost more than {bound} of their messages"
+    return of_those
 
 
 def _verdict(speech: Speech) -> Answer:
@@ -287,7 +313,8 @@ def evidence(findings: ScenarioFindings) -> tuple[str, ...]:
 
 def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
     """At the heaviest level."""
-    standings = findings.standings
+    mine = findings.ground.group_of(findings.decision.among[0]) if findings.decision.among else 0
+    standings = [one for one in findings.standings if one.ground == mine]
     if len(standings) < 2 or not findings.levels:
         return ()
     level = findings.heaviest

@@ -4,7 +4,7 @@ No HTML here."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -13,6 +13,7 @@ from netdyno.analysis.server_faults import Fault
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import faults as fault_words
+from netdyno.present.prose import ground as ground_words
 from netdyno.present.prose import loss, verdict
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
@@ -115,19 +116,27 @@ def _note(findings: ScenarioFindings) -> str:
 def _groups(findings: ScenarioFindings) -> Iterator[Group]:
     """Those without a fault, those that lost too much, and each that did something wrong with how it did, last those
     of whom no trial is left."""
-    kinds = {standing.kind for standing in findings.standings}
-    apart = "Ranked apart: " if len(kinds) > 1 else ""
-    for kind, standings in groupby(findings.standings, key=lambda standing: standing.kind):
+    for peers, standings in groupby(findings.standings, key=lambda standing: standing.peers):
+        ground, kind = peers
+        kinds = {one.kind for one in findings.standings if one.ground == ground}
+        apart = f"{_on(findings, ground)}{'Ranked apart: ' if len(kinds) > 1 else ''}"
         if kind == 2:
             for standing in standings:
                 yield Group(f"{apart}{_faults(standing.faults)}", (_row(findings, standing),))
         else:
-            reason = f"{apart}more than {quantities.share(findings.loss_bound)} lost" if kind == 1 and apart else ""
+            lossy = f"more than {quantities.share(findings.loss_bound)} lost" if kind == 1 and len(kinds) > 1 else ""
+            reason = f"{apart}{lossy}" if lossy else _on(findings, ground).removesuffix(": ")
             yield Group(reason, tuple(_row(findings, standing) for standing in standings), lossy=kind == 1)
     ranked = {standing.contestant for standing in findings.standings}
     for faulty in findings.faulty:
         if faulty.contestant not in ranked:
             yield Group(f"No valid trial: {_faults(faulty.faults)}", (Row(faulty.contestant, ()),))
+
+
+def _on(findings: ScenarioFindings, ground: int) -> str:
+    """Which cores those of a ground could use, with a colon; nothing where all could use the same."""
+    groups = findings.ground.together
+    return f"On {ground_words.usable_words(groups[ground].cores)}: " if len(groups) > 1 else ""
 
 
 def _faults(faults: Sequence[Fault]) -> str:
@@ -137,20 +146,21 @@ def _faults(faults: Sequence[Fault]) -> str:
 def _row(findings: ScenarioFindings, standing: Standing) -> Row:
     if not findings.axes:
         return Row(standing.contestant, (_own_cell(findings, standing),))
-    cells = [_cell(axis, standing.contestant) for axis in findings.axes]
+    peers = {one.contestant for one in findings.standings if one.ground == standing.ground}
+    cells = [_cell(axis, standing.contestant, peers) for axis in findings.axes]
     if findings.may_lose:
         cells.insert(1, Cell(loss.largest(standing), warns=standing.lossy))
     return Row(standing.contestant, tuple(cells))
 
 
-def _cell(axis: Axis, contestant: str) -> Cell:
+def _cell(axis: Axis, contestant: str, peers: Collection[str]) -> Cell:
     score = axis.score(contestant)
     if score is None or score.value is None:
         return Cell(quantities.DASH)
     figure = METRICS[axis.metric].speak(score.value.value)
     if score.rank is None or not any(one.decidable for one in axis.comparisons):
         return Cell(figure, axis.bound)
-    ranks = [other.rank for other in axis.scores]
+    ranks = [other.rank for other in axis.scores if other.contestant in peers]
     return Cell(figure, axis.bound, _rank(score.rank, shared=score.shared), _is_best(score.rank, ranks))
 
 
@@ -161,7 +171,7 @@ def _own_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     figure = verdict.value(findings.scenario, standing.value)
     if standing.rank is None or not any(one.decidable for one in findings.comparisons):
         return Cell(figure, standing.bound)
-    ranks = [other.rank for other in findings.standings]
+    ranks = [other.rank for other in findings.standings if other.ground == standing.ground]
     return Cell(figure, standing.bound, _rank(standing.rank, shared=standing.shared), _is_best(standing.rank, ranks))
 
 

@@ -108,7 +108,10 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         answer=verdict.answer(findings),
         evidence=verdict.evidence(findings),
         caveats=verdict.caveats(findings),
-        ground=(*filter(None, [languages.sentence(findings.within)]), *ground.sentences(findings.ground)),
+        ground=(
+            *filter(None, [languages.sentence(findings.within, findings.ground)]),
+            *ground.sentences(findings.ground),
+        ),
         verdict=_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,
         load=verdict.load_words(findings.scenario),
@@ -144,18 +147,23 @@ def _verdict(findings: ScenarioFindings) -> str:
         return "Capacity"
     word = verdict.answer(findings).headline if findings.flips else VERDICT_WORDS[findings.verdict]
     kind = findings.standings[0].kind if findings.standings else 0
-    return f"{word}{('', ', with loss', ', with faults')[kind]}"
+    together, told = findings.ground.together, findings.decision.among
+    several = len(together) > 1 and bool(told) and not findings.flips
+    cores = f", {ground.usable_words(together[findings.ground.group_of(told[0])].cores)}" if several else ""
+    return f"{word}{('', ', with loss', ', with faults')[kind]}{cores}"
 
 
 def _apart(findings: ScenarioFindings) -> dict[str, str]:
-    """Where a kind begins that others are ranked before."""
-    firsts = {one.kind: one.contestant for one in reversed(findings.standings)}
+    """Where those begin that are not ranked with the ones above."""
+    firsts = {one.peers: one.contestant for one in reversed(findings.standings)}
     lossy = (
         f"they lost more than {quantities.share(findings.loss_bound)} of their messages in some trial, and a latency "
         "without the messages that never came says too little"
     )
+    first = findings.standings[0].contestant if findings.standings else ""
     reasons = ("", lossy, "they did something wrong in some trial, and each figure is of the others only")
-    return {name: reasons[kind] for kind, name in firsts.items() if kind > min(firsts)}
+    usable = [f"they could use {ground.usable_words(group.cores)}" for group in findings.ground.together]
+    return {name: reasons[kind] or usable[of_ground] for (of_ground, kind), name in firsts.items() if name != first}
 
 
 def _certainty(findings: ScenarioFindings) -> str:
@@ -240,7 +248,7 @@ def _mark(scale: RatioScale, estimate: Estimate | None) -> Mark | None:
 
 def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> Rank:
     relative, one = standing.relative, standing.against_leader
-    leads = standing.contestant == next(one for one in findings.standings if one.kind == standing.kind).contestant
+    leads = standing.contestant == next(one for one in findings.standings if one.peers == standing.peers).contestant
     return Rank(
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,

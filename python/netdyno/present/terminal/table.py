@@ -115,7 +115,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     if one.ending:
         parts.append(Text(stopping.sentence(one.ending), style="dim"))
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
-    if text := languages.sentence(one.within):
+    if text := languages.sentence(one.within, one.ground):
         parts.append(Text(text, style="dim"))
     parts += [Text(text, style="dim") for text in warmups.sentences(one)]
     noticed = (*constant_latency.sentences(one), *uneven_threads.sentences(one))
@@ -192,11 +192,23 @@ def _scores(one: ScenarioFindings) -> Table:
             table.add_column("lost", justify="right", no_wrap=True)
         table.add_column(METRICS[axis.metric].short, justify="right", no_wrap=True)
     for standing in one.standings:
+        _begin_ground(table, one, standing)
         cells = [score(axis, standing.contestant) for axis in axes]
         if one.may_lose:
             cells.insert(1, loss.largest(standing))
         table.add_row(ranking.rank(one, standing), standing.contestant, *cells)
     return table
+
+
+def _begin_ground(table: Table, one: ScenarioFindings, standing: Standing) -> None:
+    """Say before the first of each ground how many cores those could use, where that is not the same for all."""
+    if len(one.ground.together) < 2 or standing != next(
+        each for each in one.standings if each.ground == standing.ground
+    ):
+        return
+    if table.row_count:
+        table.add_section()
+    table.add_row("", Text(f"on {ground.usable_words(one.ground.together[standing.ground].cores)}:", style="italic"))
 
 
 def score(axis: Axis, contestant: str) -> str:
@@ -239,6 +251,7 @@ def _ranking(one: ScenarioFindings) -> Table:
     for heading in (one.scenario.metric, "to first", "95% interval", "p99", "CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in one.standings:
+        _begin_ground(table, one, standing)
         cell = one.cell(standing.contestant, level.key)
         value = f"{verdict.BOUND_SIGNS[standing.bound]}{verdict.value(one.scenario, standing.value)}"
         told = (value, ranking.to_first(standing), _interval(standing), _p99(cell), _cpu(cell))

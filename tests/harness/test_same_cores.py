@@ -1,0 +1,168 @@
+"""The whole chain over machines of 1 to 64 processors: plan, pinning, command lines, stored trials, analysis, sentence,
+table, report, JSON and export. Contestants have the same cores and use them, or are not ranked with each other."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.base.paths import ROOT
+from netdyno.experiment import experiment
+from netdyno.machine import pinning
+from netdyno.model.observation import Pinning
+from netdyno.model.run import Run
+from netdyno.present import findings_json, report
+from netdyno.present.export import collect, tables
+from netdyno.present.terminal.table import render
+from netdyno.run import runner
+from netdyno.store import read, schema
+from netdyno.trial import warm_up
+from tests.support.builders.made_blocks import execute
+from tests.support.builders.made_machine import MACHINES, Machine, run_trial
+
+ONE_THREAD = {"epoll-coroutines", "epoll-reactor", "node-events"}
+BLOCKS = 8
+Carried = Callable[..., tuple[Run, Analysis]]
+
+
+@pytest.fixture
+def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path) -> Carried:
+    """Run scenarios of an experiment of this project on a machine: all of it but the programs of a trial."""
+
+    def carry_out(machine: Machine, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(machine.siblings))
+        monkeypatch.setattr(pinning, "_CPUS", machine.show(tmp_path / "cpus"))
+        monkeypatch.setattr(runner, "run_trial", run_trial)
+        monkeypatch.setattr(warm_up, "measure", lambda *_: iter(()))  # it would pin programs
+        whole = experiment.load(ROOT / "experiments" / f"{name}.toml").with_each(
+            blocks=BLOCKS, most_blocks=None, **fields
+        )
+        some = tuple(one for one in whole.scenarios if one.name in scenarios)
+        asked = msgspec.structs.replace(whole, scenarios=some, aa_share=0.0, time_budget_s=None, time_limit_s=None)
+        done = execute(asked, tmp_path / "results", fake_build, trace="never")
+        run = read.load(done.folder / schema.FILE_NAME)
+        return run, analyse(run)
+
+    return carry_out
+
+
+def question(analysis: Analysis, name: str) -> Mapping[str, Any]:
+    found = findings_json.document(analysis)["questions"]
+    assert isinstance(found, list)
+    one: Mapping[str, Any] = next(each for each in found if each["name"] == name)
+    return one
+
+
+def table(analysis: Analysis) -> str:
+    page = io.StringIO()
+    Console(file=page, width=100, no_color=True).print(render(analysis))
+    return page.getvalue()
+
+
+def check_sides(machine: Machine, sides: Pinning | None) -> None:
+    """Every processor is on one side, both have as many, and no physical core is on both unless it is the only one."""
+    assert sides is not None
+    assert (len(sides.server), len(sides.generator)) == (machine.server, machine.generator)
+    assert {*sides.server, *sides.generator} == (set(machine.siblings) if machine.server else set())
+    cores = [{machine.siblings[cpu] for cpu in side} for side in (sides.server, sides.generator)]
+    assert len({*machine.siblings.values()}) == 1 or cores[0].isdisjoint(cores[1])
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(
+    machine: Machine, carried_out: Carried
+) -> None:
+    run, analysis = carried_out(machine, "quick", "compute", "echo")
+    (sides,) = {trial.pinning for trial in run.trials}
+    check_sides(machine, sides)
+    cores = max(machine.server, 1)
+    asio = [trial.added["threads"] for trial in run.trials if trial.contestant.startswith("asio-")]
+    assert set(asio) == {cores}
+    names = set(run.experiment.scenarios[0].contestants)
+    able = names - ONE_THREAD
+    found, one_client = question(analysis, "compute"), question(analysis, "echo")
+    assert not found["censored"]  # the generator has as many threads as it takes
+
+    ranks = {one["name"]: one["rank"] for one in found["contestants"]}
+    compared = {frozenset((one["a"], one["b"])) for axis in found["axes"] for one in axis["comparisons"]}
+    mixed = {pair for pair in compared if len(pair & ONE_THREAD) == 1}
+    told = f"{found['sentence']} {found['headline']}"
+    if machine.parallel:
+        assert {name for name, rank in ranks.items() if rank is None} == names & ONE_THREAD
+        assert min(ranks[name] for name in able) == 1
+        assert not mixed
+        assert re.search("Take (asio|threads)-", told) or "cannot be told apart" in told
+        assert f"epoll-coroutines, which could use {'one core'}" in told
+        assert [len(group["contestants"]) for group in found["ground"]["together"]] == [4, 1]
+        assert "on one core:" in table(analysis)
+    else:
+        assert None not in ranks.values()
+        assert mixed
+        assert "Not ranked with these" not in told
+        assert len(found["ground"]["together"]) == 1
+    # What a core more gives is no difference between models: they are within a tenth of each other, core by core.
+    assert not re.search(r"\d times that of", told)
+    assert not found["whys"] or all(1 / 1.5 < why["result"]["ratio"] < 1.5 for why in found["whys"])
+    assert all(one["rank"] is not None for one in one_client["contestants"])  # one client is served by one thread
+
+
+@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
+def test_those_with_one_core_are_ranked_among_themselves(machine: Machine, carried_out: Carried) -> None:
+    """As asked of a web server: two that can use all cores, and two that run one thread."""
+    _, analysis = carried_out(machine, "web", "most")
+    found = question(analysis, "most")
+    by_ground: dict[int, dict[str, int]] = {}
+    for one in found["contestants"]:
+        by_ground.setdefault(one["ground"], {})[one["name"]] = one["rank"]
+    pages = [table(analysis), report.html(analysis), tables.as_markdown(collect.collect(analysis))]
+    if machine.parallel:
+        assert [set(group) for group in by_ground.values()] == [
+            {"asio-callbacks", "threads-global-lock"},
+            {"epoll-reactor", "node-events"},
+        ]
+        assert all(1 in ranks.values() for ranks in by_ground.values())
+        assert len(found["elsewhere"]) == 1
+        many, one_core = found["sentence"].split("of those that could use one core")
+        assert "asio-callbacks" in many
+        assert not ONE_THREAD & set(re.findall(r"[a-z]+-[a-z]+", many.rpartition(". ")[0]))
+        assert "asio-callbacks" not in one_core
+        assert all("one core" in page for page in pages)
+    else:
+        assert list(by_ground) == [0]
+        assert found["elsewhere"] == []
+        assert all("could use" not in page for page in pages)
+    scored = {score["contestant"]: score["ground"] for axis in found["axes"] for score in axis["scores"]}
+    assert scored == {one["name"]: one["ground"] for one in found["contestants"]}
+    rows = [row for row in tables.rows(collect.collect(analysis)) if row["table"] == "ranking"]
+    assert {(row["contestant"], row["ground"]) for row in rows} == set(scored.items())
+
+
+def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_out: Carried) -> None:
+    _, analysis = carried_out(MACHINES["1"], "quick", "compute")
+    assert "Server and generator shared the only core" in " ".join(table(analysis).split())
+    assert "The server had" not in table(analysis)
+
+
+def test_on_two_processors_a_run_says_what_it_always_said(carried_out: Carried) -> None:
+    _, analysis = carried_out(MACHINES["2"], "quick", "compute")
+    said = " ".join(table(analysis).split())
+    assert "The server had one core: lock contention and parallel work cannot show here" in said
+    assert "could use" not in said
+
+
+def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(carried_out: Carried) -> None:
+    run, analysis = carried_out(MACHINES["8"], "quick", "compute", server_cores=1)
+    assert {(len(one.pinning.server), len(one.pinning.generator)) for one in run.trials if one.pinning} == {(1, 4)}
+    found = question(analysis, "compute")
+    assert None not in [one["rank"] for one in found["contestants"]]
+    assert len(found["ground"]["together"]) == 1
