@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.base.errors import UserError
 from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority
 from tests.support.patience import PATIENCE_S
@@ -74,12 +75,14 @@ def door(request: pytest.FixtureRequest, folder: Path, host: tuple[object, TcpUr
     return host[1] if request.param == "host" else parse_tls_url(authority.scheduler_of(folder))
 
 
-def context(folder: Path, role: authority.Role | None) -> ssl.SSLContext:
+def context(folder: Path, role: authority.Role | None, certificate: Path | None = None) -> ssl.SSLContext:
     made = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cafile=str(folder / "ca.pem"))
     made.check_hostname = False
     if role is not None:
         files = authority.files(folder, role)
         made.load_cert_chain(files.certificate, files.key)
+    elif certificate is not None:
+        made.load_cert_chain(certificate, certificate.with_name("server-key.pem"))
     return made
 
 
@@ -94,6 +97,11 @@ def greeting(door: TcpUrl, context: ssl.SSLContext) -> bytes:
 
 def expired(folder: Path, into: Path) -> Path:
     """A certificate that the same authority has made for days that are over."""
+    return signed(folder, into, "-startdate 20200101000000Z -enddate 20200201000000Z", "CN=netdyno server")
+
+
+def signed(folder: Path, into: Path, days: str, subject: str) -> Path:
+    """The files of a server, by the same authority."""
     for name in ("ca.pem", "ca-key.pem"):
         (into / name).write_bytes((folder / name).read_bytes())
     (into / "index.txt").touch()
@@ -101,17 +109,44 @@ def expired(folder: Path, into: Path) -> Path:
         "[ca]\ndefault_ca = ours\n[ours]\ndatabase = index.txt\nnew_certs_dir = .\nrand_serial = yes\n"
         "default_md = sha256\npolicy = any\n[any]\ncommonName = supplied\n"
     )
-    new = "req -new -newkey rsa:2048 -noenc -subj /CN=late -keyout server-key.pem -out asked.pem"
-    sign = "ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca-key.pem -in asked.pem -out server.pem"
-    for words in (new, f"{sign} -startdate 20200101000000Z -enddate 20200201000000Z"):
-        done = subprocess.run(["openssl", *words.split()], cwd=into, capture_output=True, text=True, check=False)
+    new = ["req", "-new", "-newkey", "rsa:2048", "-noenc", "-subj", f"/{subject}", "-out", "asked.pem"]
+    sign = f"ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca-key.pem -in asked.pem -out server.pem {days}"
+    for words in ([*new, "-keyout", "server-key.pem"], sign.split()):
+        done = subprocess.run(["openssl", *words], cwd=into, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     return into
 
 
-def test_a_certificate_of_the_cluster_is_let_in(door: TcpUrl, folder: Path) -> None:
+def test_who_has_a_role_that_may_ask_for_something_is_let_in(door: TcpUrl, folder: Path) -> None:
+    """Nobody is a second scheduler's client by its own certificate."""
+    is_scheduler = door == parse_tls_url(authority.scheduler_of(folder))
     for role in authority.ROLES:
-        assert greeting(door, context(folder, role)) != b""
+        is_let_in = greeting(door, context(folder, role)) != b""
+        assert is_let_in == (not is_scheduler or role != "scheduler")
+
+
+def test_a_certificate_of_the_cluster_without_a_role_is_refused(door: TcpUrl, folder: Path, tmp_path: Path) -> None:
+    without = signed(folder, tmp_path, "-days 2", "CN=netdyno")
+    assert greeting(door, context(without, None, without / "server.pem")) == b""
+
+
+def test_a_certificate_without_the_role_is_named_before_anything_is_connected_to(folder: Path, tmp_path: Path) -> None:
+    """Certificates of netdyno's have always had one; others do not."""
+    signed(folder, tmp_path, "-days 2", "CN=netdyno")
+    (tmp_path / authority.TOPOLOGY).write_text('scheduler = "tls://127.0.0.1:1"\n')
+    for name in ("client.pem", "client-key.pem"):
+        (tmp_path / name).write_bytes((folder / name.replace("client", "server")).read_bytes())
+    for role, there in (("server", "no role"), ("client", "server")):
+        words = ["cluster", "join", "tls://127.0.0.1:1", "--as", role, "--cluster", str(tmp_path)]
+        done = subprocess.run([*NETDYNO, *words], check=False, capture_output=True, text=True)
+        assert done.returncode == 2
+        complaint = rf"is a certificate for {there}, not for {role}; \./netdyno cluster init makes such a folder"
+        assert re.search(complaint, done.stderr), done.stderr
+
+
+def test_a_certificate_that_has_expired_is_named_before_anything_is_connected_to(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"server\.pem cannot be used: .*certificate has expired.*cluster init"):
+        authority.files(expired(folder, tmp_path), "server")
 
 
 def test_no_certificate_is_refused(door: TcpUrl, folder: Path) -> None:
@@ -131,7 +166,7 @@ def test_a_certificate_of_another_authority_is_refused(door: TcpUrl, folder: Pat
 
 def test_an_expired_certificate_is_refused(door: TcpUrl, folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ssl.SSLError, match=r"(?i)certificate.expired"):
-        greeting(door, context(expired(folder, tmp_path), "server"))
+        greeting(door, context(folder, None, expired(folder, tmp_path) / "server.pem"))
 
 
 def test_plain_text_is_refused(door: TcpUrl) -> None:

@@ -1,4 +1,5 @@
-"""The private certificate authority of a cluster: whoever holds a certificate of it may run programs on its hosts."""
+"""The private certificate authority of a cluster. Its certificates carry a role in their subject, and their holders are
+held to it (secure_comm.py)."""
 
 from __future__ import annotations
 
@@ -6,23 +7,26 @@ import os
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from netdyno.base.errors import UserError
 from netdyno.base.url import parse_tls_url
 
 Role = Literal["scheduler", "server", "client", "control"]
-"""Each has a certificate of its own, so that one host's can be told from another's in a log."""
+"""Each has a certificate of its own: what a peer may ask for is decided by it."""
 ROLES: tuple[Role, ...] = get_args(Role)
 TOPOLOGY = "cluster.toml"
 DAYS = 365
+SUBJECT = "netdyno "
+"""Before the role, in the common name of a certificate."""
 _CONFIGURATION = """\
 [req]
 distinguished_name = name
 prompt = no
 [name]
-CN = netdyno {who}
+CN = {subject}{who}
 [authority]
 basicConstraints = critical,CA:TRUE
 keyUsage = critical,keyCertSign
@@ -64,12 +68,46 @@ def init(folder: Path, scheduler: str, days: int = DAYS) -> None:
 
 
 def files(folder: Path, role: Role) -> Files:
-    """Raises UserError where one of them is missing."""
+    """Raises UserError where one of them is missing, or they are not for this role."""
     found = Files(folder / "ca.pem", folder / f"{role}.pem", folder / f"{role}-key.pem")
     for path in found:
         if not path.is_file():
-            raise UserError(f"{path} is missing; ./netdyno cluster init makes such a folder (docs/many-machines.md)")
+            raise UserError(f"{path} is missing; {_ADVICE}")
+    there = role_of(_certificate_of(found))
+    if there != role:
+        raise UserError(f"{found.certificate} is a certificate for {there or 'no role'}, not for {role}; {_ADVICE}")
     return found
+
+
+_ADVICE = "./netdyno cluster init makes such a folder (docs/many-machines.md)"
+
+
+def role_of(certificate: Mapping[str, Any]) -> Role | None:
+    """The role that a certificate carries, as ssl.SSLSocket.getpeercert() returns it; None where it is none. Pure."""
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return next((role for role in ROLES if names == [f"{SUBJECT}{role}"]), None)
+
+
+def _certificate_of(files: Files) -> Mapping[str, Any]:
+    """A host's own, by a handshake of TLS with itself: Python reads only the certificates of peers. Raises
+    UserError where a peer would not take it."""
+    import ssl  # nobody needs it who measures on one machine
+
+    try:
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(files.certificate, files.key)
+        client = ssl.create_default_context(cafile=str(files.authority))
+        client.check_hostname = False
+        there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+        near, far = client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)
+        for side in (near, far, near, far):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+        return near.getpeercert() or {}
+    except OSError as error:
+        raise UserError(f"{files.certificate} cannot be used: {error}; {_ADVICE}") from error
 
 
 def scheduler_of(folder: Path) -> str:
@@ -89,7 +127,7 @@ def _certificate(folder: Path, name: str, extensions: str, days: int, *signed_by
     words = ["openssl", "req", "-x509", *signed_by, "-config", "/dev/stdin", "-extensions", extensions]
     words += ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", str(days)]
     words += ["-keyout", f"{name}-key.pem", "-out", f"{name}.pem"]
-    given = _CONFIGURATION.format(who=name)
+    given = _CONFIGURATION.format(subject=SUBJECT, who=name)
     done = subprocess.run(words, cwd=folder, input=given, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise UserError(f"openssl could not make the certificate {name}.pem: {done.stderr.strip()}")

@@ -1,22 +1,45 @@
-"""The controller's side: one connection to the scheduler, through which hosts are found and told what to do."""
+"""The controller's side: it asks the scheduler which hosts there are, and the hosts themselves for all else.
+
+What comes back is taken for whatever somebody on a host may have written: plain data (secure_comm.py), held against
+what was asked for."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
-from distributed import Client
+from distributed.core import connect
 from msgspec.structs import replace
 
 from netdyno.base.errors import UserError
+from netdyno.base.url import parse_tls_url
 from netdyno.cluster import authority, clocks, engine
 from netdyno.cluster.described import Description, Host
 from netdyno.cluster.engine import GoneError
 from netdyno.cluster.links import Link
+from netdyno.cluster.requests import MOST_REPLY, Said
+
+T = TypeVar("T")
+MOST_TEXT = 300
+"""Characters of what a host says went wrong."""
+
+
+class Joined(msgspec.Struct):
+    """A host, as the scheduler knows it."""
+
+    name: str
+
+
+class Known(msgspec.Struct):
+    """All hosts that have joined, by their addresses."""
+
+    workers: dict[str, Joined]
 
 
 class Control:
@@ -24,13 +47,20 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         """Raises UserError where no scheduler lets it in."""
-        address = authority.scheduler_of(folder)
-        security = engine.security(folder, "control")
+        self._scheduler = authority.scheduler_of(folder)
+        self._connection = engine.security(folder, "control", self._scheduler).get_connection_args("client")
+        self._comms: dict[str, Any] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="cluster", daemon=True)
+        self._thread.start()
         try:
-            self.client = Client(address, security=security, timeout=engine.CONNECT_S, set_as_default=False)
-        except OSError as error:
+            self._wait(self._names())
+        except BaseException as error:
+            self._end()
+            if not isinstance(error, OSError):
+                raise
             raise UserError(
-                f"no scheduler answers at {address} as one of this cluster's "
+                f"no scheduler answers at {self._scheduler} as one of this cluster's "
                 f"(./netdyno cluster scheduler --cluster {folder})"
             ) from error
 
@@ -38,75 +68,179 @@ class Control:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.client.close(timeout=engine.CONNECT_S)
+        self._end()
 
     def hosts(self, *, links: bool = False) -> tuple[Host, ...]:
         """All that have joined, servers first. With `links` each is filled, one after the other, but while a host is
         at work. Raises UserError where one does not answer."""
-        found: tuple[Host, ...] = self.client.sync(self._hosts, links=links)
+        found = self._wait(self._hosts(links=links))
         return tuple(sorted(found, key=lambda host: (host.description.role != "server", host.address)))
 
     def names(self) -> dict[str, str]:
         """Of all that are there still, by their addresses. Raises GoneError where the scheduler does not say."""
         try:
-            known = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=engine.ANSWER_S)
+            return self._wait(self._names())
         except OSError as error:
             raise GoneError("the scheduler is gone") from error
-        return _names(known)
 
     def answers(self, address: str) -> bool:
         """Whether a host does; one whose link is down is missed by the scheduler some seconds later."""
         try:
-            self.client.sync(self.client.rpc(address).netdyno_clock, callback_timeout=engine.CONNECT_S)
+            self._wait(self._ask(address, "netdyno_clock", int, limit_s=engine.CONNECT_S))
         except OSError:
             return False
         return True
 
+    def perform(self, address: str, request: bytes, hear: Callable[[int, float], None], limit_s: float) -> bytes:
+        """Have a host do something, and return its Reply as it came. `hear` is told how far the window is, in another
+        thread. Raises OSError where the host says nothing for a second, or what it may not say, or takes too long."""
+        return self._wait(self._perform(address, request, hear, limit_s))
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Its result, once it has run in the thread of all connections."""
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _end(self) -> None:
+        async def abort() -> None:
+            for comm in self._comms.values():
+                comm.abort()
+            rest = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in rest:
+                task.cancel()
+            await asyncio.gather(*rest, return_exceptions=True)
+
+        self._wait(abort())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _names(self) -> dict[str, str]:
+        known = await self._ask(self._scheduler, "identity", Known, n_workers=-1)
+        for address in known.workers:
+            parse_tls_url(address)
+        return {address: worker.name for address, worker in known.workers.items()}
+
     async def _hosts(self, *, links: bool) -> tuple[Host, ...]:
-        names = _names(await _of_scheduler(self.client.scheduler.identity(n_workers=-1)))
+        try:
+            names = await self._names()
+        except OSError as error:
+            raise UserError("the scheduler does not answer") from error
         found = [await self._host(address, name) for address, name in names.items()]
         if not links:
             return tuple(found)
         return tuple([replace(host, links=await self._links(host.address, tuple(names))) for host in found])
 
     async def _host(self, address: str, name: str) -> Host:
-        there = self.client.rpc(address)
         try:
-            async with asyncio.timeout(engine.ANSWER_S):
-                said = msgspec.json.decode(await there.netdyno_describe(), type=Description)
-            clock = await clocks.measure(there.netdyno_clock, engine.ANSWER_S)
+            description = await self._description(address)
+            clock = await clocks.measure(partial(self._ask, address, "netdyno_clock", int), engine.ANSWER_S)
         except OSError as error:
-            raise UserError(f"the host {address} has joined and does not answer") from error
-        return Host(address=address, name=name, clock=clock, description=said, links={})
+            raise UserError(f"the host {address} has joined and does not answer: {error}") from error
+        if description.role != (role := self._comms[address].role):
+            raise UserError(f"the host {address} says it is {description.role}, and its certificate is for {role}")
+        return Host(address=address, name=name, clock=clock, description=description, links={})
+
+    async def _description(self, address: str) -> Description:
+        said = await self._ask(address, "netdyno_describe", bytes)
+        try:
+            return msgspec.json.decode(said, type=Description)
+        except msgspec.DecodeError as error:
+            raise OSError(f"it does not describe itself: {error}") from error
 
     async def _links(self, address: str, everyone: Sequence[str]) -> dict[str, Link]:
         """Of a host, from all others. Before each it is looked whether a host has something to do, which may begin at
         any time; what begins just then is the host's to see to (daemon.py)."""
-        there = self.client.rpc(address)
         found: dict[str, Link] = {}
         for other in everyone:
             if other == address:
                 continue
-            tasks = await _of_scheduler(self.client.scheduler.processing())
             try:
-                async with asyncio.timeout(engine.ANSWER_S):
-                    round_trip_ns = await there.netdyno_round_trip(address=other)
-                    rate = None if any(tasks.values()) else await there.netdyno_rate(address=other)
+                round_trip_ns = await self._ask(address, "netdyno_round_trip", int, address=other)
+                is_busy = any([(await self._description(one)).is_busy for one in everyone])
+                rate = None if is_busy else await self._ask(address, "netdyno_rate", float | None, address=other)
             except OSError as error:
-                raise UserError(f"{other} does not answer {address}, or {address} us") from error
+                raise UserError(f"{other} does not answer {address}, or {address} us: {error}") from error
             found[other] = Link(round_trip_ns=round_trip_ns, bits_per_second=rate)
         return found
 
+    async def _ask(
+        self, address: str, operation: str, kind: Any, /, *, limit_s: float = engine.ANSWER_S, **words: Any
+    ) -> Any:
+        """What somebody answers. Raises OSError where that is not of the `kind`, or nothing."""
+        async with asyncio.timeout(limit_s):
+            comm = self._comms.get(address)
+            if comm is None or comm.closed():
+                comm = self._comms[address] = await connect(address, engine.CONNECT_S, **self._connection)
+            try:
+                await comm.write({"op": operation, "reply": True, **words})
+                answer = await comm.read()
+            except BaseException:
+                comm.abort()  # what would come would be taken for the answer to the next question
+                raise
+        return _checked(answer, kind)
 
-async def _of_scheduler(answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
-    """Raises UserError."""
+    async def _perform(self, address: str, request: bytes, hear: Callable[[int, float], None], limit_s: float) -> bytes:
+        limit = asyncio.timeout(limit_s)
+        try:
+            async with limit:
+                async with asyncio.timeout(engine.CONNECT_S):
+                    comm = await connect(address, engine.CONNECT_S, **self._connection)
+                try:
+                    await comm.write({"op": "netdyno_perform", "reply": False, "request": request})
+                    beating = asyncio.create_task(beat(comm))
+                    try:
+                        return await _reply(comm, hear)
+                    finally:
+                        beating.cancel()
+                finally:
+                    comm.abort()
+        except TimeoutError as error:
+            if limit.expired():
+                raise OSError(f"it did not answer within {limit_s:.0f} s") from error
+            raise
+
+
+async def _reply(comm: Any, hear: Callable[[int, float], None]) -> bytes:
+    """Raises OSError."""
+    pieces: list[bytes] = []
+    patience_s = 2 * engine.LOST_S  # before the first word, what was wanted goes all the way there
+    while True:
+        try:
+            async with asyncio.timeout(patience_s):
+                said = _checked(await comm.read(), Said)
+        except TimeoutError as error:
+            raise OSError("it said nothing for a second") from error
+        patience_s = engine.CONNECT_S if pieces else engine.LOST_S
+        if said.completed is not None:
+            hear(said.completed, said.seconds)
+        if said.piece is not None:
+            pieces.append(said.piece)
+            if sum(map(len, pieces)) > MOST_REPLY:
+                raise OSError(f"its answer has more than {MOST_REPLY >> 20} MiB")
+        if said.last:
+            return b"".join(pieces)
+
+
+async def beat(comm: Any) -> None:
+    """Say that this side lives, until the connection ends."""
     try:
-        async with asyncio.timeout(engine.ANSWER_S):
-            return await answer
-    except OSError as error:
-        raise UserError("the scheduler does not answer") from error
+        while True:
+            await comm.write({"beat": True})
+            await asyncio.sleep(engine.BEAT_S)
+    except OSError:
+        return  # who reads from it sees that, too
 
 
-def _names(known: dict[str, Any]) -> dict[str, str]:
-    """Of hosts, as the scheduler knows them."""
-    return {address: worker["name"] for address, worker in known["workers"].items()}
+def _checked(answer: object, kind: Any) -> Any:
+    """Raises OSError where it is not of the kind."""
+    if isinstance(answer, dict) and isinstance(why := answer.get("exception_text"), str):
+        raise OSError(why[:MOST_TEXT])
+    try:
+        return msgspec.convert(answer, type=kind)
+    except msgspec.ValidationError as error:
+        raise OSError(f"it said what was not asked for: {error}"[:MOST_TEXT]) from error

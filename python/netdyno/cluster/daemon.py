@@ -1,16 +1,15 @@
 """The two programs that stay: the scheduler, and the worker of a host. Each runs until it is ended.
 
-A host of servers is given its trials as tasks. Its worker has the load made by the worker of another host, over a
-connection of Dask's, and both tell each other on it that they live; so one port a host is enough."""
+A controller asks the worker of the host of servers for a trial, and that has the load made by the worker of another
+host. Each does so over a connection of Dask's, and both sides tell each other on it that they live; so one port a host
+is enough."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import select
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +24,6 @@ import msgspec
 from distributed import Scheduler as DaskScheduler
 from distributed import Worker as DaskWorker
 from distributed.core import Status, connect
-from distributed.worker import thread_state
 
 from netdyno.base import addresses
 from netdyno.base.errors import UserError
@@ -34,13 +32,14 @@ from netdyno.base.url import TcpUrl, parse_tls_url
 from netdyno.cluster import authority, clocks, engine, links, loads
 from netdyno.cluster.authority import Role
 from netdyno.cluster.described import describe
-from netdyno.cluster.requests import LoadEnded, NotDone
+from netdyno.cluster.requests import MOST_REPLY, LoadEnded, NotDone
 from netdyno.cluster.trial_helper import REPLY, REQUEST, WAY
 from netdyno.machine import digests
-from netdyno.machine.process import LOOK_S, LineReader
 
 LONGEST_LINE = 128 << 20
 """Bytes of a line that a helper says: of a result, which has 64 MiB at the most, as JSON within JSON."""
+PIECE = 256 << 10
+"""Bytes of a Reply that are sent at once: each is a sign of life."""
 
 
 class HelperError(Exception):
@@ -48,14 +47,22 @@ class HelperError(Exception):
 
 
 class Scheduler(DaskScheduler):  # type: ignore[misc]
-    """Listens where it was told, and nowhere else."""
+    """Listens where it was told, and nowhere else. It knows who has joined, and has nothing else to do."""
+
+    async def add_worker(self, comm: Any, *, name: object, **named: Any) -> None:
+        """Take a host in, under a name of its role."""
+        if str(name).startswith(f"{comm.role}@"):
+            await super().add_worker(comm, name=name, **named)
+        else:
+            why = f"its certificate is for {comm.role}"
+            await comm.write({"status": "refused", "message": why, "time": time.time()})
 
     def start_http_server(self, *_: object, **__: object) -> None:
         """Dask's has no encryption."""
 
 
 class Worker(DaskWorker):  # type: ignore[misc]
-    """One host. It has one thread for tasks."""
+    """One host. It has no tasks: what it is asked for are the operations that are named netdyno_..."""
 
     def __init__(
         self,
@@ -72,13 +79,15 @@ class Worker(DaskWorker):  # type: ignore[misc]
         self.netdyno_cores = cores
         self.netdyno_harness = digests.harness()  # what is on the disk may be changed while this stays
         self.netdyno_loading = asyncio.Lock()
+        self.netdyno_performing = asyncio.Lock()
         self.netdyno_transfers = links.Transfers()
-        super().__init__(*arguments, host=host, nthreads=1, resources={role.upper(): 1}, memory_limit=0, **named)
+        super().__init__(*arguments, host=host, nthreads=1, memory_limit=0, extensions={}, **named)
         self.handlers |= {
             "netdyno_clock": self.tell_clock,
             "netdyno_describe": self.tell_description,
             "netdyno_fill": self.fill_link,
             "netdyno_load": self.make_load,
+            "netdyno_perform": self.perform,
             "netdyno_rate": self.tell_rate,
             "netdyno_round_trip": self.tell_round_trip,
         }
@@ -95,7 +104,7 @@ class Worker(DaskWorker):  # type: ignore[misc]
 
     def _is_busy(self) -> bool:
         """From the moment at which something is begun: no transfer begins from then on."""
-        return self.netdyno_loading.locked() or self.state.executing_count > 0
+        return self.netdyno_loading.locked() or self.netdyno_performing.locked()
 
     async def tell_round_trip(self, address: str) -> int:
         """The shortest to another host."""
@@ -125,69 +134,74 @@ class Worker(DaskWorker):  # type: ignore[misc]
         comm.abort()
         return Status.dont_reply
 
-    def perform(self, request: bytes, topic: str) -> bytes:
-        """A task, in the thread for these: a Request and its Reply."""
+    async def perform(self, comm: Any, request: bytes) -> Status:
+        """Do what a controller wants (a Request), as long as that says that it lives, and send it the Reply."""
+        writing = asyncio.Lock()
+        beating = asyncio.create_task(_beat(comm, writing))
+        performing = asyncio.create_task(self._perform(comm, writing, request))
+        watching = asyncio.create_task(_await_silence(comm))
         try:
-            return self._perform(request, topic)
+            await asyncio.wait((performing, watching), return_when=asyncio.FIRST_COMPLETED)
+            if performing.done():
+                await _send(comm, writing, performing.result())
+                await watching  # until it has been read
+        finally:
+            tasks = (beating, performing, watching)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            comm.abort()
+        return Status.dont_reply
+
+    async def _perform(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
+        """The Reply."""
+        try:
+            # The one before may be told and still be on its way out.
+            await asyncio.wait_for(self.netdyno_performing.acquire(), engine.LOST_S)
+        except TimeoutError:
+            return msgspec.json.encode(NotDone(why="it is at work for another run"))
+        try:
+            await self.netdyno_transfers.over()
+            return await self._helped(comm, writing, request)
         except HelperError as error:
             return msgspec.json.encode(NotDone(why=str(error)))
+        finally:
+            self.netdyno_performing.release()
 
-    def _perform(self, request: bytes, topic: str) -> bytes:
-        """Have a helper do what a controller wants, and say meanwhile that it lives. Ends it when nobody wants it any
-        more. Raises HelperError."""
-        task = thread_state.key
-        self._await_transfers(topic)
+    async def _helped(self, comm: Any, writing: asyncio.Lock, request: bytes) -> bytes:
+        """Have a helper do it, and hand on how far it is. It ends with this. Raises HelperError."""
         with tempfile.TemporaryDirectory(dir=self.local_directory, prefix="task-") as scratch:
             folder = Path(scratch)
             (folder / REQUEST).write_bytes(request)
-            way = asyncio.run_coroutine_threadsafe(self._open_way(folder / WAY), self.loop.asyncio_loop).result()
+            way = await self._open_way(folder / WAY)
             try:
-                with (
-                    (folder / "said").open("w+b", buffering=0) as said,
-                    subprocess.Popen(
-                        [sys.executable, "-P", "-m", "netdyno.cluster.trial_helper", scratch, str(os.getpid())],
-                        stdin=subprocess.DEVNULL,
-                        stdout=subprocess.PIPE,
+                with (folder / "said").open("w+b", buffering=0) as said:
+                    helper = await asyncio.create_subprocess_exec(
+                        *(sys.executable, "-P", "-m", "netdyno.cluster.trial_helper", scratch, str(os.getpid())),
+                        stdin=asyncio.subprocess.DEVNULL,
+                        stdout=asyncio.subprocess.PIPE,
                         stderr=said,
                         start_new_session=True,
-                    ) as helper,
-                ):
+                    )
+                    assert helper.stdout is not None
                     try:
-                        self._attend(helper, task, topic)
+                        while line := await helper.stdout.readline():
+                            completed, seconds = line.split()
+                            await _write(comm, writing, {"completed": int(completed), "seconds": float(seconds)})
+                        await asyncio.wait_for(helper.wait(), engine.CONNECT_S)
                     finally:
-                        helper.kill()
-                    if helper.wait() != 0 or not (folder / REPLY).is_file():
+                        with suppress(ProcessLookupError):
+                            helper.kill()
+                        await helper.wait()
+                    if helper.returncode != 0 or not (folder / REPLY).is_file():
                         said.seek(0)
                         words = said.read().decode("utf-8", "replace").strip().splitlines()
                         raise HelperError(words[-1] if words else f"its helper ended with {helper.returncode}")
+                if (folder / REPLY).stat().st_size > MOST_REPLY:
+                    raise HelperError(f"what came of it has more than {MOST_REPLY >> 20} MiB")
                 return (folder / REPLY).read_bytes()
             finally:
-                self.loop.add_callback(way.close)
-
-    def _await_transfers(self, topic: str) -> None:
-        """In that thread: until no link of this host is being filled; from here on none is."""
-        over = asyncio.run_coroutine_threadsafe(self.netdyno_transfers.over(), self.loop.asyncio_loop)
-        while True:
-            self.log_event(topic, {"beat": True})
-            with suppress(TimeoutError):
-                return over.result(engine.BEAT_S)
-
-    def _attend(self, helper: subprocess.Popen[bytes], task: object, topic: str) -> None:
-        """Until it has ended."""
-        assert helper.stdout is not None
-        lines, beat_at = LineReader(helper.stdout.fileno(), "helper"), 0.0
-        while not lines.at_end:
-            for line in lines.read_lines():
-                completed, seconds = line.split()
-                self.log_event(topic, {"completed": int(completed), "seconds": float(seconds)})
-            if time.monotonic() >= beat_at:
-                beat_at = time.monotonic() + engine.BEAT_S
-                self.log_event(topic, {"beat": True})
-            known = self.state.tasks.get(task)
-            if known is None or known.state == "cancelled":
-                raise HelperError("nobody wants it any more")
-            select.select([helper.stdout], [], [], LOOK_S / 5)
-        helper.wait(engine.CONNECT_S)
+                way.close()
 
     async def _open_way(self, path: Path) -> asyncio.AbstractServer:
         """Where stand-ins for the load of this host's trial come to (stand_in.py)."""
@@ -254,6 +268,19 @@ class Worker(DaskWorker):  # type: ignore[misc]
             comm.abort()
 
 
+async def _write(comm: Any, writing: asyncio.Lock, words: dict[str, Any]) -> None:
+    """Where the connection has ended, who waits for its silence sees that."""
+    with suppress(OSError):
+        async with writing:
+            await comm.write(words)
+
+
+async def _send(comm: Any, writing: asyncio.Lock, reply: bytes) -> None:
+    """Piece by piece (requests.Said)."""
+    for at in range(0, len(reply), PIECE):
+        await _write(comm, writing, {"piece": reply[at : at + PIECE], "last": at + PIECE >= len(reply)})
+
+
 async def _beat(comm: Any, writing: asyncio.Lock) -> None:
     """Say that this host lives, until the connection ends."""
     with suppress(OSError):
@@ -299,12 +326,18 @@ async def _await_silence(comm: Any, helper: asyncio.StreamWriter | None = None) 
 def schedule(folder: Path) -> int:
     """`cluster scheduler`. Raises UserError where it cannot listen."""
     at = parse_tls_url(authority.scheduler_of(folder))
-    security = engine.security(folder, "scheduler")
+    security = engine.security(folder, "scheduler", authority.scheduler_of(folder))
 
     async def run() -> None:
         with temporary_folder("scheduler") as scratch, dask.config.set({"temporary-directory": str(scratch)}):
             scheduler = Scheduler(
-                protocol="tls", host=at.host, port=at.port, security=security, dashboard=False, dashboard_address=None
+                protocol="tls",
+                host=at.host,
+                port=at.port,
+                security=security,
+                dashboard=False,
+                dashboard_address=None,
+                extensions={},
             )
             await _start(scheduler, f"the scheduler cannot listen on {at.host}, port {at.port}")
             ended = _heed_signals()
@@ -327,7 +360,7 @@ def join(
     """`cluster join`: exit code 0 when it was ended, 1 when the scheduler is gone. Raises UserError where there is none
     that lets it in."""
     at = parse_tls_url(scheduler)
-    security = engine.security(folder, role)
+    security = engine.security(folder, role, scheduler)
     own = address or own_address(at)
 
     async def run() -> int:

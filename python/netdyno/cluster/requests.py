@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from netdyno.cluster.clocks import Offset
 from netdyno.experiment.plan import Cell
-from netdyno.model.base import Frozen, type_level
+from netdyno.model.base import Frozen, Number, type_level
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import CanaryReadings, ForeignLoad, HostCanary, Pinning
 from netdyno.model.run import Environment
@@ -77,13 +79,26 @@ class WarmupsDone(Frozen, tag=True):
 
 
 class NotDone(Frozen, tag=True):
-    """Nothing of what was wanted. As an exception, Dask would send it as a pickle."""
+    """Nothing of what was wanted."""
 
     why: str
 
 
 Request = Prepare | TrialWanted | WarmupsWanted
 Reply = Prepared | TrialDone | WarmupsDone | NotDone
+MOST_REPLY = 64 << 20
+"""Bytes."""
+
+
+class Said(Frozen):
+    """One message of a host to its controller: that it lives (`beat`), how far the window is, or a piece of the Reply,
+    after the last of which nothing comes."""
+
+    beat: bool = False
+    completed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    seconds: Number = 0.0
+    piece: bytes | None = None
+    last: bool = False
 
 
 class LoadAsked(Frozen):

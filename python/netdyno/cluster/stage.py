@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from netdyno.base import quantities
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path, generator_path
-from netdyno.cluster import engine
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import Host
 from netdyno.cluster.engine import GoneError
@@ -31,7 +27,6 @@ from netdyno.cluster.requests import (
     WarmupsDone,
     WarmupsWanted,
 )
-from netdyno.cluster.tasks import perform
 from netdyno.experiment import plan
 from netdyno.experiment.plan import Cell, Kind, Named
 from netdyno.machine import digests, environment
@@ -52,6 +47,9 @@ PREPARE_S = 1800.0
 """How long a host may take to build what it starts."""
 BEYOND_S = 60.0
 """How long a trial may take beyond what is planned for it."""
+STORED = {"valid", "struck_out", "skipped", "failed"}
+"""What becomes of a trial; all else follows from the others of its run."""
+_REPLIES = {Prepare: Prepared, TrialWanted: TrialDone, WarmupsWanted: WarmupsDone}
 
 
 class HostLostError(Exception):
@@ -165,11 +163,20 @@ class Stage:
         except HostLostError as lost:
             return _failed(cell, str(lost), time.monotonic() - began)
         assert isinstance(done, TrialDone)
-        if done.trial.log:
-            path = self._folder / done.trial.log
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(done.log, encoding="utf-8")
-        return done.trial
+        if not _is_of(done.trial, cell):
+            return _failed(cell, f"{self._server.address} answered for another trial", time.monotonic() - began)
+        return msgspec.structs.replace(done.trial, levels=cell.levels, log=self._logged(cell, done))
+
+    def _logged(self, cell: Cell, done: TrialDone) -> str:
+        """Where the log of a trial stands now, relative to the run's folder: not where its host says that it does."""
+        if not done.trial.log:
+            return ""
+        from netdyno.trial.trial import log_path
+
+        path = self._folder / log_path(cell)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(done.log, encoding="utf-8", errors="replace")
+        return str(log_path(cell))
 
     def warm_ups(self, kinds: Sequence[Kind], scenarios: Mapping[str, Scenario]) -> Iterator[tuple[Kind, Warmup]]:
         """How long those with a JIT warm up. Raises GoneError."""
@@ -183,6 +190,8 @@ class Stage:
         except HostLostError as lost:
             raise GoneError(str(lost)) from lost
         assert isinstance(done, WarmupsDone)
+        if {number for number, _ in done.found} - set(range(len(kinds))):
+            raise GoneError(f"the host {self._server.address} told of a warm-up that it was not asked for")
         yield from ((kinds[number], warmup) for number, warmup in done.found)
 
     def _look(self, clients: int) -> None:
@@ -206,51 +215,27 @@ class Stage:
         return done
 
     def _perform(self, host: Host, wanted: Request, limit_s: float) -> Reply:
-        """Have it done there. Raises HostLostError when the host says nothing for a second, or takes too long."""
-        topic = f"netdyno-{uuid.uuid4().hex}"
-        heard = _Heard(self._progress)
-        client = self._control.client
-        client.subscribe_topic(topic, heard)
-        request = msgspec.json.encode(wanted)
-        future = client.submit(perform, request, topic, key=topic, workers=[host.address], **engine.SUBMIT)
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
-        deadline = time.monotonic() + limit_s
+        """Have it done there. Raises HostLostError when the host is lost, takes too long, or answers something else
+        than it was asked for."""
         try:
-            while not done.wait(engine.BEAT_S / 4):
-                if heard.silent_s() > engine.LOST_S:
-                    raise HostLostError(f"the host {host.address} was lost: it said nothing for a second")
-                if time.monotonic() > deadline:
-                    raise HostLostError(f"the host {host.address} did not answer within {limit_s:.0f} s")
-            if future.status == "error":
-                raise HostLostError(_why(host, future.exception(timeout=engine.CONNECT_S)))
-            if future.status != "finished":
-                raise HostLostError("the scheduler was lost")
-            reply: Reply = msgspec.json.decode(future.result(timeout=engine.CONNECT_S), type=Reply)
-        except (OSError, TimeoutError) as error:
-            raise HostLostError(f"the host {host.address} was lost: {error}") from error
-        finally:
-            client.unsubscribe_topic(topic)
-            future.cancel()
+            text = self._control.perform(host.address, msgspec.json.encode(wanted), self._progress, limit_s)
+            reply: Reply = msgspec.json.decode(text, type=Reply)
+        except OSError as error:
+            why = str(error) or "it could not be connected to"
+            raise HostLostError(f"the host {host.address} was lost: {why}") from error
+        except msgspec.DecodeError as error:
+            raise HostLostError(f"the host {host.address} sent no reply that can be read: {error}") from error
         if isinstance(reply, NotDone):
             raise HostLostError(f"the host {host.address}: {reply.why}")
+        if not isinstance(reply, _REPLIES[type(wanted)]):
+            raise HostLostError(f"the host {host.address} answered something else than it was asked for")
         return reply
 
 
-class _Heard:
-    """What a host said last, and when. Called by the thread of Dask's client."""
-
-    def __init__(self, progress: Callable[[int, float], None]) -> None:
-        self._progress = progress
-        self._at = time.monotonic() + engine.LOST_S  # before the first word, what was wanted goes all the way there
-
-    def __call__(self, event: tuple[float, dict[str, Any]]) -> None:
-        self._at = time.monotonic()
-        if "completed" in event[1]:
-            self._progress(event[1]["completed"], event[1]["seconds"])
-
-    def silent_s(self) -> float:
-        return time.monotonic() - self._at
+def _is_of(trial: Trial, cell: Cell) -> bool:
+    """Whether it is of this cell, and has a status that trials have. Pure."""
+    same = (getattr(trial, name) == getattr(cell, name) for name in Cell.__struct_fields__)
+    return all(same) and trial.status in STORED
 
 
 def _only(hosts: Sequence[Host], role: str) -> Host:
@@ -328,14 +313,6 @@ def _machines(server: Host, clients: Sequence[Host]) -> int:
 
 def _said(host: Host) -> str:
     return f"{host.description.host} at {host.address}, kernel {host.description.kernel}"
-
-
-def _why(host: Host, failure: BaseException) -> str:
-    from distributed.scheduler import KilledWorker, NoValidWorkerError
-
-    if isinstance(failure, KilledWorker | NoValidWorkerError):
-        return f"the host {host.address} was lost: its worker has ended"
-    return f"the host {host.address}: {failure}"
 
 
 def _failed(cell: Cell, reason: str, seconds: float) -> Trial:

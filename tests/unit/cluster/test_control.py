@@ -4,41 +4,61 @@ looks at them."""
 from __future__ import annotations
 
 import asyncio
-import time
-from types import SimpleNamespace
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.cluster import control, described, engine
+from netdyno.cluster import control, described
 from tests.support.patience import PATIENCE_S
 
+ADDRESSES = tuple(f"tls://10.0.0.{number}:8787" for number in (2, 3, 4))
+SCHEDULER = "tls://10.0.0.1:8786"
+Answers = Callable[[str, str], Awaitable[object]]
+"""By an address and an operation."""
 
-async def never(**_: object) -> Any:
+
+async def never() -> Any:
     await asyncio.Event().wait()
 
 
-def stopped(*, scheduler: bool) -> control.Control:
-    """One whose scheduler is stopped, or the only host that it knows."""
+class Comm:
+    """A connection to somebody who answers."""
 
-    async def identity(**_: object) -> dict[str, object]:
-        return {"workers": {"tls://10.0.0.3:8787": {"name": "client"}}}
+    role = "client"
 
-    host = SimpleNamespace(netdyno_describe=never, netdyno_clock=never)
-    return beside(SimpleNamespace(identity=never if scheduler else identity), host)
+    def __init__(self, address: str, answers: Answers) -> None:
+        self._address = address
+        self._answers = answers
+        self._asked = ""
+
+    async def write(self, words: dict[str, Any]) -> None:
+        self._asked = words["op"]
+
+    async def read(self) -> object:
+        return await self._answers(self._address, self._asked)
+
+    def closed(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        """Nothing is behind it."""
 
 
-def beside(scheduler: SimpleNamespace, host: SimpleNamespace) -> control.Control:
-    """One that knows this scheduler; all of its hosts say what that one does."""
+def beside(answers: Answers, *hosts: str) -> control.Control:
+    """One that is connected to its scheduler and to these hosts."""
     found = control.Control.__new__(control.Control)
-    found.client = SimpleNamespace(
-        scheduler=scheduler,
-        rpc=lambda _address: host,
-        sync=lambda asked, **words: asyncio.run(asyncio.wait_for(asked(**words), PATIENCE_S)),
-    )
+    found._scheduler = SCHEDULER
+    found._comms = {address: Comm(address, answers) for address in (SCHEDULER, *hosts)}
+    found._wait = lambda coroutine: asyncio.run(asyncio.wait_for(coroutine, PATIENCE_S))  # type: ignore[method-assign]
     return found
+
+
+def known(*hosts: str) -> dict[str, object]:
+    return {"workers": {address: {"name": address} for address in hosts}}
 
 
 @pytest.mark.parametrize(
@@ -46,39 +66,53 @@ def beside(scheduler: SimpleNamespace, host: SimpleNamespace) -> control.Control
     [(True, "the scheduler does not answer"), (False, r"10\.0\.0\.3:8787 has joined and does not answer")],
 )
 def test_who_is_stopped_is_told_of(*, scheduler: bool, complaint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "ANSWER_S", 0.01)
+    async def answers(address: str, _operation: str) -> object:
+        return known(ADDRESSES[1]) if address == SCHEDULER and not scheduler else await never()
+
+    found = beside(answers, ADDRESSES[1])
+    monkeypatch.setattr(found, "_ask", partial(found._ask, limit_s=0.01))
     with pytest.raises(UserError, match=complaint):
-        stopped(scheduler=scheduler).hosts()
-
-
-ADDRESSES = tuple(f"tls://10.0.0.{number}:8787" for number in (2, 3, 4))
+        found.hosts()
 
 
 def test_no_link_is_filled_once_a_trial_has_begun() -> None:
     """While the status is being taken, of which every link takes a part of a second."""
     looks = 0
-    said = described.describe("client", (0,), "10.0.0.2", (), is_busy=False)
 
-    async def identity(**_: object) -> dict[str, object]:
-        return {"workers": {address: {"name": address} for address in ADDRESSES}}
-
-    async def processing() -> dict[str, list[str]]:
+    async def answers(address: str, operation: str) -> object:
         nonlocal looks
-        looks += 1
-        return {address: ["a trial"] if looks > 2 and address == ADDRESSES[-1] else [] for address in ADDRESSES}
+        if operation == "netdyno_describe":
+            looks += 1  # each host's own first, then all before each link
+            is_busy = looks > 3 + 2 * 3 and address == ADDRESSES[-1]
+            return msgspec.json.encode(described.describe("client", (0,), "10.0.0.2", (), is_busy=is_busy))
+        return {"identity": known(*ADDRESSES), "netdyno_rate": 1.5}.get(operation, 7)
 
-    async def description() -> bytes:
-        return msgspec.json.encode(said)
-
-    async def clock() -> int:
-        return time.monotonic_ns()
-
-    async def figure(address: str) -> int:
-        return len(address)
-
-    host = SimpleNamespace(
-        netdyno_describe=description, netdyno_clock=clock, netdyno_round_trip=figure, netdyno_rate=figure
-    )
-    hosts = beside(SimpleNamespace(identity=identity, processing=processing), host).hosts(links=True)
+    hosts = beside(answers, *ADDRESSES).hosts(links=True)
     rates = [link.bits_per_second for one in hosts for link in one.links.values()]
     assert [rate is not None for rate in rates] == [True, True, False, False, False, False]
+
+
+DESCRIPTION = msgspec.json.encode(described.describe("client", (0,), "10.0.0.2", (), is_busy=False))
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer", "complaint"),
+    [
+        ("identity", {"workers": {"tcp://10.0.0.2:8787": {"name": "client"}}}, "transport 'tcp' is not spoken here"),
+        ("identity", {"workers": 5}, "the scheduler does not answer"),
+        ("netdyno_clock", "soon", "it said what was not asked for: Expected `int`, got `str`"),
+        ("netdyno_clock", {"exception_text": "no clock"}, "no clock"),
+        ("netdyno_describe", b"{}", "does not describe itself: Object missing required field"),
+        ("netdyno_describe", DESCRIPTION.replace(b"client", b"server"), "says it is server, and its .* is for client"),
+        ("netdyno_round_trip", 0.5, "Expected `int`, got `float`"),
+        ("netdyno_rate", b"much", "Expected `float | null`, got `bytes`"),
+    ],
+)
+def test_what_was_not_asked_for_is_an_error_that_says_so(operation: str, answer: object, complaint: str) -> None:
+    good: dict[str, object] = {"identity": known(*ADDRESSES), "netdyno_describe": DESCRIPTION}
+
+    async def answers(_address: str, asked: str) -> object:
+        return answer if asked == operation else good.get(asked, 7)
+
+    with pytest.raises(UserError, match=complaint):
+        beside(answers, *ADDRESSES).hosts(links=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Generator
+from collections.abc import Awaitable, Callable, Generator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -86,13 +86,13 @@ def test_a_host_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 class Idle(SimpleNamespace):
-    """What a worker with nothing to do has of its own; `executing`: tasks that it has."""
+    """What a worker with nothing to do has of its own."""
 
-    def __init__(self, executing: int = 0, **more: object) -> None:
+    def __init__(self, **more: object) -> None:
         super().__init__(
             netdyno_loading=asyncio.Lock(),
+            netdyno_performing=asyncio.Lock(),
             netdyno_transfers=links.Transfers(),
-            state=SimpleNamespace(executing_count=executing),
             local_directory=None,
             **more,
         )
@@ -121,9 +121,15 @@ class Heard:
 def test_a_host_at_work_has_no_link_filled() -> None:
     """Whoever asks may have looked before that was begun."""
     comm = Heard()
-    asyncio.run(Worker.fill_link(cast(Any, Idle(executing=1)), comm))
-    assert comm.said == [{"fills": False}, "end"]
-    assert asyncio.run(Worker.tell_rate(cast(Any, Idle(executing=1)), "tls://10.0.0.3:8787")) is None
+
+    async def ask() -> None:
+        host = Idle()
+        async with host.netdyno_performing:
+            await Worker.fill_link(cast(Any, host), comm)
+            assert comm.said == [{"fills": False}, "end"]
+            assert await Worker.tell_rate(cast(Any, host), "tls://10.0.0.3:8787") is None
+
+    asyncio.run(ask())
 
 
 def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -> None:
@@ -147,33 +153,90 @@ def test_a_load_waits_for_a_link_that_is_being_filled_and_says_that_it_lives() -
     assert comm.said == [{"beat": True}]
 
 
+class Controller(Heard):
+    """The connection to one, which lives until it has the last piece of a reply."""
+
+    async def read(self) -> object:
+        await asyncio.sleep(0)
+        if any(isinstance(word, dict) and word.get("last") for word in self.said):
+            raise OSError
+        return {"beat": True}
+
+
+async def reply(host: Idle, comm: Controller) -> Reply:
+    """What it is told in the end."""
+    await Worker.perform(cast(Any, host), comm, b"{}")
+    pieces = [word["piece"] for word in comm.said if isinstance(word, dict) and "piece" in word]
+    found: Reply = msgspec.json.decode(b"".join(pieces), type=Reply)
+    return found
+
+
+def performing(helped: Callable[..., Awaitable[bytes]]) -> Idle:
+    """A host whose helper does that."""
+    host = Idle(_helped=helped)
+    host._perform = partial(Worker._perform, cast(Any, host))
+    return host
+
+
 def test_a_trial_waits_for_a_link_that_is_being_filled_and_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "BEAT_S", 0.001)
-    twice = threading.Event()
-    beats: list[object] = []
+    comm, has_begun = Controller(), asyncio.Event()
 
-    def hear(topic: str, word: object) -> None:
-        beats.append((topic, word))
-        if len(beats) == 2:
-            twice.set()
+    async def help_it(*_: object) -> bytes:
+        has_begun.set()
+        return msgspec.json.encode(NotDone(why="all is well"))
 
-    async def wait() -> None:
-        host = Idle(executing=1, log_event=hear, loop=SimpleNamespace(asyncio_loop=asyncio.get_running_loop()))
+    async def wait() -> Reply:
+        host = performing(help_it)
         with host.netdyno_transfers.another():
-            waiting = asyncio.create_task(asyncio.to_thread(Worker._await_transfers, cast(Any, host), "trial"))
-            assert await asyncio.to_thread(twice.wait, PATIENCE_S)
-            assert not waiting.done()
-        await waiting
+            waiting = asyncio.create_task(reply(host, comm))
+            while len(comm.said) < 2:
+                await asyncio.sleep(0)
+            assert host._is_busy()
+            assert not has_begun.is_set()
+        return await waiting
 
-    asyncio.run(asyncio.wait_for(wait(), 2 * PATIENCE_S))
-    assert beats[0] == ("trial", {"beat": True})
+    assert asyncio.run(asyncio.wait_for(wait(), PATIENCE_S)) == NotDone(why="all is well")
+    assert comm.said[:2] == [{"beat": True}, {"beat": True}]
 
 
-def test_why_a_host_could_not_do_it_is_said_as_json() -> None:
-    """As an exception of ours it would go as a pickle."""
-
-    def fail(_request: bytes, _topic: str) -> bytes:
+def test_why_a_host_could_not_do_it_is_said() -> None:
+    async def fail(*_: object) -> bytes:
         raise HelperError("no disk")
 
-    said = Worker.perform(cast(Any, SimpleNamespace(_perform=fail)), b"{}", "trial")
-    assert msgspec.json.decode(said, type=Reply) == NotDone(why="no disk")
+    assert asyncio.run(asyncio.wait_for(reply(performing(fail), Controller()), PATIENCE_S)) == NotDone(why="no disk")
+
+
+def test_a_host_makes_one_trial_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LOST_S", 0.01)
+
+    async def ask() -> Reply:
+        host = performing(never)
+        async with host.netdyno_performing:
+            return await reply(host, Controller())
+
+    async def never(*_: object) -> bytes:
+        raise AssertionError
+
+    assert asyncio.run(asyncio.wait_for(ask(), PATIENCE_S)) == NotDone(why="it is at work for another run")
+
+
+def test_a_trial_ends_when_its_controller_says_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LOST_S", 0.01)
+    ended = []
+
+    async def go_on(*_: object) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(True)
+        return b""
+
+    class Silent(Controller):
+        async def read(self) -> object:
+            return await asyncio.Event().wait()
+
+    comm = Silent()
+    asyncio.run(asyncio.wait_for(Worker.perform(cast(Any, performing(go_on)), comm, b"{}"), PATIENCE_S))
+    assert ended == [True]
+    assert comm.said[-1] == "end"

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.cluster import described, engine
+from netdyno.cluster import described
 from netdyno.cluster.control import Control
 from netdyno.cluster.described import BOOT_ID, Host, default_cores, describe
 from netdyno.cluster.engine import GoneError
-from netdyno.cluster.requests import NotDone, Prepared
-from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _Heard, _machines, _only, _pinning
-from netdyno.experiment.plan import Cell
+from netdyno.cluster.requests import NotDone, Prepared, TrialDone, WarmupsDone
+from netdyno.cluster.stage import Stage, _check, _clients, _cores, _first, _machines, _only, _pinning
+from netdyno.experiment.plan import Cell, Kind
 from netdyno.model.experiment import Scenario
-from netdyno.trial.setup import unwatched
+from netdyno.model.trial import Warmup
+from netdyno.trial.trial import log_path
+from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
-from tests.support.patience import PATIENCE_S
 
 SCENARIO = Scenario(name="echo", workload="echo")
 CELL = Cell(block=1, position=0, scenario="echo", contestant="epoll-reactor", levels={})
@@ -129,38 +129,79 @@ def test_no_trial_begins_without_its_hosts(names: dict[str, str], complaint: str
         Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
 
 
-def test_a_host_that_says_nothing_from_the_beginning_is_lost_two_seconds_later() -> None:
-    assert -engine.LOST_S <= _Heard(unwatched).silent_s() <= PATIENCE_S
-
-
-class Done:
-    """What was asked of a host, of which there is an answer at once."""
-
-    status = "finished"
-
-    def __init__(self, reply: bytes) -> None:
-        self._reply = reply
-
-    def add_done_callback(self, call: Callable[[Any], None]) -> None:
-        call(self)
-
-    def result(self, timeout: float) -> bytes:
-        del timeout
-        return self._reply
-
-    def cancel(self) -> None:
-        """It is over."""
-
-
-def test_why_a_host_could_not_make_a_trial_is_its_reason() -> None:
-    reply = Done(msgspec.json.encode(NotDone(why="no disk")))
+def staged(reply: bytes, folder: Path) -> Stage:
+    """Whose host of servers replies so, whatever it is asked for."""
     control = SimpleNamespace(
         hosts=lambda: (host("server"), host("client")),
         names=lambda: {"tls://server:8787": "server", "tls://client:8787": "client"},
         answers=lambda _: True,
-        client=SimpleNamespace(
-            subscribe_topic=lambda *_: None, unsubscribe_topic=lambda _: None, submit=lambda *_, **__: reply
-        ),
+        perform=lambda *_: reply,
     )
-    trial = Stage(cast(Control, control)).trial(CELL, SCENARIO, None)
+    stage = Stage(cast(Control, control))
+    stage._folder = folder
+    return stage
+
+
+MADE = made_trial(SCENARIO, CELL.block, CELL.contestant, CELL.levels, {"throughput": 1000.0})
+
+
+def done(log: str, **changed: object) -> bytes:
+    """A trial that says its log is there."""
+    return msgspec.json.encode(TrialDone(trial=msgspec.structs.replace(MADE, log=log, **changed), log="words"))
+
+
+def test_why_a_host_could_not_make_a_trial_is_its_reason(tmp_path: Path) -> None:
+    trial = staged(msgspec.json.encode(NotDone(why="no disk")), tmp_path).trial(CELL, SCENARIO, None)
     assert (trial.status, trial.reason) == ("failed", "the host tls://server:8787: no disk")
+
+
+@pytest.mark.parametrize("log", ["logs/a.log", "../outside", "/tmp/outside", "logs/link/outside", "logs/../../outside"])
+def test_a_log_is_written_where_its_trial_has_it_whatever_the_host_says(log: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "logs").mkdir(parents=True)
+    (folder / "logs" / "link").symlink_to(tmp_path)
+    trial = staged(done(log.replace("/tmp", str(tmp_path))), folder).trial(CELL, SCENARIO, None)
+    assert trial.log == str(log_path(CELL))
+    assert (folder / trial.log).read_text() == "words"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == [log_path(CELL).name]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"block": 2},
+        {"position": 1},
+        {"scenario": "chat"},
+        {"contestant": "epoll-coroutines"},
+        {"levels": {"connections": 10}},
+        {"twin": True},
+        {"attempt": 2},
+        {"status": "made_again"},
+    ],
+)
+def test_the_answer_of_another_trial_is_none(changed: dict[str, object], tmp_path: Path) -> None:
+    trial = staged(done("logs/a.log", **changed), tmp_path).trial(CELL, SCENARIO, None)
+    assert (trial.status, trial.reason) == ("failed", "tls://server:8787 answered for another trial")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        (msgspec.json.encode(PREPARED), "the host tls://server:8787 answered something else than it was asked for"),
+        (b'{"type": "TrialDone", "trial": {}}', "the host tls://server:8787 sent no reply that can be read: Object"),
+        (b"\x80\x05K\x01.", "the host tls://server:8787 sent no reply that can be read: "),
+    ],
+)
+def test_what_is_no_answer_to_a_trial_fails_it(reply: bytes, reason: str, tmp_path: Path) -> None:
+    trial = staged(reply, tmp_path).trial(CELL, SCENARIO, None)
+    assert trial.status == "failed"
+    assert trial.reason.startswith(reason)
+
+
+def test_a_warm_up_that_was_not_asked_for_ends_the_run(tmp_path: Path) -> None:
+    warmup = Warmup(seconds=1.0, measured_s=1.0, steady=True)
+    for number in (-1, 1):
+        stage = staged(msgspec.json.encode(WarmupsDone(found=((number, warmup),))), tmp_path)
+        with pytest.raises(GoneError, match="told of a warm-up that it was not asked for"):
+            list(stage.warm_ups([Kind("echo", "netty", {})], {"echo": SCENARIO}))

@@ -1,0 +1,169 @@
+"""A host of a cluster that has fallen to somebody: `python -m tests.support.hostile_host FOLDER ROLE PORT FILE [LIE]`.
+
+Instead of a trial it does the deed (DEEDS) that the trial's contestant is named for. What it sends to be opened would
+make FILE. It holds the certificate of its role; the lies are below."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from distributed.comm.tcp import _add_frames_header
+from distributed.core import Status
+from distributed.protocol import ToPickle, dumps, pickle, to_serialize
+
+from netdyno.base.errors import UserError
+from netdyno.cluster import authority, daemon, engine
+from netdyno.cluster.described import Description
+from netdyno.cluster.requests import Request, TrialDone, TrialWanted
+from netdyno.cluster.secure_comm import Identity, RoleSecurity
+from netdyno.model.trial import Trial
+from tests.support.builders.made_claims import made_trial
+
+FILE = Path(sys.argv[4]) if len(sys.argv) > 4 else Path("nowhere")
+IS_A_CLIENT, SAYS_IT_IS_A_SERVER = "is-a-client", "says-it-is-a-server"
+"""What it is by its certificate, against all that it says; what it says of itself once it has joined."""
+PIECE = bytes(1 << 20)
+
+
+class Trap:
+    """Makes a file where it is unpickled."""
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(FILE), "w")
+
+
+class TrapError(Exception):
+    """The same as an exception."""
+
+    def __reduce__(self) -> tuple[object, tuple[str, str]]:
+        return open, (str(FILE), "w")
+
+
+async def send(comm: Any, message: object) -> None:
+    """As Dask would."""
+    frames, _, _ = _add_frames_header(dumps(message))
+    await comm.stream.write(b"".join(frames))
+
+
+async def send_pickled(comm: Any, _: TrialWanted) -> None:
+    await send(comm, {"piece": ToPickle(Trap()), "last": True})
+
+
+async def send_serialized(comm: Any, _: TrialWanted) -> None:
+    await send(comm, {"piece": to_serialize(Trap()), "last": True})
+
+
+async def send_a_pickle_as_bytes(comm: Any, _: TrialWanted) -> None:
+    await send(comm, {"piece": pickle.dumps(Trap()), "last": True})
+
+
+async def send_an_exception(comm: Any, _: TrialWanted) -> None:
+    trap = to_serialize(pickle.dumps(TrapError()))
+    words = {"exception": trap, "traceback": trap, "exception_text": "oh", "traceback_text": ""}
+    await send(comm, {"status": "uncaught-error", **words})
+
+
+async def send_an_exception_as_bytes(comm: Any, _: TrialWanted) -> None:
+    trap = pickle.dumps(TrapError())
+    await send(comm, {"status": "uncaught-error", "exception": trap, "traceback": trap, "exception_text": "oh"})
+
+
+async def send_a_gigabyte(comm: Any, _wanted: TrialWanted) -> None:
+    await comm.stream.write(struct.pack("Q", 1 << 30))
+    for _ in range(1 << 10):
+        await comm.stream.write(PIECE)
+
+
+async def send_a_gigabyte_in_pieces(comm: Any, _wanted: TrialWanted) -> None:
+    for _ in range(1 << 10):
+        await send(comm, {"piece": PIECE, "last": False})
+
+
+async def send_no_message(comm: Any, _: TrialWanted) -> None:
+    await comm.stream.write(struct.pack("QQQ", 24, 1 << 60, 8) + bytes(8))
+
+
+async def say_that_it_is_a_scheduler(comm: Any, _: TrialWanted) -> None:
+    await send(comm, ({"op": "event", "topic": "warn", "event": {"message": pickle.dumps(Trap())}},))
+
+
+async def ask_for_what_has_no_name(comm: Any, _: TrialWanted) -> None:
+    await send(comm, {"op": {}})
+
+
+async def name_a_log_outside(comm: Any, wanted: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(wanted), log=f"../../../../../..{FILE}"))
+
+
+async def name_a_log_by_its_root(comm: Any, wanted: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(wanted), log=str(FILE)))
+
+
+async def answer_for_another_cell(comm: Any, wanted: TrialWanted) -> None:
+    await done(comm, msgspec.structs.replace(trial(wanted), contestant="another"))
+
+
+async def done(comm: Any, made: Trial) -> None:
+    text = msgspec.json.encode(TrialDone(trial=made, log="words"))
+    await send(comm, {"piece": text, "last": True})
+
+
+def trial(wanted: TrialWanted) -> Trial:
+    cell = wanted.cell
+    return made_trial(wanted.scenario, cell.block, cell.contestant, cell.levels, {"throughput": 1000.0})
+
+
+Deed = Callable[[Any, TrialWanted], Awaitable[None]]
+OPENED: tuple[Deed, ...] = (
+    send_pickled,
+    send_serialized,
+    send_a_pickle_as_bytes,
+    send_an_exception,
+    send_an_exception_as_bytes,
+    say_that_it_is_a_scheduler,
+)
+ODD: tuple[Deed, ...] = (send_a_gigabyte, send_a_gigabyte_in_pieces, send_no_message, ask_for_what_has_no_name)
+WRITTEN: tuple[Deed, ...] = (name_a_log_outside, name_a_log_by_its_root, answer_for_another_cell)
+DEEDS = {deed.__name__: deed for deed in (*OPENED, *ODD, *WRITTEN)}
+
+
+class Hostile(daemon.Worker):
+    """Does its deed instead of a trial."""
+
+    async def perform(self, comm: Any, request: bytes) -> Status:
+        wanted = msgspec.json.decode(request, type=Request)
+        assert isinstance(wanted, TrialWanted)
+        await DEEDS[wanted.cell.contestant](comm, wanted)
+        return Status.dont_reply
+
+    async def tell_description(self) -> bytes:
+        said = msgspec.json.decode(await super().tell_description(), type=Description)
+        role = "server" if SAYS_IT_IS_A_SERVER in sys.argv else said.role
+        return msgspec.json.encode(msgspec.structs.replace(said, role=role))
+
+
+def main(folder: Path, role: Any, port: int) -> int:
+    with_its_files = engine.security
+
+    def with_the_clients(folder: Path, role: Any, scheduler: str) -> RoleSecurity:
+        with_its_files(folder, "client", scheduler)
+        return RoleSecurity(authority.files(folder, "client"), Identity(role, scheduler))
+
+    if IS_A_CLIENT in sys.argv:
+        engine.security = with_the_clients
+    if role == "scheduler":
+        return daemon.schedule(folder)
+    daemon.Worker = Hostile  # type: ignore[misc]
+    return daemon.join(folder, authority.scheduler_of(folder), role, None, port, (), ())
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    except UserError as error:
+        print(error, flush=True)
