@@ -1,6 +1,7 @@
 # Rust, by Cargo: a folder's Cargo.toml has a program of the folder's name. It is built in cargo's own release profile, as
 # a Rust service is shipped (opt-level 3, and no LTO across crates, as the C++ servers have none), whatever the preset:
-# stable Rust has no sanitizers.
+# stable Rust has no sanitizers. The toolchain is that which the machine has when the build is configured, and cargo's
+# configuration that of cargo-home.sh: it is started in /, for it reads those of all folders above it.
 
 set(netdyno_cargo_least 1.85) # what Tokio asks for
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS netdyno_cargo=1) # a second cargo would only wait for the first
@@ -15,11 +16,26 @@ function(netdyno_find_rust triple why)
     set(known "")
     set(version 0)
     if(NETDYNO_CARGO AND NETDYNO_RUSTC)
-      execute_process(COMMAND ${NETDYNO_RUSTC} --version --verbose OUTPUT_VARIABLE said ERROR_QUIET)
+      # Those that rustup would start: which they are may change from one call to the next.
+      execute_process(COMMAND ${NETDYNO_RUSTC} --print sysroot OUTPUT_VARIABLE sysroot ERROR_QUIET
+        OUTPUT_STRIP_TRAILING_WHITESPACE WORKING_DIRECTORY /)
+      foreach(tool RUSTC CARGO)
+        string(TOLOWER ${tool} name)
+        if(sysroot AND EXISTS ${sysroot}/bin/${name})
+          set(NETDYNO_${tool} ${sysroot}/bin/${name} CACHE FILEPATH "of the toolchain that builds" FORCE)
+        endif()
+      endforeach()
+      execute_process(COMMAND ${NETDYNO_RUSTC} --version --verbose OUTPUT_VARIABLE said ERROR_QUIET WORKING_DIRECTORY /)
       if(said MATCHES "host: ([^\n]+)\nrelease: ([0-9.]+)")
         set(known ${CMAKE_MATCH_1})
         set(version ${CMAKE_MATCH_2})
       endif()
+      execute_process(COMMAND sh ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/cargo-home.sh ${CMAKE_BINARY_DIR}/cargo/home
+        COMMAND_ERROR_IS_FATAL ANY)
+      # No flags beats those of any configuration that is read all the same.
+      set(netdyno_cargo ${CMAKE_COMMAND} -E env CARGO_HOME=${CMAKE_BINARY_DIR}/cargo/home RUSTC=${NETDYNO_RUSTC}
+        CARGO_ENCODED_RUSTFLAGS= ${NETDYNO_CARGO})
+      set_property(GLOBAL PROPERTY netdyno_cargo ${netdyno_cargo})
     endif()
     if(version VERSION_LESS netdyno_cargo_least)
       string(CONCAT missing "Rust ${netdyno_cargo_least} or newer with cargo not found: install cargo-web (Debian 12), or "
@@ -34,12 +50,14 @@ endfunction()
 
 # The network is asked only for what this machine does not have yet, and never while something is built.
 function(netdyno_fetch_crates folder triple why)
-  set(fetch ${CMAKE_COMMAND} -E env CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 ${NETDYNO_CARGO} fetch --quiet
+  get_property(cargo GLOBAL PROPERTY netdyno_cargo)
+  set(fetch ${CMAKE_COMMAND} -E env CARGO_NET_RETRY=1 CARGO_HTTP_TIMEOUT=20 ${cargo} fetch --quiet
     --target ${triple} --manifest-path ${folder}/Cargo.toml)
-  execute_process(COMMAND ${fetch} --offline RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+  execute_process(COMMAND ${fetch} --offline RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET WORKING_DIRECTORY /)
   if(failed)
     message(STATUS "fetching the crates of ${folder}")
-    execute_process(COMMAND ${fetch} TIMEOUT 120 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE said)
+    execute_process(COMMAND ${fetch} TIMEOUT 120 RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE said
+      WORKING_DIRECTORY /)
   endif()
   if(failed)
     string(CONCAT how "its crates cannot be had: let 'cargo fetch' in ${folder} reach a registry once, then delete build/ "
@@ -62,13 +80,18 @@ function(netdyno_add_cargo target folder program why)
   set(shared ${CMAKE_SOURCE_DIR}/servers/_shared/*)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.rs ${folder}/Cargo.toml ${shared}/*.rs ${shared}/Cargo.toml)
   list(FILTER sources EXCLUDE REGEX "\\.test\\.rs$")
+  # Which crates there are was settled when they were fetched, and is again where a Cargo.toml says something else.
+  file(GLOB crates ${folder}/Cargo.toml ${shared}/Cargo.toml)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${crates})
   set(cargo_dir ${CMAKE_BINARY_DIR}/cargo)
+  get_property(cargo GLOBAL PROPERTY netdyno_cargo)
   add_custom_command(OUTPUT ${program}
-    COMMAND ${NETDYNO_CARGO} build --release --quiet --offline --jobs 2 --manifest-path ${folder}/Cargo.toml
+    COMMAND ${cargo} build --release --quiet --locked --offline --jobs 2 --manifest-path ${folder}/Cargo.toml
       --target-dir ${cargo_dir}
     COMMAND ${CMAKE_COMMAND} -E copy ${cargo_dir}/release/${name} ${program}
     COMMAND ${CMAKE_COMMAND} -E touch ${program} # cargo leaves it as it is where the sources say the same as before
     DEPENDS ${sources} ${NETDYNO_CARGO}
+    WORKING_DIRECTORY /
     JOB_POOL netdyno_cargo
     COMMENT "Building Rust program ${name}"
     VERBATIM)

@@ -1,5 +1,6 @@
-# Go: a folder is a module whose package main is the program. It asks for nothing from outside the tree. The thread
-# sanitizer's preset builds it with Go's own race detector, where the Go that is installed has one.
+# Go: a folder is a module whose package main is the program. It asks for nothing from outside the tree. It is compiled
+# for the processor that Go takes by default, whatever the user's `go env -w` says (GOENV). The thread sanitizer's preset
+# builds it with Go's own race detector, where the Go that is installed has one.
 
 set(netdyno_go_least 1.19) # what Debian 12 has
 
@@ -7,7 +8,7 @@ function(netdyno_add_go target folder program why)
   find_program(NETDYNO_GO go)
   set(version 0)
   if(NETDYNO_GO)
-    execute_process(COMMAND ${CMAKE_COMMAND} -E env GOTOOLCHAIN=local ${NETDYNO_GO} env GOVERSION GOROOT
+    execute_process(COMMAND ${CMAKE_COMMAND} -E env GOENV=off GOTOOLCHAIN=local ${NETDYNO_GO} env GOVERSION GOROOT
       OUTPUT_VARIABLE said ERROR_QUIET)
     if(said MATCHES "^go([0-9.]+)[^\n]*\n([^\n]+)")
       set(version ${CMAKE_MATCH_1})
@@ -31,7 +32,7 @@ function(netdyno_add_go target folder program why)
     endif()
   endif()
   set(go_dir ${CMAKE_BINARY_DIR}/go)
-  list(APPEND options GOCACHE=${go_dir}/cache GOPATH=${go_dir}/path GOFLAGS= GOWORK=off GOPROXY=off GOTOOLCHAIN=local)
+  list(APPEND options GOCACHE=${go_dir}/cache GOPATH=${go_dir}/path GOENV=off GOFLAGS= GOWORK=off GOPROXY=off GOTOOLCHAIN=local)
   get_filename_component(name ${folder} NAME)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.go ${folder}/go.mod ${CMAKE_SOURCE_DIR}/servers/_shared/*/*.go
     ${CMAKE_SOURCE_DIR}/servers/_shared/*/go.mod)

@@ -5,7 +5,7 @@ set -eu
 archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said
 rm -f "$archive" "$made"
-sed "s|-XX:SharedArchiveFile=[^ ]*|-XX:ArchiveClassesAtExit=$made|" "$program" >"$archive.training"
+sed "s|-XX:SharedArchiveFile=\"[^\"]*\"|-XX:ArchiveClassesAtExit=\"$made\"|" "$program" >"$archive.training"
 "$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
 server=$!
 patience=300

@@ -112,7 +112,7 @@ function(netdyno_add_java target folder program why)
   if(manifest MATCHES "\"netty\"")
     set(netty ${CMAKE_BINARY_DIR}/java/netty-${netdyno_netty})
     file(GLOB jars RELATIVE ${java_dir} ${netty}/*.jar)
-    list(APPEND options -Djava.library.path=${netty}/META-INF/native)
+    list(APPEND options "-Djava.library.path=\"${netty}/META-INF/native\"")
   endif()
   string(REPLACE ";" " \n " class_path "${jars}") # each on a line of its own: one has at most 72 bytes
   file(WRITE ${java_dir}/manifest.txt.new
@@ -120,7 +120,7 @@ function(netdyno_add_java target folder program why)
   string(REPLACE ";" " " options "${options}")
   set(archive ${java_dir}/classes.jsa)
   file(WRITE ${program}.in
-    "#!/bin/sh\nexec env -u PWD ${home}/bin/java ${options} -Xlog:disable -XX:SharedArchiveFile=${archive} -jar ${java_dir}/program.jar \"$@\"\n")
+    "#!/bin/sh\nexec env -u PWD \"${home}/bin/java\" ${options} -Xlog:disable -XX:SharedArchiveFile=\"${archive}\" -jar \"${java_dir}/program.jar\" \"$@\"\n")
   foreach(made ${java_dir}/manifest.txt)
     execute_process(COMMAND ${CMAKE_COMMAND} -E copy_if_different ${made}.new ${made})
   endforeach()

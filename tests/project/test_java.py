@@ -26,7 +26,7 @@ def java_home() -> Path:
     program = next((Path(program_of(one.command)) for one in servers if one.available), None)
     if program is None:
         pytest.skip(servers[0].why_not)
-    java = next(word for word in program.read_text().split() if word.endswith("/bin/java"))
+    java = next(word.strip('"') for word in program.read_text().split() if word.endswith('/bin/java"'))
     return Path(java).parents[1]
 
 

@@ -7,12 +7,14 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from netdyno.base.paths import ROOT, build_dir
 from netdyno.contestants.contestants import discover
+from netdyno.machine.environment import parse_cmake_cache
 
 CRATES = sorted({file.parent for file in ROOT.glob("servers/**/*.test.rs")})
 MODULES = sorted({file.parent for file in ROOT.glob("servers/**/*_test.go")})
@@ -36,13 +38,37 @@ def skip_unless_built(kind: str) -> None:
         pytest.skip(reasons[0])
 
 
+def cargo() -> tuple[str, ...]:
+    """As cmake/kinds/cargo.cmake calls it."""
+    cache = parse_cmake_cache((build_dir() / "CMakeCache.txt").read_text())
+    fixed = (f"CARGO_HOME={build_dir() / 'cargo/home'}", f"RUSTC={cache['NETDYNO_RUSTC']}", "CARGO_ENCODED_RUSTFLAGS=")
+    return "sh", str(build_dir() / "environment.sh"), "env", *fixed, cache["NETDYNO_CARGO"]
+
+
 @pytest.mark.needs_build
 @pytest.mark.parametrize("crate", CRATES, ids=[str(crate.relative_to(ROOT)) for crate in CRATES])
 def test_rust(crate: Path) -> None:
     skip_unless_built("cargo")
     options = ("--release", "--quiet", "--offline", "--jobs", "2", "--target-dir", str(build_dir() / "cargo"))
-    said = run("cargo", "test", "--test", "*", *options, cwd=crate)
+    said = run(*cargo(), "test", "--test", "*", *options, cwd=crate)
     assert re.search(r"^test result: ok\. [1-9]", said, re.MULTILINE), said
+
+
+@pytest.mark.needs_build
+def test_every_crate_that_is_compiled_has_its_version_in_a_manifest() -> None:
+    """There is no lock file: what a crate asks for itself would else be the newest of the day."""
+    skip_unless_built("cargo")
+    manifests = [tomllib.loads(path.read_text()) for path in ROOT.glob("servers/**/Cargo.toml")]
+    asked = {name: wish for one in manifests for name, wish in one.get("dependencies", {}).items()}
+    versions = {name: wish if isinstance(wish, str) else wish.get("version") for name, wish in asked.items()}
+    options = ("--offline", "--locked", "--edges", "normal,build", "--prefix", "none", "--format", "{p}")
+    compiled: set[tuple[str, str]] = set()
+    for one in discover():
+        if one.manifest.kind == "cargo":
+            said = run(*cargo(), "tree", *options, "--manifest-path", str(ROOT / "servers" / one.name / "Cargo.toml"))
+            compiled |= {(found[1], f"={found[2]}") for found in re.finditer(r"^(\S+) v(\S+)(?: \(\*\))?$", said, re.M)}
+    assert {"tokio", "libc"} <= {name for name, _ in compiled}
+    assert sorted(name for name, version in compiled if versions.get(name) != version) == []
 
 
 @pytest.mark.needs_build

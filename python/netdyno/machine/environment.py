@@ -171,11 +171,14 @@ def _toolchain(build: Path) -> Environment:
     compiler = cache.get("CMAKE_CXX_COMPILER", "")
     build_type = cache.get("CMAKE_BUILD_TYPE", "")
     flags = (cache.get("CMAKE_CXX_FLAGS", ""), cache.get(f"CMAKE_CXX_FLAGS_{build_type.upper()}", ""))
+    of_linker = (cache.get("CMAKE_EXE_LINKER_FLAGS", ""), cache.get(f"CMAKE_EXE_LINKER_FLAGS_{build_type.upper()}", ""))
     return {
         "build": str(build),
         "build_type": build_type,
         "compiler": _version(compiler, "--version"),
         "compiler_flags": " ".join(" ".join(flags).split()),
+        "linker_flags": " ".join(" ".join(of_linker).split()),
+        "build_environment": cache.get("NETDYNO_BUILD_ENVIRONMENT", ""),
         "rust": _version(cache.get("NETDYNO_RUSTC", ""), "--version"),
         "go": _version(cache.get("NETDYNO_GO", ""), "version"),
         "java": _version(cache.get("NETDYNO_JAVA", ""), "--version"),
