@@ -29,6 +29,8 @@ DECISIVE = (
     "build_type",
     "compiler",
     "compiler_flags",
+    "linker_flags",
+    "build_environment",
     "rust",
     "go",
     "java",
@@ -36,6 +38,7 @@ DECISIVE = (
     "libc",
     "libraries",
     "programs",
+    "runtimes",
     "link",
 )
 """Of the environment: what decides how fast a program is. A load average or a measured link differs every time."""

@@ -71,8 +71,9 @@ def _prepare(request: Prepare) -> Prepared:
     targets = [target for server in servers for target in building.target(server, "server")]
     building.make((building.GENERATOR, building.CANARY, *targets), build)
     ready = [contestants.prepare(server, build=build) for server in servers]
+    interpreted = digests.runtimes(ready)
     return Prepared(
-        environment=environment.of_machine(build),
+        environment=environment.of_machine(build) | ({"runtimes": interpreted} if interpreted else {}),
         programs=tuple(digests.of_host(generator_path(build), canary_path(build), ready)),
         why_not={server.name: server.why_not for server in ready if not server.available},
     )

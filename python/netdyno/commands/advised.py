@@ -29,8 +29,9 @@ from netdyno.store.schema import FILE_NAME
 
 MOST_REFUSED = 3
 """Runs that are not taken, and named with the reason."""
-NOT_COMPARED = ("programs", "build", "link")
-"""Programs are compared one by one, and where they stand is all one; what lies between is the cell's."""
+NOT_COMPARED = ("programs", "runtimes", "build", "link")
+"""Programs are compared one by one, with what interprets them, and where they stand is all one; what lies between is
+the cell's."""
 
 
 class Near(NamedTuple):

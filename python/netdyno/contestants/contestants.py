@@ -7,6 +7,7 @@ import fnmatch
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -96,7 +97,16 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     if kind == "server" and manifest.is_launched:
         command = (str(launcher_path(build)), folder.name, manifest.threads, *command, END_OF_PROGRAM)
     why_not = _why_not(skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build))
-    return Contestant(name=folder.name, manifest=manifest, command=command, available=not why_not, why_not=why_not)
+    # What cmake/kinds/java.cmake makes beside the program.
+    made = (f"{{build}}/java/{folder.name}/program.jar",) if manifest.kind == "java" else ()
+    return Contestant(
+        name=folder.name,
+        manifest=manifest,
+        command=command,
+        available=not why_not,
+        why_not=why_not,
+        loads=expand((*made, *manifest.loads), folder, build),
+    )
 
 
 def program_of(command: Sequence[str]) -> str:
@@ -105,9 +115,14 @@ def program_of(command: Sequence[str]) -> str:
 
 
 def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
-    """Replace {folder} (the contestant's own), {build} (the build directory) and {python} (the interpreter of the
-    harness, with its packages) in a manifest's argument list."""
-    places = {"{folder}": str(folder), "{build}": str(build), "{python}": sys.executable}
+    """Replace {folder} (the contestant's own), {build} (the build directory), {python} (the interpreter of the harness,
+    with its packages) and {packages} (where these are) in a manifest's argument list."""
+    places = {
+        "{folder}": str(folder),
+        "{build}": str(build),
+        "{python}": sys.executable,
+        "{packages}": sysconfig.get_path("platlib"),
+    }
     expanded = list(arguments)
     for name, place in places.items():
         expanded = [text.replace(name, place) for text in expanded]

@@ -1,12 +1,16 @@
-"""Which programs a run started, so that they can be told from what a later build made of them."""
+"""Which programs a run started, so that they can be told from what a later build, or another host, made of them."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from subprocess import SubprocessError
 
+from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
+from netdyno.machine import loaded
 from netdyno.model.contestant import GENERATOR, Contestant, stands_already
 
 SHOWN = 12
@@ -17,16 +21,25 @@ HARNESS = "python/"
 
 
 def digests(generator: Path, contestants: Sequence[Contestant]) -> list[str]:
-    """One line each, by name: the digest (SHA-256) of all files that its command names. Who is not available has
-    none, nor has a server that stands already: what was started for it is a stand-in."""
-    started = [one for one in contestants if one.available and not stands_already(one)]
-    commands = {GENERATOR: (str(generator),)} | {one.name: one.command for one in started}
-    return [f"{name} {_digest(command)}" for name, command in sorted(commands.items())]
+    """One line each, by name: the digest (SHA-256) of all that its program loads (loaded.py), and of how its manifest
+    starts it. Who is not available has none, nor has a server that stands already: what was started for it is a
+    stand-in. Raises UserError where something of it cannot be read."""
+    lines = {GENERATOR: _digest(loaded.program_files(generator))}
+    lines |= {one.name: _of_contestant(one) for one in _started(contestants)}
+    return [f"{name} {digest}" for name, digest in sorted(lines.items())]
+
+
+def runtimes(contestants: Sequence[Contestant]) -> list[str]:
+    """One line for each that is interpreted, by name: what interprets it, its version and where it is. Raises
+    UserError where that cannot be found out."""
+    found = [(one.name, runtime) for one in _started(contestants) if (runtime := _runtime(one)) is not None]
+    return [f"{name}: {runtime.name} {runtime.version}, {runtime.program}" for name, runtime in sorted(found)]
 
 
 def of_host(generator: Path, canary: Path, contestants: Sequence[Contestant]) -> list[str]:
     """The same with the canary, and the harness's own code: what hosts of one run have in common."""
-    return [*digests(generator, contestants), f"{canary.name} {_digest((str(canary),))}", f"{HARNESS} {harness()}"]
+    of_canary = _digest(loaded.program_files(canary))
+    return [*digests(generator, contestants), f"{canary.name} {of_canary}", f"{HARNESS} {harness()}"]
 
 
 def harness(folder: Path = ROOT / HARNESS) -> str:
@@ -38,10 +51,28 @@ def harness(folder: Path = ROOT / HARNESS) -> str:
     return digest.hexdigest()[:SHOWN]
 
 
-def _digest(command: Sequence[str]) -> str:
+def _started(contestants: Sequence[Contestant]) -> list[Contestant]:
+    return [one for one in contestants if one.available and not stands_already(one)]
+
+
+def _of_contestant(contestant: Contestant) -> str:
+    try:
+        return _digest(loaded.files(contestant), contestant.manifest.run)
+    except (OSError, SubprocessError, zipfile.BadZipFile) as error:
+        raise UserError(f"what {contestant.name} loads cannot be read: {error}") from error
+
+
+def _runtime(contestant: Contestant) -> loaded.Runtime | None:
+    try:
+        return loaded.runtime(contestant)
+    except (OSError, SubprocessError) as error:
+        raise UserError(f"what interprets {contestant.name} does not say what it is: {error}") from error
+
+
+def _digest(files: Iterable[Path], words: Sequence[str] = ()) -> str:
     digest = hashlib.sha256()
-    for word in command:
-        if Path(word).is_file():
-            with Path(word).open("rb") as file:
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+    for word in words:
+        digest.update(f"{word}\0".encode())
+    for path in files:
+        digest.update(f"{path.name}\0{loaded.digest(path)}\0".encode())
     return digest.hexdigest()[:SHOWN]

@@ -18,7 +18,8 @@ class Manifest(Frozen):
     `descriptors_per_client` how many file descriptors a client takes in the server, those of its thread included.
     `unsafe` says of a server that gives wrong answers on purpose what is wrong with it (docs/adr/unsafe.md), `unranked`
     of one that is no contestant at all what it is instead (docs/adr/unranked.md). `copies` says where the program
-    itself copies the bytes of a message, as far as its source shows it.
+    itself copies the bytes of a message, as far as its source shows it. `loads` are patterns (glob) of the files that
+    its program loads beside what `run` names.
     """
 
     kind: Literal["cmake", "cargo", "go", "java", "command"]
@@ -39,6 +40,7 @@ class Manifest(Frozen):
     copies: str = ""
     build: tuple[str, ...] = ()
     run: tuple[str, ...] = ()
+    loads: tuple[str, ...] = ()
 
     @property
     def is_built(self) -> bool:
@@ -67,7 +69,7 @@ class Own(Frozen):
 
 class Contestant(Frozen):
     """One discovered folder, or a server of the user's own: its manifest, and either the command that starts it or the
-    reason why it cannot start."""
+    reason why it cannot start. `loads` are the manifest's patterns, with paths in them."""
 
     name: str
     manifest: Manifest
@@ -75,6 +77,7 @@ class Contestant(Frozen):
     available: bool
     why_not: str = ""
     own: Own | None = None
+    loads: tuple[str, ...] = ()
 
 
 class CodeSize(Frozen):

@@ -151,6 +151,8 @@ def set_up(
     links = link_check.check(experiment, cores, folder)
     found = environment.collect(experiment, cores, build) | links.environment | {"foreign_load": foreign_load}
     found |= {"programs": digests.digests(generator, [*servers, *clients])}
+    if interpreted := digests.runtimes([*servers, *clients]):
+        found["runtimes"] = interpreted
     bench = Bench(
         seed=experiment.seed,
         generator=(str(generator),),

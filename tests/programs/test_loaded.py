@@ -1,0 +1,99 @@
+"""The files that a contestant opens when it runs are those that its digest is made of: strace(1) is asked, so that a
+module that nobody names in a manifest is found here."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants.contestants import by_name, discover
+from netdyno.machine import loaded
+from netdyno.model.contestant import Contestant
+from tests.support.chosen import startable
+from tests.support.client import Client
+from tests.support.patience import PATIENCE_S
+from tests.support.server import serving
+
+STRACE = ("strace", "-D", "-f", "-qq", "-z", "-e", "signal=none", "-e", "trace=open,openat,execve")
+OPENED = re.compile(r'(?:open|openat|execve)\((?:AT_FDCWD, )?"([^"]+)", ([^)]*)')
+OWN = (ROOT, build_dir(), Path(sysconfig.get_path("platlib")))
+SUFFIXES = (".js", ".py", ".jar", ".node")
+LIBRARY = re.compile(r"\.so(\.\d+)*$")
+STARTERS = ("env", "dash", "bash", "coreutils")  # what only starts the program
+
+pytestmark = [
+    pytest.mark.needs_build,
+    pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed"),
+]
+
+
+def opened(trace: Path) -> set[Path]:
+    """The files that may change what the program does."""
+    found = set()
+    for name, how in OPENED.findall(trace.read_text(errors="replace")):
+        path = Path(name).resolve()
+        if path.suffix == ".pyc":  # what Python keeps of a module that it has compiled
+            path = path.parents[1] / f"{path.name.partition('.')[0]}.py"
+        if path.is_file() and "O_WRONLY" not in how and path.suffix != ".jsa":
+            found.add(path)
+    return found
+
+
+def is_code(path: Path) -> bool:
+    if path.name in STARTERS or path.suffix in (".pth", ".cfg") or path.parent.name == "_distutils_hack":
+        return False  # the last: setuptools has it imported whenever this environment's Python starts
+    return path.suffix in SUFFIXES or bool(LIBRARY.search(path.name)) or any(map(path.is_relative_to, OWN))
+
+
+def expect_all_known(contestant: Contestant, trace: Path) -> None:
+    loads = {path for path in opened(trace) if is_code(path)}
+    assert loads, trace.read_text()[:500]
+    assert sorted(loads.difference(loaded.files(contestant))) == []
+
+
+@pytest.mark.parametrize("name", [one.name for one in discover() if "tcp" in one.manifest.transports])
+def test_a_server_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
+    contestant = startable(by_name(discover(), name), "server")
+    trace = tmp_path / "trace"
+    command = [*STRACE, "-o", str(trace), *contestant.command]
+    with serving(command, "--workload", "lines") as server:
+        with Client(server.address) as client:
+            client.send(b"x\n")
+            assert client.receive(2) == b"x\n"
+        server.stop()
+    expect_all_known(contestant, trace)
+
+
+@pytest.mark.parametrize("name", [one.name for one in discover(kind="client")])
+def test_a_client_opens_no_code_but_what_its_digest_is_made_of(name: str, tmp_path: Path) -> None:
+    contestant = startable(by_name(discover(kind="client"), name, "client"), "client")
+    trace = tmp_path / "trace"
+    with serving(
+        startable(by_name(discover(), "threads-global-lock"), "server").command, "--workload", "rpc"
+    ) as server:
+        command = [
+            *STRACE,
+            "-o",
+            str(trace),
+            *contestant.command,
+            server.endpoint,
+            "--warmup",
+            "0",
+            "--duration",
+            "100ms",
+        ]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+    expect_all_known(contestant, trace)
+
+
+@pytest.mark.parametrize("contestant", [*discover(), *discover(kind="client")], ids=lambda one: one.name)
+def test_every_pattern_of_a_manifest_names_files(contestant: Contestant) -> None:
+    if not contestant.available:
+        pytest.skip(contestant.why_not)
+    assert [pattern for pattern in contestant.loads if not loaded.matching(pattern)] == []
