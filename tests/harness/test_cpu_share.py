@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from netdyno.machine import cpu_share, server_proc
+from netdyno.machine import cpu_quota, cpu_share, server_proc
 from netdyno.machine.cpu_share import Snapshot
 from netdyno.model.observation import MachineObservation
 
@@ -162,3 +162,56 @@ def test_softirqs_are_told_of_each_core() -> None:
     assert seen is not None
     assert seen.softirq_s == pytest.approx({0: 0.07, 1: 0.0})
     assert msgspec.json.decode(msgspec.json.encode(seen), type=MachineObservation) == seen
+
+
+QUOTA = """
+import os, sys, time
+from pathlib import Path
+from netdyno.instruments.doctor.checks import load
+from netdyno.instruments.doctor.system import System
+from netdyno.machine import cpu_share, environment
+open(sys.argv[1] + "/cgroup.procs", "w").write(str(os.getpid()))
+before = cpu_share.take(())
+until = time.monotonic() + 0.5
+while time.monotonic() < until:
+    pass
+seen = cpu_share.observation(before, cpu_share.take(()), os.sched_getaffinity(0))
+recorded = environment.of_machine(Path("/nonexistent"))["limit.cpu_quota_cores"]
+print(recorded, seen.throttled_s, seen.throttled_periods, load.cpu_quota(System()).found)
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[Path]:
+    """A control group below one with 5% of a core, which a busy machine leaves it as well."""
+    found = {folder.name: folder for folder in map(Path, cpu_quota.group_folders()) if folder.is_dir()}
+    own = next((folder for folder in found.values() if (folder / "cpu.cfs_quota_us").exists()), None)
+    parent = (own or Path("/sys/fs/cgroup")) / f"netdyno-test-{os.getpid()}"
+    inner = parent / "inner"
+    try:
+        inner.mkdir(parents=True)
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    try:
+        try:
+            if own is not None:
+                (parent / "cpu.cfs_quota_us").write_text("5000")
+            else:
+                (parent.parent / "cgroup.subtree_control").write_text("+cpu")
+                (parent / "cpu.max").write_text("5000 100000")
+        except OSError as error:
+            pytest.skip(f"no quota can be set here: {error}")
+        yield inner
+    finally:
+        inner.rmdir()
+        parent.rmdir()
+
+
+def test_a_quota_above_the_own_group_is_known_and_what_it_holds_back_is_counted(group: Path) -> None:
+    command = [sys.executable, "-c", QUOTA, str(group)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    recorded, seconds, periods, of_doctor = said.split(" ", 3)
+    assert recorded == "0.05"
+    assert of_doctor.startswith("0.05 cores' time for")
+    assert float(seconds) > 0.05
+    assert int(periods) >= 2

@@ -46,6 +46,7 @@ QUIET = {
     "/proc/cmdline": "quiet",
     "/proc/pressure/cpu": "some avg10=0.31 avg60=0.20 avg300=0.10 total=17508767057",
     "/proc/self/cgroup": "0::/user.slice/me",
+    "/proc/self/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw",
     "/sys/fs/cgroup/user.slice/me/cpu.max": "max 100000",
     "/proc/sys/net/core/somaxconn": "4096",
     "/proc/sys/net/ipv4/tcp_max_syn_backlog": "1024",
@@ -230,6 +231,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         Made(
             files={
                 "/proc/self/cgroup": "3:memory:/box\n2:cpu,cpuacct:/box\n0::/",
+                "/proc/self/mountinfo": "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct",
                 "/sys/fs/cgroup/cpu/box/cpu.cfs_quota_us": "100000",
                 "/sys/fs/cgroup/cpu/box/cpu.cfs_period_us": "100000",
             }
@@ -242,6 +244,7 @@ CASES: list[tuple[str, Made, Verdict, str]] = [
         Made(
             files={
                 "/proc/self/cgroup": "2:cpu:/",
+                "/proc/self/mountinfo": "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu",
                 "/sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
                 "/sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
             }

@@ -9,17 +9,21 @@ from pathlib import Path
 
 import pytest
 
+from netdyno.machine import cpu_quota
 from netdyno.machine import pinning as of_machine
 from netdyno.machine.pinning import (
     choose,
     give_server,
+    generator_cores,
     may_run_realtime,
     of_one_side,
     prioritise,
     punctual,
     relay_cores,
     relay_note,
+    server_cores,
     split,
+    within_quota,
 )
 from netdyno.machine.process import REALTIME_PRIORITY, RELAY_PRIORITY, Process
 
@@ -62,6 +66,23 @@ def test_a_server_can_be_given_fewer_cores_and_the_generator_keeps_its_own() -> 
     assert "of the server's only core 0" in one.note
     assert give_server(whole, "all") == give_server(whole, 4) == whole
     assert give_server(split({0: "0"}), 1) == split({0: "0"})
+
+
+def test_a_quota_leaves_as_many_cores_as_it_fills() -> None:
+    four = {0: "0,2", 1: "1,3", 2: "0,2", 3: "1,3"}
+    assert within_quota(four, None) == four
+    assert within_quota(four, 8.0) == four
+    assert sorted(within_quota(four, 2.5)) == [0, 1], "hardware threads of two physical cores"
+    assert sorted(within_quota({0: "0,1", 1: "0,1", 2: "2,3", 3: "2,3"}, 2.0)) == [0, 2]
+    assert sorted(within_quota(four, 0.6)) == [0]
+
+
+def test_what_a_quota_leaves_is_what_the_sides_are_counted_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_quota, "quota_cores", lambda: 0.6)
+    found = choose()
+    assert (found.server, found.generator) == ((), ())
+    assert "the CPU quota of a control group leaves 0.6 cores' time" in found.note
+    assert (server_cores(found), generator_cores(found)) == (1, 1)
 
 
 def test_only_allowed_cores_are_used() -> None:

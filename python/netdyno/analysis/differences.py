@@ -24,7 +24,7 @@ DECISIVE = (
     "boost",
     "clocksource",
     "mitigations",
-    "limit.cgroup_cpu",
+    "limit.cpu_quota_cores",
     "build",
     "build_type",
     "compiler",

@@ -203,10 +203,11 @@ def link(relay: RelayTotals, delay_s: float) -> Audit:
 
 
 class Allowed(NamedTuple):
-    """How much CPU time of its cores a trial may lose to others in a window, in seconds."""
+    """How much CPU time of its cores a trial may lose to others in a window, in seconds, or to its quota."""
 
     steal_s: float
     foreign_s: float
+    throttled_s: float
 
 
 def allowed(machine: MachineObservation, window_s: float) -> Allowed:
@@ -214,7 +215,9 @@ def allowed(machine: MachineObservation, window_s: float) -> Allowed:
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
     return Allowed(
-        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S), foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches
+        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S),
+        foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches,
+        throttled_s=STEAL_SHARE * all_s,
     )
 
 
@@ -225,17 +228,19 @@ def is_lost(machine: MachineObservation, window_s: float, wanted: ForeignLoad, *
         return False
     most = allowed(machine, window_s)
     foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
-    return foreign or machine.steal_s > most.steal_s + STEAL_FLOOR_S
+    held_back = (machine.throttled_s or 0.0) > most.throttled_s
+    return foreign or held_back or machine.steal_s > most.steal_s + STEAL_FLOOR_S
 
 
 def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
-    """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, and others used no more
-    than 3%, nor half a core, beside the kernel's own work at context switches. None where the kernel does not tell.
+    """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, a quota held back no
+    more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context switches.
+    None where the kernel does not tell.
     With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
     that is no process's and looks foreign."""
     if machine is None:
         return ()
-    stolen_limit_s, foreign_limit_s = allowed(machine, machine.window_s)
+    stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s)
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,
@@ -246,9 +251,25 @@ def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, pac
         passed=machine.foreign_s <= foreign_limit_s,
         detail=f"what netdyno had not started used {_of_the_machine(machine, machine.foreign_s, foreign_limit_s)}",
     )
-    if wanted == "count":
-        return _not_judged(stolen, "it is only counted"), _not_judged(foreign, "it is only counted")
-    return stolen, _not_judged(foreign, "the kernel's work on a link that it paces is among it") if paced else foreign
+    if paced and wanted != "count":
+        foreign = _not_judged(foreign, "the kernel's work on a link that it paces is among it")
+    made = (stolen, foreign, *_throttled(machine, throttled_limit_s))
+    return tuple(_not_judged(audit, "it is only counted") for audit in made) if wanted == "count" else made
+
+
+def _throttled(machine: MachineObservation, limit_s: float) -> tuple[Audit, ...]:
+    """None where no control group counts it. It is exact, so it has no floor as steal has, which is sampled."""
+    if machine.throttled_s is None:
+        return ()
+    lost = _of_the_machine(machine, machine.throttled_s, limit_s)
+    periods = quantities.plural(machine.throttled_periods, "period")
+    return (
+        Audit(
+            name="throttled",
+            passed=machine.throttled_s <= limit_s,
+            detail=f"the CPU quota of a control group held programs back in {periods}, for {lost}",
+        ),
+    )
 
 
 def _not_judged(audit: Audit, why: str) -> Audit:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import socket
 from pathlib import Path
 
 from netdyno.cluster.clocks import Offset
 from netdyno.cluster.links import Link
-from netdyno.machine.pinning import may_run_realtime
+from netdyno.machine.pinning import may_run_realtime, usable_cores
 from netdyno.model.base import Frozen
 
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -50,7 +49,7 @@ def describe(
     role: str, asked: tuple[int, ...], address: str, findings: tuple[str, ...], *, is_busy: bool, harness: str = ""
 ) -> Description:
     """This host, of which these cores were `asked` for, or nothing was said."""
-    allowed = tuple(sorted(os.sched_getaffinity(0)))
+    allowed = usable_cores()
     cores = asked or default_cores(role, allowed)
     # A load that has every core would keep its own worker from saying that it lives.
     realtime = len(cores) < len(allowed) and may_run_realtime() if role == "client" else may_run_realtime()

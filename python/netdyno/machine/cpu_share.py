@@ -1,5 +1,6 @@
-"""Whose the cores were over the measured window: what the hypervisor gave to others (steal), and what ran on them that
-the harness had not started (foreign load). docs/adr/foreign-load.md says why it is read this way.
+"""Whose the cores were over the measured window: what the hypervisor gave to others (steal), what a control group's
+quota held back, and what ran on them that the harness had not started (foreign load). docs/adr/foreign-load.md says why
+it is read this way.
 
 A reading costs about 100 us. Which processes are the harness's own is looked up before the window, in milliseconds."""
 
@@ -11,7 +12,8 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from netdyno.machine import server_proc
+from netdyno.machine import cpu_quota, server_proc
+from netdyno.machine.cpu_quota import Throttled
 from netdyno.model.observation import MachineObservation
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -31,11 +33,12 @@ class CoreTimes(NamedTuple):
 
 class Snapshot(NamedTuple):
     """The machine at one moment. `stat` is /proc/stat as it is, `own_cpu_s` what the harness and all that it started
-    have used so far."""
+    have used so far, `throttled` how long control groups have held them back so far."""
 
     at_s: float
     stat: str
     own_cpu_s: float
+    throttled: Throttled | None = None
 
 
 def own_processes() -> tuple[int, ...]:
@@ -61,7 +64,10 @@ def take(own: Sequence[int]) -> Snapshot:
     """Read the machine now; `own` are the processes that count as the harness's, with those that have ended and were
     waited for. One that begins later counts once it has ended and was waited for."""
     return Snapshot(
-        at_s=time.monotonic(), stat=server_proc.read_file("/proc/stat").decode("ascii"), own_cpu_s=_used(own)
+        at_s=time.monotonic(),
+        stat=server_proc.read_file("/proc/stat").decode("ascii"),
+        own_cpu_s=_used(own),
+        throttled=cpu_quota.throttled(cpu_quota.own_stat_files()),
     )
 
 
@@ -78,6 +84,7 @@ def observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> Ma
     idle_s = sum(last[core].idle_s - first[core].idle_s for core in cores)
     window_s = after.at_s - before.at_s
     busy_s = window_s * len(cores) - idle_s - steal_s
+    held_back = _increase(before.throttled, after.throttled)
     return MachineObservation(
         cores=len(cores),
         window_s=window_s,
@@ -86,7 +93,15 @@ def observation(before: Snapshot, after: Snapshot, cores: Collection[int]) -> Ma
         foreign_s=max(0.0, busy_s - (after.own_cpu_s - before.own_cpu_s)),
         switches=parse_switches(after.stat) - parse_switches(before.stat),
         softirq_s={core: last[core].softirq_s - first[core].softirq_s for core in sorted(cores)},
+        throttled_s=None if held_back is None else held_back.seconds,
+        throttled_periods=0 if held_back is None else held_back.periods,
     )
+
+
+def _increase(before: Throttled | None, after: Throttled | None) -> Throttled | None:
+    if before is None or after is None:
+        return None
+    return Throttled(after.periods - before.periods, after.seconds - before.seconds)
 
 
 def parse_stat(text: str) -> dict[int, CoreTimes]:

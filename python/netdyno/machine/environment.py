@@ -15,7 +15,7 @@ from pathlib import Path
 
 from netdyno.base import quantities
 from netdyno.base.paths import ROOT
-from netdyno.machine import program_settings
+from netdyno.machine import cpu_quota, program_settings
 from netdyno.machine.program_settings import said
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
@@ -139,7 +139,8 @@ def _limits() -> Environment:
     for name in ("NOFILE", "NPROC", "MEMLOCK", "STACK"):
         soft, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         limits[f"limit.{name.lower()}"] = f"{said(soft)} (hard {said(hard)})"
-    limits["limit.cgroup_cpu"] = _text(Path("/sys/fs/cgroup/cpu.max"))
+    quota = cpu_quota.quota_cores()
+    limits["limit.cpu_quota_cores"] = "" if quota is None else quota
     return limits
 
 

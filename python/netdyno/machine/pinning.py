@@ -1,5 +1,5 @@
 """Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers,
-`of_one_side` and `server_cores`."""
+`usable_cores`, `of_one_side` and `server_cores`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from netdyno.machine import cpu_quota
 from netdyno.machine.process import REALTIME_PRIORITY
 from netdyno.model.observation import Pinning
 
@@ -17,15 +18,43 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose() -> Pinning:
-    """Split the cores this process may use (sched_getaffinity(2), so a container's or taskset's limit is kept)."""
-    allowed = sorted(os.sched_getaffinity(0))
-    return prioritise(split({cpu: siblings(cpu) for cpu in allowed}), may_run_realtime())
+    """Split the cores that this process has."""
+    return prioritise(_with_quota(split(_siblings())), may_run_realtime())
 
 
 def choose_one_core_each() -> Pinning:
     """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
-    allowed = sorted(os.sched_getaffinity(0))
-    return prioritise(narrow(split({cpu: siblings(cpu) for cpu in allowed})), may_run_realtime())
+    return prioritise(_with_quota(narrow(split(_siblings()))), may_run_realtime())
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The cores that this process has: those that it may use (sched_getaffinity(2), so a container's or taskset's limit
+    is kept), and of these as many as the CPU quota of its control groups fills."""
+    return tuple(sorted(_siblings()))
+
+
+def _siblings() -> dict[int, str]:
+    allowed = {cpu: siblings(cpu) for cpu in sorted(os.sched_getaffinity(0))}
+    return within_quota(allowed, cpu_quota.quota_cores())
+
+
+def within_quota(core_of: Mapping[int, str], quota: float | None) -> dict[int, str]:
+    """As many whole cores as a quota fills, and at least one: on more, all stand still as soon as it is used up. First
+    one hardware thread of each physical core. Pure."""
+    if quota is None:
+        return dict(core_of)
+    cpus = sorted(core_of)
+    nth = {cpu: sum(core_of[before] == core_of[cpu] for before in cpus[:place]) for place, cpu in enumerate(cpus)}
+    kept = sorted(cpus, key=lambda cpu: (nth[cpu], cpu))[: max(1, int(quota))]
+    return {cpu: core_of[cpu] for cpu in sorted(kept)}
+
+
+def _with_quota(pinning: Pinning) -> Pinning:
+    quota = cpu_quota.quota_cores()
+    if quota is None:
+        return pinning
+    note = f"{pinning.note}; the CPU quota of a control group leaves {quota:g} cores' time"
+    return msgspec.structs.replace(pinning, note=note)
 
 
 def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
@@ -102,13 +131,13 @@ def relay_note(pinning: Pinning) -> str:
 
 
 def server_cores(pinning: Pinning) -> int:
-    """How many cores a server has: those that it is pinned to, or all that this process may use."""
-    return len(pinning.server) or len(os.sched_getaffinity(0))
+    """How many cores a server has: those that it is pinned to, or all that this process has."""
+    return len(pinning.server) or len(usable_cores())
 
 
 def generator_cores(pinning: Pinning) -> int:
     """The same of the generator."""
-    return len(pinning.generator) or len(os.sched_getaffinity(0))
+    return len(pinning.generator) or len(usable_cores())
 
 
 def siblings(cpu: int) -> str:

@@ -44,7 +44,9 @@ class MachineObservation(Frozen):
     what the hypervisor gave to other machines. `own_s`: what the harness and the programs that it started used.
     `foreign_s`: everything else, the kernel's own work included (machine/cpu_share.py). `switches`: context switches,
     on all cores of the machine. `softirq_s`: of each core, by its number, the time in which ticks found it in a
-    softirq, whoever ran there (a run stored before it was recorded has none)."""
+    softirq, whoever ran there (a run stored before it was recorded has none). `throttled_s`: for how long the CPU quota
+    of a control group kept what was to run from running, in `throttled_periods` of its periods, on all cores together;
+    None where no group counts it, and in a run stored before it was recorded (machine/cpu_quota.py)."""
 
     cores: Whole
     window_s: Span
@@ -53,6 +55,8 @@ class MachineObservation(Frozen):
     foreign_s: Number
     switches: Whole
     softirq_s: dict[Whole, Number] = msgspec.field(default_factory=dict)
+    throttled_s: Number | None = None
+    throttled_periods: Whole = 0
 
 
 ForeignLoad = Literal["strike-out", "count"]

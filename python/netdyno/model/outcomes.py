@@ -40,6 +40,7 @@ KINDS: Mapping[str, Kind] = {
     "harness_quiet": "machine",
     "observation": "machine",
     "steal": "machine",
+    "throttled": "machine",
     "foreign_load": "machine",
     "canary": "machine",
     "link": "machine",

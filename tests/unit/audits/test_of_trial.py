@@ -10,6 +10,7 @@ from netdyno.audits.of_trial import (
     died,
     foreign_load,
     harness_quiet,
+    is_lost,
     link,
     observation,
     server_alive,
@@ -20,7 +21,7 @@ from netdyno.model.load_result import Audit, ClientReport, LoadResult, Requests
 from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
 from netdyno.model.outcomes import verdict
 from tests.support.builders import made_load
-from tests.support.builders.made_load import load, machine, relay
+from tests.support.builders.made_load import load, machine, named, relay
 
 LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
 TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
@@ -204,6 +205,22 @@ def test_stolen_time_strikes_out() -> None:
     assert failed(machine(steal_s=0.041)) == ["steal"]
     assert failed(machine(steal_s=0.02, window_s=0.2)) == []  # two ticks say nothing in a short window
     assert failed(machine(steal_s=0.03, window_s=0.2)) == ["steal"]
+
+
+def test_what_a_quota_held_back_strikes_out_however_short_the_window() -> None:
+    def judged(throttled_s: float, window_s: float = 1.0) -> Audit:
+        seen = machine(throttled_s=throttled_s, throttled_periods=4, window_s=window_s)
+        return named(foreign_load(seen, "strike-out"), "throttled")
+
+    assert judged(0.04).passed
+    assert not judged(0.041).passed
+    assert not judged(0.009, window_s=0.2).passed
+    assert judged(0.4).detail == (
+        "the CPU quota of a control group held programs back in 4 periods, "
+        "for 400 ms of the 2000 ms of 2 cores (limit 40 ms)"
+    )
+    assert is_lost(machine(throttled_s=0.1), 1.0, "strike-out", paced=False)
+    assert not is_lost(machine(throttled_s=0.0), 1.0, "strike-out", paced=False)
 
 
 def test_foreign_load_strikes_out() -> None:

@@ -23,7 +23,8 @@ def cores(system: System) -> Opinion:
     pinned = system.pinning
     found = f"{len(system.cores)} to use: {pinned.note.partition(';')[0]}"
     if not pinned.generator:
-        return Opinion(found, "bad", "allow two cores or more (taskset -c, docker run --cpuset-cpus)", needs_root=False)
+        fix = "allow two cores or more (taskset -c, docker run --cpuset-cpus), and a CPU quota, if any, of as many"
+        return Opinion(found, "bad", fix, needs_root=False)
     if "same physical core" in pinned.note:
         return Opinion(
             found, "could be better", "allow two physical cores, or: echo off > /sys/devices/system/cpu/smt/control"

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import PurePosixPath
 
 from netdyno.audits.of_trial import FOREIGN_MOST_CORES, FOREIGN_SHARE, STEAL_SHARE
 from netdyno.instruments.doctor.finding import Opinion, check
 from netdyno.instruments.doctor.system import WATCHED_S, System
 from netdyno.machine import cpu_share
+from netdyno.machine.cpu_quota import quota_cores
 from netdyno.model.observation import MachineObservation
 
 _QUIET_SHARE = 0.01
 """Of all cores' time: what a system at rest does for itself."""
 _WAITING_PERCENT = 5.0
 _INTERRUPTS_HZ = 1000
-_CGROUPS = "/sys/fs/cgroup"
 
 
 @check(
@@ -106,43 +105,13 @@ def device_interrupts(text: str, cores: Collection[int]) -> dict[str, int]:
     "A group that has used up its share stands still for the rest of each 100 ms: stalls that no server made.",
 )
 def cpu_quota(system: System) -> Opinion:
-    """cpu.max (cgroup v2) or cpu.cfs_quota_us (v1) of this process's group and all above it."""
-    quotas = [quota for text in (_quotas_v2(system), _quotas_v1(system)) for quota in text]
-    if not quotas:
+    """The tightest of this process's control groups (machine/cpu_quota.py)."""
+    least = quota_cores(system.text)
+    if least is None:
         return Opinion("none", "good")
-    least = min(quotas)
     found = f"{least:g} cores' time for {len(system.cores)} cores"
     fix = "start the container without --cpus (systemd: CPUQuota=), and give it whole cores (--cpuset-cpus)"
     return Opinion(found, "bad" if least < len(system.cores) else "could be better", fix)
-
-
-def _quotas_v2(system: System) -> list[float]:
-    quotas = []
-    for folder in _groups(system, "", _CGROUPS):
-        quota, _, period = system.text(f"{folder}/cpu.max").partition(" ")
-        if quota.isdigit() and period.isdigit():
-            quotas.append(int(quota) / int(period))
-    return quotas
-
-
-def _quotas_v1(system: System) -> list[float]:
-    quotas = []
-    for folder in _groups(system, "cpu", f"{_CGROUPS}/cpu"):
-        quota, period = system.text(f"{folder}/cpu.cfs_quota_us"), system.text(f"{folder}/cpu.cfs_period_us")
-        if quota.isdigit() and period.isdigit():  # -1: none
-            quotas.append(int(quota) / int(period))
-    return quotas
-
-
-def _groups(system: System, controller: str, mounted: str) -> list[str]:
-    """The group of this process under a controller (of version 2: ""), and those above it, as folders (cgroups(7)). A
-    container sees its own group as the root of what is mounted, whatever the path says."""
-    for line in system.text("/proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controller in controllers.split(","):
-            inside = PurePosixPath(mounted) / path.lstrip("/")
-            return [str(inside), *(str(above) for above in inside.parents if above.is_relative_to(mounted))]
-    return []
 
 
 def _seen(system: System) -> MachineObservation | None:
