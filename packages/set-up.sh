@@ -85,6 +85,17 @@ by_hand() {
         "apt-get update && apt-get install -y --no-install-recommends $1"
 }
 
+# Why a step failed: that it could not write, where its log says so, and else what is mostly the reason.
+cause() { # log, what it is otherwise
+    line=$(LC_ALL=C grep -m 1 -i -E 'permission denied|read-only file system|no space left|quota exceeded' "$1") ||
+        line=
+    if [ -n "$line" ]; then
+        printf 'It could not write, and says:  %s\n' "$(printf '%s' "$line" | tr -d '\r' | sed 's/^[^[:alnum:]]*//')"
+    else
+        printf '%s\n' "$2"
+    fi
+}
+
 install_packages() { # scope
     [ "${NETDYNO_PACKAGES:-}" != skip ] || return 0
     { command -v dpkg-query && command -v apt-get; } >/dev/null ||
@@ -108,7 +119,8 @@ install_packages() { # scope
         # shellcheck disable=SC2086 # one word a package
         logged 'installing Debian packages' "$state/logs/apt-install.log" apt_install $packages ||
             fail_with_log "$state/logs/apt-install.log" "apt-get could not install: $packages" \
-                "It cannot fetch them without a network, or behind a proxy that it does not know." \
+                "$(cause "$state/logs/apt-install.log" \
+                    "It cannot fetch them without a network, or behind a proxy that it does not know.")" \
                 "$(by_hand "$packages")"
     fi
     left=$(missing "$1" | names | tr '\n' ' ')
@@ -119,13 +131,14 @@ install_packages() { # scope
 
 make_venv() {
     # It is emptied first, and behind a link it is somebody else's, who uses it.
-    [ ! -L "$venv" ] || fail "$venv is a link, and what it leads to is not made anew" "Remove the link:  rm $venv"
+    [ ! -L "$venv" ] || fail "$venv is a link, and what it leads to is not made anew" "Remove the link:  rm $(quoted "$venv")"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
         fail "$python is missing or older than Python 3.11" \
             "Name a newer one:  NETDYNO_PYTHON=/path/to/python3 ./netdyno ..."
     logged "making $venv" "$state/logs/venv.log" "$python" -m venv --clear "$venv" ||
         fail_with_log "$state/logs/venv.log" "could not make a Python environment in $venv" \
-            "On Debian and Ubuntu this needs the package python3-venv:  apt-get install -y python3-venv"
+            "$(cause "$state/logs/venv.log" \
+                "On Debian and Ubuntu this needs the package python3-venv:  apt-get install -y python3-venv")"
 }
 
 # uv's own lines of the lock: pip installs the installer, held to the same hashes as the rest.
@@ -155,16 +168,17 @@ set_up_python() {
     if ! [ -f "$mark" ] || ! "$venv/bin/python" -c 'import pip' 2>/dev/null; then make_venv; fi
     rm -f "$mark"
     logged 'installing uv' "$state/logs/uv.log" install_uv ||
-        fail_with_log "$state/logs/uv.log" "pip could not install uv" "$(python_hint)" \
-            "By hand:  $venv/bin/python -m pip install --no-deps --require-hashes -r $state/uv.lock"
+        fail_with_log "$state/logs/uv.log" "pip could not install uv" "$(python_hint "$state/logs/uv.log")" \
+            "By hand:  $(quoted "$venv/bin/python") -m pip install --no-deps --require-hashes -r $(quoted "$state/uv.lock")"
     logged 'installing Python packages' "$state/logs/python.log" install_locked ||
-        fail_with_log "$state/logs/python.log" "uv could not install what requirements.lock lists" "$(python_hint)" \
-            "By hand:  $venv/bin/uv pip sync --python $venv/bin/python --require-hashes $root/requirements.lock"
+        fail_with_log "$state/logs/python.log" "uv could not install what requirements.lock lists" \
+            "$(python_hint "$state/logs/python.log")" \
+            "By hand:  $(quoted "$venv/bin/uv") pip sync --python $(quoted "$venv/bin/python") --require-hashes $(quoted "$root/requirements.lock")"
     link_source
     stamp "$mark" "$want"
 }
 
-python_hint() {
-    printf '%s; %s\n' "It asks the package index of your pip configuration ($venv/bin/python -m pip config list)" \
-        "a proxy is taken from HTTPS_PROXY, certificates from pip's 'cert' or from SSL_CERT_FILE."
+python_hint() { # log
+    cause "$1" "It asks the package index of your pip configuration ($(quoted "$venv/bin/python") -m pip config list);\
+ a proxy is taken from HTTPS_PROXY, certificates from pip's 'cert' or from SSL_CERT_FILE."
 }

@@ -6,7 +6,8 @@ archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said
 rm -f "$archive" "$made"
 sed "s|-XX:SharedArchiveFile=\"[^\"]*\"|-XX:ArchiveClassesAtExit=\"$made\"|" "$program" >"$archive.training"
-"$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
+# It ends with this script, even if that is killed: it holds the lock of the build.
+setpriv --pdeathsig KILL "$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
 server=$!
 patience=300
 until port=$(sed -n 's/.*"ready".*"endpoint": *"tcp:[^"]*:\([0-9]*\)".*}$/\1/p' "$said") && [ "$port" ]; do

@@ -75,9 +75,16 @@ function(netdyno_need_netty result why)
       set(netdyno_netty_processor aarch_64)
     endif()
     configure_file(${CMAKE_SOURCE_DIR}/servers/netty/pom.xml ${netty}/pom.xml @ONLY)
+    set(repository "") # the user's own, where it can be written
+    execute_process(COMMAND sh -c "mkdir -p \"$HOME/.m2/repository\" && [ -w \"$HOME/.m2/repository\" ]"
+      RESULT_VARIABLE read_only ERROR_QUIET)
+    if(read_only)
+      set(repository -Dmaven.repo.local=${CMAKE_BINARY_DIR}/java/repository)
+    endif()
     execute_process(
       COMMAND ${CMAKE_COMMAND} -E env JAVA_HOME=${home} ${NETDYNO_MVN} -q -B
         org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory=${netty}
+        ${repository}
       WORKING_DIRECTORY ${netty} TIMEOUT 240 RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
     file(GLOB natives ${netty}/netty-transport-native-epoll-*-linux-*.jar)
     if(failed OR NOT natives)

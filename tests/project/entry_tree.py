@@ -72,6 +72,11 @@ class Tree:
         path.unlink(missing_ok=True)
         return lines
 
+    def environment(self) -> dict[str, str]:
+        """What the command was given last."""
+        lines = (self.fakes / "environment").read_text().splitlines()
+        return dict(line.split("=", 1) for line in lines if "=" in line)
+
     def have(self, *names: str) -> None:
         self._write("installed", names)
 
@@ -84,8 +89,9 @@ class Tree:
     def without(self, tool: str) -> None:
         (self.bin / tool).unlink()
 
-    def break_(self, name: str) -> None:
-        (self.fakes / "fail" / name).touch()
+    def break_(self, name: str, why: str = "") -> None:
+        """Lets a step fail, with these words in its log."""
+        (self.fakes / "fail" / name).write_text(why)
 
     def repair(self, name: str) -> None:
         (self.fakes / "fail" / name).unlink()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -180,13 +181,16 @@ class Toy:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Toy]:
+    """In a place with a blank in its name."""
     monkeypatch.delenv("NETDYNO_BUILD")
+    tmp_path = tmp_path / "a toy"
+    tmp_path.mkdir()
     made = Toy(tmp_path)
     (tmp_path / "CMakeLists.txt").write_text(TOY)
     for name in ("a", "b"):
         (tmp_path / f"{name}.sh").write_text(f"touch {name}.out\n")
     (tmp_path / "c.sh").write_text("echo missing semicolon; exit 1\n")
-    (tmp_path / "d.sh").write_text(f"echo half >{tmp_path}/reached; read line <{tmp_path}/go; touch d.out\n")
+    (tmp_path / "d.sh").write_text(f"echo half >'{tmp_path}/reached'; read line <'{tmp_path}/go'; touch d.out\n")
     os.mkfifo(tmp_path / "reached")
     os.mkfifo(tmp_path / "go")
     command = ["cmake", "-G", "Ninja", "-S", str(tmp_path), "-B", str(made.build)]
@@ -211,8 +215,11 @@ def test_only_what_is_asked_for_is_made_and_only_once_said(toy: Toy, capsys: pyt
 
 
 def test_a_build_that_fails_shows_what_failed(toy: Toy, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(UserError, match=r"the toy build failed \(again, with all output: .* --target a c; the whole"):
+    with pytest.raises(UserError, match=r"the toy build failed \(again, with all output: ") as failed:
         toy.make("a", "c")
+    again = shlex.split(str(failed.value).partition("all output: ")[2].partition("; the whole")[0])
+    assert again[:3] == ["cd", str(toy.root), "&&"], "it can be pasted"
+    assert again[-3:] == ["--target", "a", "c"]
     said = capsys.readouterr().err
     assert "FAILED: c.out" in said
     assert "missing semicolon" in said

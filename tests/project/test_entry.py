@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 from pathlib import Path
@@ -388,6 +389,61 @@ def test_a_failed_step_says_what_to_do_and_is_done_again(tree: Tree, broken: str
     assert "cli run" not in tree.calls()
     tree.repair(broken)
     assert tree.run("run").returncode == CLI_STATUS
+
+
+@pytest.mark.parametrize("broken", ["venv", "pip", "pip_settings"])
+@pytest.mark.parametrize(
+    "why",
+    [
+        "error: failed to create directory `/home/ada/.cache/uv`: Permission denied (os error 13)",
+        "  OSError: [Errno 30] Read-only file system: '/home/ada'",
+        "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+    ],
+)
+def test_a_step_that_could_not_write_says_that_and_nothing_of_the_network(tree: Tree, broken: str, why: str) -> None:
+    tree.break_(broken, f"Collecting uv\n{why}\n")
+    done = tree.run("run")
+    assert done.returncode == 2
+    assert f"It could not write, and says:  {why.strip()}" in done.stderr
+    assert "proxy" not in done.stderr
+    assert "python3-venv" not in done.stderr
+
+
+@pytest.mark.parametrize("broken", ["pip", "pip_settings"])
+def test_what_is_to_be_run_by_hand_can_be_pasted(tmp_path: Path, broken: str) -> None:
+    """Also from a place with a blank and a quote in its name."""
+    tree = make_tree(tmp_path / "ada's place")
+    tree.break_(broken)
+    done = tree.run("run")
+    (line,) = (line for line in done.stderr.splitlines() if "By hand:" in line)
+    words = shlex.split(line.partition("By hand:")[2])
+    paths = [word for word in words if "ada" in word]
+    assert len(paths) == (2 if broken == "pip" else 3)
+    assert all(Path(path).parent.is_dir() for path in paths)
+    assert "no network" in done.stderr
+    assert "index" in done.stderr
+
+
+@pytest.mark.parametrize("home", ["none", "missing", "a file"])
+def test_without_a_home_that_can_be_written_caches_are_kept_in_the_tree(tree: Tree, tmp_path: Path, home: str) -> None:
+    """A folder that is not there, for root may write to every one that is."""
+    (tmp_path / "a file").touch()
+    place, named = str(tmp_path / home / "home"), "/named/by/the/user"
+    if home == "none":
+        tree.run("run", UV_CACHE_DIR=named)
+    else:
+        tree.run("run", HOME=place, UV_CACHE_DIR=named)
+    given = tree.environment()
+    names = ["XDG_CACHE_HOME", "MPLCONFIGDIR", "PIP_CACHE_DIR", "GOCACHE", "GOPATH", "CCACHE_DIR", "npm_config_cache"]
+    assert [name for name in names if not given.get(name, "").startswith(f"{tree.root}/.netdyno/cache")] == []
+    assert given["UV_CACHE_DIR"] == named
+
+
+@pytest.mark.parametrize("there", ["", ".cache"])
+def test_with_a_home_caches_are_where_tools_keep_them(tree: Tree, tmp_path: Path, there: str) -> None:
+    (tmp_path / "home" / there).mkdir(parents=True)
+    tree.run("run", HOME=str(tmp_path / "home"))
+    assert {"XDG_CACHE_HOME", "MPLCONFIGDIR", "UV_CACHE_DIR"}.isdisjoint(tree.environment())
 
 
 @pytest.mark.parametrize("step", ["apt-get", "uv", "cmake"])

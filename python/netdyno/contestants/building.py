@@ -70,7 +70,7 @@ def make(targets: Iterable[str], build: Path, root: Path = ROOT) -> None:
             raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
         if status:
             screen.failed()
-            again = f"again, with all output: cd {root} && {shlex.join(command)}"
+            again = f"again, with all output: cd {shlex.quote(str(root))} && {shlex.join(command)}"
             raise UserError(f"the {build.name} build failed ({again}; the whole log: {log})")
         screen.done()
 
@@ -88,7 +88,8 @@ def _alone(state: Path) -> Iterator[int]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"another netdyno is setting up or building here; waiting for it (which: fuser -v {state / 'lock'})")
+            lock_path = shlex.quote(str(state / "lock"))
+            _say(f"another netdyno is setting up or building here; waiting for it (which: fuser -v {lock_path})")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield lock
     finally:
