@@ -4,6 +4,8 @@ is found, and either can be started or says why not. Nothing is registered anywh
 from __future__ import annotations
 
 import fnmatch
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -182,7 +184,8 @@ def _matches(contestant: Contestant, pattern: str) -> bool:
 
 def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None, kind: Kind = "server") -> Contestant:
     """A contestant as it can be started, once CMake has made what it makes (building.make): the others' build steps are
-    run here. One that fails makes it unavailable, with the last line it said as the reason."""
+    run here, with what the build lets compilers have of the environment. One that fails makes it unavailable, with the
+    last line it said as the reason."""
     if not contestant.available:
         return contestant
     where = build if build is not None else build_dir()
@@ -194,13 +197,31 @@ def prepare(contestant: Contestant, root: Path = ROOT, build: Path | None = None
     folder = root / f"{kind}s" / contestant.name
     command = expand(contestant.manifest.build, folder, where)
     try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, errors="replace", check=False)
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=_build_environment(where),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     except OSError as error:
         return _unavailable(contestant, f"its build step cannot be started: {command[0]}: {error.strerror}")
     if done.returncode == 0:
         return contestant
     words = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
     return _unavailable(contestant, f"its build step failed (exit code {done.returncode}): {words}")
+
+
+def _build_environment(build: Path) -> dict[str, str]:
+    """As cmake/Environment.cmake has left it in the cache; in a build that is none of its own the least there is."""
+    cache = build / "CMakeCache.txt"
+    text = cache.read_text(encoding="utf-8", errors="replace") if cache.is_file() else ""
+    stated = re.search(r"^NETDYNO_BUILD_ENVIRONMENT:\w+=(.*)$", text, re.MULTILINE)
+    words = stated[1].split() if stated else ["LANG=C.UTF-8", "PATH", "HOME", "TMPDIR"]
+    fixed = dict(word.split("=", 1) for word in words if "=" in word)
+    return {name: os.environ[name] for name in words if name in os.environ} | fixed
 
 
 def _unavailable(contestant: Contestant, why_not: str) -> Contestant:
