@@ -6,7 +6,9 @@ import errno
 import json
 import os
 import select
+import signal
 import socket
+import struct
 import sys
 
 from netdyno_server.options import Options
@@ -66,6 +68,23 @@ def takes_more(descriptor: int) -> bool:
     return watched.poll(0) == [(descriptor, select.POLLOUT)]
 
 
+def is_reset(descriptor: int) -> bool:
+    """Whether a connection that this side has not ended is over in both directions: the peer has reset it."""
+    watched = select.poll()
+    watched.register(descriptor, 0)
+    return any(events & (select.POLLHUP | select.POLLERR) for _, events in watched.poll(0))
+
+
+def handed_to_kernel(sock: socket.socket) -> int:
+    """Return how many bytes the kernel has taken from this side of a connection, by TCP_INFO (tcp(7), struct tcp_info):
+    what was sent, once each, and what was not sent yet."""
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 216)
+    (not_sent,) = struct.unpack_from("=I", info, 144)
+    sent, sent_again = struct.unpack_from("=QQ", info, 200)
+    handed: int = sent - sent_again + not_sent
+    return handed
+
+
 def announce_ready(listener: socket.socket) -> None:
     """The one line that says the server accepts."""
     host, port = listener.getsockname()[:2]
@@ -75,3 +94,9 @@ def announce_ready(listener: socket.socket) -> None:
 def print_totals(totals: Totals) -> None:
     """The one line that ends a server's life."""
     print(json.dumps(vars(totals)), flush=True)
+
+
+def ignore_further_signals() -> None:
+    """Call it when the program is told to end: Python gives signals their default action back while it takes itself
+    apart, and one that came then would kill a server that has done all its work."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})

@@ -8,7 +8,7 @@ import math
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import cast
 
@@ -16,6 +16,9 @@ from netdyno_server.lifecycle import (
     LINGER_S,
     SHUTDOWN_GRACE_S,
     announce_ready,
+    handed_to_kernel,
+    ignore_further_signals,
+    is_reset,
     listen_or_exit,
     print_totals,
     takes_more,
@@ -47,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
         self._ended = False  # by the peer
         self._closing = False  # by the session
         self._full = False  # the transport holds more than it should
+        self._given = 0  # bytes of replies and frames, to the transport
         self._chats = server.options.workload == "chat"
         self._outbox = bytearray()  # frames that wait until the transport has room
         self._waiting = 0  # so many
@@ -73,6 +77,9 @@ class Connection(asyncio.BufferedProtocol):
             self._carry_out(self._session.receive(data))
 
     def eof_received(self) -> bool:
+        if is_reset(self._descriptor()):  # libuv tells of a reset as of an end where bytes came with it
+            self.give_up()
+            return True
         self._ended = True
         if self._closing:
             self._transport.close()
@@ -91,6 +98,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._busy = True  # nothing is carried out any more
+        if exc is not None:
+            self._uncount_unsent()
         self._server.left(self)
 
     # --- what the server calls ---
@@ -113,10 +122,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def stop_receiving(self) -> None:
         """Ends the input at what has arrived. Both loops' own sockets refuse that, so another object asks."""
-        own = socket.socket(fileno=self._descriptor())
-        with suppress(OSError):  # the peer is gone
+        with self._own_socket() as own, suppress(OSError):  # the peer is gone
             own.shutdown(socket.SHUT_RD)
-        own.detach()
+
+    @contextmanager
+    def _own_socket(self) -> Iterator[socket.socket]:
+        own = socket.socket(fileno=self._descriptor())
+        try:
+            yield own
+        finally:
+            own.detach()
 
     def _descriptor(self) -> int:
         descriptor: int = self._transport.get_extra_info("socket").fileno()
@@ -124,8 +139,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def give_up(self) -> None:
         """What waits is not sent any more."""
-        self._totals.bytes_out -= self._transport.get_write_buffer_size()
+        self._uncount_unsent()
         self._transport.abort()
+
+    def _uncount_unsent(self) -> None:
+        """Of what the transport was given, it loses what waits when the connection breaks, and tells nobody."""
+        with self._own_socket() as own:
+            lost = self._given - handed_to_kernel(own)
+        self._given -= lost
+        self._totals.bytes_out -= lost
 
     def _send_outbox(self) -> None:
         """In one piece: what waited is no longer frames."""
@@ -176,6 +198,7 @@ class Connection(asyncio.BufferedProtocol):
         for part in parts:
             if not self._transport.is_closing():
                 self._transport.write(part)
+                self._given += len(part)
                 self._totals.bytes_out += len(part)
 
     def _wait(self, until: float) -> None:
@@ -278,6 +301,7 @@ class Server:
         if self._stopping:
             return
         self._stopping = True
+        ignore_further_signals()
         self._listener.close()
         for connection in self._everybody:
             connection.stop_receiving()

@@ -17,7 +17,7 @@ from tests.contract.tcp.conftest import room_for, threads_for
 from tests.contract.tcp.talk import Talk, expect_reply, joined
 from tests.support import proc
 from tests.support.client import Client, ClosedError
-from tests.support.patience import eventually
+from tests.support.patience import PATIENCE_S, eventually
 from tests.support.server import TOTALS, Server, serving
 
 GRACE_S = 2.0
@@ -184,10 +184,11 @@ def test_a_long_service_ends_with_the_grace(contestant: Contestant, workload: st
 
 @pytest.mark.workloads("chat")
 def test_readers_that_are_stuck_do_not_delay_the_end(contestant: Contestant, workload: str) -> None:
+    """What the kernel did not take of them is not counted either: who reads at last gets all that was."""
     options = ("--workload", workload, "--outbox-limit", "1GiB", *threads_for(contestant))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
-        for _ in range(4):
-            stuck = stack.enter_context(Client(server.address, receive_buffer=4096))
+        crowd = [stack.enter_context(Client(server.address, receive_buffer=4096)) for _ in range(4)]
+        for stuck in crowd:
             stuck.send(message(workload, stuck.identity, 0))
             server.wait_read(stuck.address)
         speaker = stack.enter_context(joined(server, workload))
@@ -196,7 +197,11 @@ def test_readers_that_are_stuck_do_not_delay_the_end(contestant: Contestant, wor
         with suppress(TimeoutError):  # the server is stuck in a send, or reads no more: then it is told to end
             for _ in range(24):
                 speaker.send(said)
-        stop_within(server, GRACE_S + MARGIN_S)
+        totals = stop_within(server, GRACE_S + MARGIN_S)
+        for client in (*crowd, speaker):
+            client.socket.settimeout(PATIENCE_S)
+            client.rest_until_closed()
+        assert totals["bytes_out"] <= sum(client.taken for client in (*crowd, speaker))
 
 
 @pytest.mark.workloads("echo")
@@ -222,6 +227,15 @@ def test_a_second_signal_changes_nothing(contestant: Contestant) -> None:
         server.signal(signal.SIGTERM)
         server.signal(signal.SIGINT)
         assert client.frame() == wire.response(1, b"s")
+        server.wait_stopped()
+
+
+def test_signals_up_to_the_last_moment_change_nothing(contestant: Contestant) -> None:
+    """Also those that come after the totals, while the run time takes itself apart."""
+    with serving(contestant.command, "--workload", contestant.manifest.workloads[0]) as server:
+        while server.process.poll() is None:
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.0005)  # a signal for which the run time starts a thread must not keep it from ending
         server.wait_stopped()
 
 
