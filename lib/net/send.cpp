@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
@@ -42,6 +43,21 @@ SendResult send_all(int fd, std::string_view bytes, Patience patience) {
 bool takes_more(int fd) {
   pollfd watched{fd, POLLOUT, 0};
   return poll(&watched, 1, 0) == 1 && watched.revents == POLLOUT;
+}
+
+bool is_reset(int fd) { return !wait_unless_reset(fd, std::chrono::nanoseconds{0}); }
+
+bool wait_unless_reset(int fd, std::chrono::nanoseconds duration) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + duration;
+  pollfd watched{fd, 0, 0};  // it is told of POLLHUP and POLLERR without asking
+  while (true) {
+    const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(deadline - Clock::now(), {});
+    const timespec timeout{left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    const int found = ppoll(&watched, 1, &timeout, nullptr);
+    if (found > 0) return false;
+    if (found == 0 || errno != EINTR) return true;
+  }
 }
 
 void end_stream(int fd) {

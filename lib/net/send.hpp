@@ -28,6 +28,13 @@ SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience
 /// The kernel takes bytes for the peer now: who reads leaves room for more.
 bool takes_more(int fd);
 
+/// The connection is over in both directions, though this side has not ended its own: the peer has reset it.
+bool is_reset(int fd);
+
+/// Blocks for `duration`, as a sleep does, but returns false at once when the peer resets the connection. The kernel
+/// may add a thousandth (poll(2)).
+bool wait_unless_reset(int fd, std::chrono::nanoseconds duration);
+
 /// Call before closing a socket: ends the sending side, and throws away what has arrived. A close with unread input
 /// resets the connection (RFC 1122, 4.2.2.13), and a peer that is reset may lose the replies under way to it (RFC
 /// 9112, 9.6).

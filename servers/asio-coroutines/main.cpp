@@ -20,6 +20,7 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,7 +108,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
               while (somebody_behind() && socket_.is_open()) co_await wait(Arrears::a_while);
             break;
           case Effect::Kind::wait:
-            co_await wait(effect.duration);
+            co_await wait_unless_reset(effect.duration);
+            if (reset_) co_return close();
             break;
           case Effect::Kind::burn:
             burn_cpu(effect.duration);
@@ -162,6 +164,21 @@ class Connection : public std::enable_shared_from_this<Connection> {
   awaitable<void> wait(std::chrono::nanoseconds duration) {
     asio::steady_timer timer{executor(), duration};
     co_await timer.async_wait(asio::use_awaitable);
+  }
+
+  /// The watch for a reset is asked for once: until the connection is over, nothing else comes of it.
+  awaitable<void> wait_unless_reset(std::chrono::nanoseconds duration) {
+    if (!timer_) {
+      timer_.emplace(executor());
+      socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](error_code error) {
+        if (error) return;
+        self->reset_ = true;
+        self->timer_->cancel();
+      });
+    }
+    if (reset_) co_return;
+    timer_->expires_after(duration);
+    co_await timer_->async_wait(as_value);
   }
 
   /// True where somebody is behind now.
@@ -238,6 +255,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Effects effects_;
   Outbox<asio::const_buffer> outbox_;
   Arrears arrears_;
+  std::optional<asio::steady_timer> timer_;  // of service times
+  bool reset_ = false;                       // by the peer
   bool closing_ = false;
 };
 

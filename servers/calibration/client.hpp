@@ -94,7 +94,10 @@ class Client final : public Connection<Callback> {
   void on_input() {
     const auto now = Clock::now();
     const auto until = shared_.held_until(number_);
-    if (until > now && !broken()) return shared_.loop.at(until, callback<&Client::on_input>(*this));
+    if (until > now && !broken()) {
+      shared_.loop.at(until, callback<&Client::on_input>(*this));
+      return;
+    }
     if (!shared_.begun && has_input()) begin(now);
     if (shared_.programme.arrival_times) note_arrival(now);
     receive(shared_.buffer);
@@ -113,7 +116,7 @@ class Client final : public Connection<Callback> {
           add_part(effects.bytes(effect));
           break;
         case Effect::Kind::wait:
-          return shared_.loop.at(Clock::now() + effect.duration, callback<&Client::after_service>(*this));
+          return when_passed(effect.duration, callback<&Client::after_service>(*this));
         case Effect::Kind::burn:
           to_burn_ = effect.duration;
           return shared_.loop.in_a_turn_for_long_work(callback<&Client::on_turn_for_long_work>(*this));
@@ -213,7 +216,11 @@ class Client final : public Connection<Callback> {
   void deliver_at(Clock::time_point due) {
     const auto wake_up = due - shared_.programme.look_out;
     const auto me = callback<&Client::deliver>(*this);
-    Clock::now() < wake_up ? shared_.loop.at(wake_up, me) : shared_.loop.soon(me);
+    if (Clock::now() < wake_up) {
+      shared_.loop.at(wake_up, me);
+    } else {
+      shared_.loop.soon(me);
+    }
   }
 
   /// Gathered: all that is due leaves in one write. Split: header and body of each in two.

@@ -81,7 +81,7 @@ class Server {
             clients_.broadcast(effect.frame, options_.audience == Audience::others ? &client : nullptr);
             break;
           case Effect::Kind::wait:
-            co_await sleep_for(loop_, effect.duration);
+            co_await passed(client, effect.duration);
             break;
           case Effect::Kind::burn:
             co_await turn_for_long_work(loop_);

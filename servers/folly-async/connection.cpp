@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cassert>
+#include <utility>
 
 #include "worker.hpp"
 
@@ -32,8 +33,15 @@ void Connection::getReadBuffer(void** data, std::size_t* size) {
 }
 
 void Connection::readDataAvailable(std::size_t size) noexcept {
+  const std::string_view bytes{worker_.buffer().data(), size};
+  if (!waits_) return serve(bytes);
+  held_ = bytes;
+  socket_->setReadCB(nullptr);
+}
+
+void Connection::serve(std::string_view bytes) {
   effects_.clear();
-  session_->receive({worker_.buffer().data(), size}, effects_);
+  session_->receive(bytes, effects_);
   next_ = effects_.begin();
   carry_out();
 }
@@ -42,6 +50,10 @@ void Connection::readEOF() noexcept {
   if (closed_) return;  // a socket that is closed says this too
   ended_ = true;
   if (closing_) return outbox_.empty() ? close() : void();
+  if (!waits_) end_session();
+}
+
+void Connection::end_session() {
   effects_.clear();
   session_->end(effects_);
   next_ = effects_.begin();
@@ -66,8 +78,9 @@ void Connection::carry_out() {
         worker_.broadcast(effect.frame, *this);
         break;
       case Effect::Kind::wait:
-        wait(effect.duration);
-        return socket_->setReadCB(nullptr);
+        // It reads on, once, as AsyncSocket tells of a reset only who reads.
+        if (held_.empty() && !ended_) read();
+        return wait(effect.duration);
       case Effect::Kind::burn:
         burn_cpu(effect.duration);
         break;
@@ -76,7 +89,10 @@ void Connection::carry_out() {
         break;
     }
   }
-  if (!ended_ && !closed_) read();
+  if (closed_) return;
+  if (!held_.empty()) return serve(std::exchange(held_, {}));
+  if (!ended_) return read();
+  if (!closing_) end_session();
 }
 
 /// Gives all parts to the socket, for one sendmsg(2). True when they are sent; otherwise writeSuccess comes later.
@@ -104,6 +120,7 @@ void Connection::writeErr(std::size_t written, const folly::AsyncSocketException
 }
 
 void Connection::wait(std::chrono::nanoseconds duration) {
+  waits_ = true;
   due_ = Clock::now() + duration;
   schedule(duration);
 }
@@ -116,7 +133,9 @@ void Connection::schedule(Clock::duration delay) {
 void Connection::timeoutExpired() noexcept {
   if (closing_) return close();
   const auto left = due_ - Clock::now();
-  left.count() > 0 ? schedule(left) : carry_out();
+  if (left.count() > 0) return schedule(left);
+  waits_ = false;
+  carry_out();
 }
 
 void Connection::deliver(const SharedFrame& frame) {

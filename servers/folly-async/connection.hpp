@@ -8,6 +8,8 @@
 #include <chrono>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/outbox.hpp"
@@ -46,6 +48,8 @@ class Connection final : folly::AsyncSocket::ReadCallback,
   void callbackCanceled() noexcept override {}
   void runLoopCallback() noexcept override;
 
+  void serve(std::string_view bytes);
+  void end_session();
   void carry_out();
   bool write(std::span<const iovec> parts);
   void wait(std::chrono::nanoseconds duration);
@@ -65,6 +69,8 @@ class Connection final : folly::AsyncSocket::ReadCallback,
   std::size_t under_way_ = 0;  // bytes of the write that is not done yet
   bool starting_ = false;      // a write is being given to the socket, which may be done with it at once
   Clock::time_point due_;      // when the service time is over
+  std::string held_;           // what came in a service time: one read
+  bool waits_ = false;         // for a service time to pass
   bool ended_ = false;         // by the peer
   bool closing_ = false;
   bool closed_ = false;

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"net"
-	"time"
 
 	"netdyno"
 )
@@ -59,7 +58,9 @@ func (c *client) converse() error {
 			case netdyno.Broadcast:
 				c.server.broadcast(effect.Frame, c)
 			case netdyno.Wait:
-				time.Sleep(effect.Duration)
+				if err := netdyno.WaitUnlessReset(c.connection, effect.Duration); err != nil {
+					return err
+				}
 			case netdyno.Burn:
 				netdyno.BurnCPU(effect.Duration)
 			case netdyno.Close:

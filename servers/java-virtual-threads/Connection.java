@@ -2,6 +2,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.Socket;
+import java.net.SocketTimeoutException;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.concurrent.locks.Condition;
@@ -23,6 +24,8 @@ final class Connection {
   private final Options options;
   private final Session session;
   private final Effects effects;
+  private final byte[] buffer;
+  private int readAhead; // what a read in a service time brought into the buffer: 0, nothing; -1, the end
   private boolean ended; // by the peer
   private volatile boolean lingers;
 
@@ -41,6 +44,7 @@ final class Connection {
     options = members.options;
     session = Session.make(options, members.totals);
     effects = new Effects(options.split);
+    buffer = new byte[options.readBuffer];
     writer = options.workload.equals("chat") ? Thread.ofVirtual().unstarted(this::writeFrames) : null;
   }
 
@@ -53,7 +57,7 @@ final class Connection {
   void rehearse() {
     try {
       session.end(effects);
-      carryOut(OutputStream.nullOutputStream());
+      carryOut(InputStream.nullInputStream(), OutputStream.nullOutputStream());
       session.discard();
     } catch (IOException | InterruptedException impossible) {
       throw new IllegalStateException(impossible);
@@ -65,19 +69,19 @@ final class Connection {
     try {
       InputStream input = socket.getInputStream();
       OutputStream output = socket.getOutputStream();
-      byte[] buffer = new byte[options.readBuffer];
       boolean open = true;
       while (open) {
-        int size = input.read(buffer);
+        int size = readAhead == 0 ? input.read(buffer) : readAhead;
+        readAhead = 0;
         ended = size < 0;
         effects.clear();
         if (ended) session.end(effects);
         else session.receive(buffer, size, effects);
-        open = carryOut(output);
+        open = carryOut(input, output);
       }
       members.mute(this);
       if (writer != null) endFrames();
-      if (!ended) linger(input, buffer);
+      if (!ended) linger(input);
     } catch (IOException | InterruptedException gone) {
       // The peer is gone, or was closed as a slow reader, which concerns nobody else.
     } finally {
@@ -88,7 +92,7 @@ final class Connection {
   }
 
   /** False where the connection is to be closed. */
-  private boolean carryOut(OutputStream output) throws IOException, InterruptedException {
+  private boolean carryOut(InputStream input, OutputStream output) throws IOException, InterruptedException {
     for (int i = 0; i < effects.count(); ++i) {
       switch (effects.kind(i)) {
         case WRITE -> {
@@ -96,7 +100,7 @@ final class Connection {
           members.totals.bytesOut.add(effects.size(i));
         }
         case BROADCAST -> members.broadcast(effects.frame(i), this);
-        case WAIT -> Thread.sleep(effects.duration(i) / 1_000_000, (int) (effects.duration(i) % 1_000_000));
+        case WAIT -> letPass(effects.duration(i), input);
         case BURN -> CarrierClock.burn(effects.duration(i));
         case CLOSE -> {
           return false;
@@ -107,10 +111,29 @@ final class Connection {
   }
 
   /**
+   * Lets the time pass; the peer's reset is thrown at once. As that is told only to who reads, this reads on, once. What
+   * was in the buffer has been given to the session. The timeout of a read counts whole milliseconds.
+   */
+  private void letPass(long duration, InputStream input) throws IOException, InterruptedException {
+    long end = System.nanoTime() + duration;
+    for (long left = duration; left >= 1_000_000 && readAhead == 0; left = end - System.nanoTime()) {
+      socket.setSoTimeout((int) (left / 1_000_000));
+      try {
+        readAhead = input.read(buffer);
+      } catch (SocketTimeoutException over) {
+        // Nothing has come.
+      }
+    }
+    socket.setSoTimeout(0);
+    long left = end - System.nanoTime();
+    if (left > 0) Thread.sleep(Duration.ofNanos(left));
+  }
+
+  /**
    * Only our stream is ended, and what still comes is read: a close with unread bytes resets the connection, and the
    * peer would lose the replies that are on their way (RFC 9112, 9.6).
    */
-  private void linger(InputStream input, byte[] buffer) throws IOException {
+  private void linger(InputStream input) throws IOException {
     socket.shutdownOutput();
     lingers = true;
     socket.setSoTimeout((int) Lifecycle.LINGER_MS);

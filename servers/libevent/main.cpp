@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -134,11 +135,20 @@ class Client {
     const ssize_t n = recv(fd(), shared_.buffer.data(), shared_.buffer.size(), 0);
     if (n < 0 && errno != EAGAIN && errno != EINTR) return close();
     if (n < 0) return;
+    const std::string_view bytes{shared_.buffer.data(), static_cast<std::size_t>(n)};
+    if (!waits_) return serve(bytes);
+    held_ = bytes;
+    ended_ = bytes.empty();
+    pause();
+  }
+
+  /// Bytes, or none for the end of the stream.
+  void serve(std::string_view bytes) {
     effects_.clear();
-    if (n > 0) {
-      session_->receive({shared_.buffer.data(), static_cast<std::size_t>(n)}, effects_);
-    } else {
+    if (bytes.empty()) {
       session_->end(effects_);
+    } else {
+      session_->receive(bytes, effects_);
     }
     next_ = effects_.begin();
     carry_out();
@@ -160,7 +170,9 @@ class Client {
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
           break;
         case Effect::Kind::wait:
-          pause();
+          // It reads on, once, as libevent tells of a reset only who waits for input.
+          waits_ = true;
+          if (held_.empty() && !ended_ && !read()) return close();
           due_ = Clock::now() + effect.duration;
           return start_timer(timer_, effect.duration);
         case Effect::Kind::burn:
@@ -177,11 +189,14 @@ class Client {
 
   void on_timer() {
     const auto left = due_ - Clock::now();
-    left.count() > 0 ? start_timer(timer_, left) : carry_out();
+    if (left.count() > 0) return start_timer(timer_, left);
+    waits_ = false;
+    carry_out();
   }
 
   void go_on() {
     if (closed_) return;
+    if (member_ && (ended_ || !held_.empty())) return serve(std::exchange(held_, {}));
     if (member_) {
       if (!read()) close();
       return;
@@ -256,6 +271,9 @@ class Client {
   std::size_t sending_ = 0;    // bytes of the last write
   Clock::time_point due_;      // when the service time is over
   std::chrono::nanoseconds to_burn_{0};
+  std::string held_;    // what came in a service time: one read
+  bool waits_ = false;  // for a service time to pass
+  bool ended_ = false;  // by the peer
   bool reading_ = false;
   bool member_ = true;
   bool flush_due_ = false;

@@ -147,13 +147,26 @@ class Client {
 
   void on_read(ssize_t n) {
     if (n == 0) return;  // EAGAIN
+    // libuv tells of a reset as of an end where bytes came with it.
+    if (n < 0 && (n != UV_EOF || is_reset(fd()))) return close();
+    if (n < 0) {
+      ended_ = true;
+      if (!waits_) serve({});
+    } else if (waits_) {
+      held_.assign(shared_.buffer.data(), static_cast<std::size_t>(n));
+      pause();
+    } else {
+      serve({shared_.buffer.data(), static_cast<std::size_t>(n)});
+    }
+  }
+
+  /// Bytes, or none for the end of the stream.
+  void serve(std::string_view bytes) {
     effects_.clear();
-    if (n > 0) {
-      session_->receive({shared_.buffer.data(), static_cast<std::size_t>(n)}, effects_);
-    } else if (n == UV_EOF) {
+    if (bytes.empty()) {
       session_->end(effects_);
     } else {
-      return close();
+      session_->receive(bytes, effects_);
     }
     next_ = effects_.begin();
     carry_out();
@@ -175,9 +188,13 @@ class Client {
           shared_.clients.broadcast(effect.frame, shared_.options.audience == Audience::others ? this : nullptr);
           break;
         case Effect::Kind::wait:
-          pause();
-          return start_timer(timer_, Grace::Clock::now() + effect.duration,
-                             [](uv_timer_t* of) { self(of).carry_out(); });
+          // It reads on, once, as libuv tells of a reset only who reads.
+          waits_ = true;
+          if (held_.empty() && !ended_) read();
+          return start_timer(timer_, Grace::Clock::now() + effect.duration, [](uv_timer_t* of) {
+            self(of).waits_ = false;
+            self(of).carry_out();
+          });
         case Effect::Kind::burn:
           pause();
           to_burn_ = effect.duration;
@@ -192,7 +209,7 @@ class Client {
 
   void go_on() {
     if (closed()) return;
-    if (member_) return read();
+    if (member_) return held_.empty() && !ended_ ? read() : serve(std::exchange(held_, {}));
     pause();
     if (!outbox_.empty()) return;  // flush() comes back here
     end_stream(fd());
@@ -265,6 +282,9 @@ class Client {
   std::size_t sending_ = 0;     // bytes of the last write
   std::size_t unsent_ = 0;      // of it
   std::chrono::nanoseconds to_burn_{0};
+  std::string held_;    // what came in a service time: one read
+  bool waits_ = false;  // for a service time to pass
+  bool ended_ = false;  // by the peer
   bool reading_ = false;
   bool member_ = true;
   bool flush_due_ = false;

@@ -6,6 +6,7 @@ const { performance } = require('node:perf_hooks');
 
 const { burnCpu, whenQuiet } = require('./loop.js');
 const { Outbox } = require('./outbox.js');
+const { NOTHING } = require('./session.js');
 const { makeSession } = require('./workloads.js');
 
 const BURN_SLICE_MS = 10;
@@ -31,7 +32,9 @@ class Connection {
     this.effects = []; // to be carried out, from `next` on
     this.next = 0;
     this.reads = 0;
-    this.busy = false; // an effect takes time; nothing is read meanwhile
+    this.busy = false; // an effect takes time
+    this.waits = false; // for its time to pass: what is read meanwhile is held, so that a reset is noticed
+    this.held = undefined; // one read, for then reading pauses
     this.ended = false; // by the peer
     this.closing = false;
     this.stopping = false;
@@ -70,12 +73,20 @@ class Connection {
   /** What one read brought; false: do not read on. */
   #receive(bytes) {
     this.reads += 1;
-    return this.#start(this.session.receive(bytes));
+    if (this.waits) {
+      this.held = Buffer.from(bytes);
+      return false;
+    }
+    return this.#start(this.session.receive(bytes)) || this.waits;
   }
 
+  /** libuv tells of a reset as of an end where bytes came with it, but an empty write fails then. */
   #peerEnded() {
-    this.ended = true;
-    this.#endSession();
+    this.socket.write(NOTHING, (error) => {
+      if (error || this.socket.destroyed) return;
+      this.ended = true;
+      if (!this.waits) this.#endSession();
+    });
   }
 
   #endSession() {
@@ -99,8 +110,18 @@ class Connection {
 
   /** What took time is done. */
   #goOn() {
+    this.waits = false;
     if (this.socket.destroyed || !this.#carryOut()) return;
+    if (this.held !== undefined) {
+      const { held } = this;
+      this.held = undefined;
+      if (!this.#start(this.session.receive(held))) {
+        if (this.waits) this.socket.resume();
+        return;
+      }
+    }
     if (!this.ended) this.socket.resume();
+    else if (!this.session.closed) this.#endSession();
     if (this.stopping) this.stopReceiving();
   }
 
@@ -134,6 +155,7 @@ class Connection {
 
   /** A timer counts whole milliseconds and may come a little early; then there is another one. */
   #wait(until) {
+    this.waits = true;
     const left = Math.min(Math.ceil(until - performance.now()), LONGEST_TIMER_MS);
     this.timer = setTimeout(() => (performance.now() < until ? this.#wait(until) : this.#goOn()), left);
     return false;

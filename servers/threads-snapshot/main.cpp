@@ -159,7 +159,7 @@ class Server {
           broadcast(*effect.frame, client);
           break;
         case Effect::Kind::wait:
-          std::this_thread::sleep_for(effect.duration);
+          if (!wait_unless_reset(client.fd(), effect.duration)) return false;
           break;
         case Effect::Kind::burn:
           burn_cpu(effect.duration);

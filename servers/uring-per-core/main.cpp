@@ -135,7 +135,16 @@ class Client final : public UringConnection {
   void go_on() {
     if (carry_out()) serve();
   }
-  void on_time(Completion) { go_on(); }
+  /// The time has passed, or the wait was called off; the kernel has let go of both operations.
+  void on_time(Completion) {
+    if (!timeout_.operation.in_flight() && !calling_off_.in_flight()) go_on();
+  }
+
+  /// The peer has reset.
+  void call_off_wait() {
+    if (timeout_.operation.in_flight() && !calling_off_.in_flight())
+      shard_.io.ring.ask_to_cancel(timeout_.operation, calling_off_);
+  }
 
   /// Back-pressure between threads: what was said here is more than another thread has room for.
   void wait_for_room() {
@@ -144,6 +153,7 @@ class Client final : public UringConnection {
   }
 
   void on_news() override {
+    if (waits_for_ == Awaited::time && broken()) return call_off_wait();
     if (waits_for_ == Awaited::input || (waits_for_ == Awaited::sent && all_sent())) serve();
   }
   void on_left() override { shard_.clients.remove(*this); }
@@ -154,6 +164,7 @@ class Client final : public UringConnection {
   bool owes_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
   Timeout timeout_{.operation = operation<&Client::on_time>(*this)};
+  Operation calling_off_ = operation<&Client::on_time>(*this);
 };
 
 void Shard::broadcast(const SharedFrame& frame, const Client& sender) {

@@ -93,9 +93,19 @@ class Client final : public UringConnection {
   void go_on() {
     if (carry_out()) serve();
   }
-  void on_time(Completion) { go_on(); }
+  /// The time has passed, or the wait was called off; the kernel has let go of both operations.
+  void on_time(Completion) {
+    if (!timeout_.operation.in_flight() && !calling_off_.in_flight()) go_on();
+  }
+
+  /// The peer has reset.
+  void call_off_wait() {
+    if (timeout_.operation.in_flight() && !calling_off_.in_flight())
+      shared_.io.ring.ask_to_cancel(timeout_.operation, calling_off_);
+  }
 
   void on_news() override {
+    if (waits_for_ == Awaited::time && broken()) return call_off_wait();
     if (waits_for_ == Awaited::input || (waits_for_ == Awaited::sent && all_sent())) serve();
   }
   void on_left() override { shared_.clients.remove(*this); }
@@ -106,6 +116,7 @@ class Client final : public UringConnection {
   bool owes_ = false;  // replies, and they may not be sent yet
   std::chrono::nanoseconds to_burn_{0};
   Timeout timeout_{.operation = operation<&Client::on_time>(*this)};
+  Operation calling_off_ = operation<&Client::on_time>(*this);
 };
 
 class Server {

@@ -153,8 +153,25 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void wait(std::chrono::nanoseconds duration) {
+    if (!watched_) watch_for_reset();
+    if (reset_) return close();
+    waits_ = true;
     timer_.expires_after(duration);
-    timer_.async_wait([self = shared_from_this()](error_code) { self->carry_out(); });
+    timer_.async_wait([self = shared_from_this()](error_code) {
+      self->waits_ = false;
+      if (!self->closed_) self->carry_out();
+    });
+  }
+
+  /// Asked for once: until the connection is over, nothing comes of it but its reset.
+  void watch_for_reset() {
+    watched_ = true;
+    socket_.async_wait(tcp::socket::wait_error, [self = shared_from_this()](error_code error) {
+      if (error || self->closed_) return;
+      self->reset_ = is_reset(self->socket_.native_handle());
+      if (!self->reset_) return self->watch_for_reset();  // over io_uring, the end of the peer's stream ends this, too
+      if (self->waits_) self->close();
+    });
   }
 
   /// True where somebody is behind now.
@@ -247,6 +264,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   decltype(effects_.begin()) next_;
   Outbox<asio::const_buffer> outbox_;
   Arrears arrears_;
+  bool watched_ = false;  // for a reset
+  bool reset_ = false;    // by the peer
+  bool waits_ = false;    // for a service time to pass
   bool closing_ = false;
   bool closed_ = false;
 };

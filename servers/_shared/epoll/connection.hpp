@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -65,6 +67,9 @@ class Connection : public Watched {
   bool post(const SharedFrame& frame);
   void flush();
 
+  /// When `duration` has passed, or at once when the peer resets, which gives it up.
+  void when_passed(std::chrono::nanoseconds duration, Next next);
+
   bool broken() const { return broken_; }
   /// Nothing can be sent any more: whoever waits is told.
   void give_up();
@@ -109,8 +114,11 @@ class Connection : public Watched {
   bool writable_ = true;
   bool flush_due_ = false;
   bool broken_ = false;
-  Next reader_{};   // waits for input
-  Next drainer_{};  // waits for the outbox to be empty
+  bool reset_ = false;  // by the peer
+  Next reader_{};       // waits for input
+  Next drainer_{};      // waits for the outbox to be empty
+  Next sleeper_{};      // waits, or has waited, for its alarm
+  Alarm alarm_{};
 };
 
 template <Continuation Next>
@@ -118,10 +126,25 @@ void Connection<Next>::on_events(std::uint32_t events) {
   if ((events & (EPOLLRDHUP | EPOLLHUP)) != 0) ended_ = true;
   if ((events & (EPOLLIN | EPOLLERR)) != 0 || ended_) readable_ = true;
   if (readable_) wake(reader_);
+  if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+    reset_ = true;  // as this side has not ended its stream
+    if (sleeper_ && loop_.call_off(alarm_)) {
+      give_up();
+      wake(sleeper_);
+    }
+  }
   if ((events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0) {
     writable_ = true;
     flush();
   }
+}
+
+template <Continuation Next>
+void Connection<Next>::when_passed(std::chrono::nanoseconds duration, Next next) {
+  if (reset_) give_up();
+  if (broken_) return loop_.soon(next);
+  sleeper_ = next;
+  alarm_ = loop_.at(Poller::Clock::now() + duration, next);
 }
 
 template <Continuation Next>

@@ -61,6 +61,11 @@ inline auto sent(Connection<Coroutine>& client) {
   return Suspend{[&client](Coroutine me) { client.when_sent(me); }};
 }
 
+/// The time has passed, or the peer has reset; see Connection::when_passed.
+inline auto passed(Connection<Coroutine>& client, std::chrono::nanoseconds duration) {
+  return Suspend{[&client, duration](Coroutine me) { client.when_passed(duration, me); }};
+}
+
 inline auto readable(Gate<Coroutine>& gate) {
   return Suspend{[&gate](Coroutine me) { gate.when_readable(me); }};
 }

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -18,6 +20,12 @@ template <typename T>
 concept Continuation = std::default_initializable<T> && std::copyable<T> && requires(T go_on) {
   go_on();
   static_cast<bool>(go_on);
+};
+
+/// A call that a loop was asked for at a time.
+struct Alarm {
+  std::size_t slot = 0;
+  std::uint64_t number = 0;
 };
 
 /// The event loop. One thread. It calls continuations only from turn(), one after the other and never one from within
@@ -40,7 +48,25 @@ class Loop {
 
   /// In this turn if called from on_events, else in the next.
   void soon(Next next) { ready_.push_back(next); }
-  void at(Clock::time_point deadline, Next next) { timers_.push({deadline, next}); }
+  /// What it returns is for call_off().
+  Alarm at(Clock::time_point deadline, Next next) {
+    if (free_slots_.empty()) {
+      free_slots_.push_back(waiting_.size());
+      waiting_.emplace_back();
+    }
+    const Alarm alarm{free_slots_.back(), ++alarms_};
+    free_slots_.pop_back();
+    waiting_[alarm.slot] = {alarm.number, next};
+    timers_.push({deadline, alarm.slot});
+    return alarm;
+  }
+  /// Nothing is called at that time any more. False where it has been, or is about to be.
+  bool call_off(Alarm alarm) {
+    Waiting& waiting = waiting_[alarm.slot];
+    if (waiting.number != alarm.number || !waiting.next) return false;
+    waiting.next = Next{};  // the slot is free when its time has come
+    return true;
+  }
   /// One after the other, so that neither I/O nor the end waits for more than one, or for `long_work_per_turn` of short
   /// ones.
   void in_a_turn_for_long_work(Next next) { long_work_.push(next); }
@@ -48,14 +74,21 @@ class Loop {
  private:
   struct Timer {
     Clock::time_point deadline;
-    Next next;
+    std::size_t slot;
     bool operator>(const Timer& other) const { return deadline > other.deadline; }
+  };
+  struct Waiting {
+    std::uint64_t number = 0;
+    Next next{};
   };
 
   void queue_due() {
     if (timers_.empty()) return;
-    for (const auto now = Clock::now(); !timers_.empty() && timers_.top().deadline <= now; timers_.pop())
-      soon(timers_.top().next);
+    for (const auto now = Clock::now(); !timers_.empty() && timers_.top().deadline <= now; timers_.pop()) {
+      const std::size_t slot = timers_.top().slot;
+      if (const Next next = std::exchange(waiting_[slot].next, Next{})) soon(next);
+      free_slots_.push_back(slot);
+    }
   }
 
   void call_ready() {
@@ -77,6 +110,9 @@ class Loop {
 
   Poller poller_;
   std::priority_queue<Timer, std::vector<Timer>, std::greater<>> timers_;
+  std::vector<Waiting> waiting_;  // by the slot of their timer
+  std::vector<std::size_t> free_slots_;
+  std::uint64_t alarms_ = 0;
   std::vector<Next> ready_;
   std::vector<Next> calling_;
   Fifo<Next> long_work_;

@@ -166,20 +166,49 @@ func EndStream(connection *net.TCPConn) {
 	})
 }
 
+// Events of poll.h.
+const (
+	pollOut = 4
+	pollErr = 8
+	pollHup = 16
+)
+
 // TakesMore says whether the kernel takes bytes for the peer of a connection now: who reads leaves room for more.
 func TakesMore(connection *net.TCPConn) bool {
-	const pollOut = 4 // poll.h
+	var found int16
+	control(connection, func(fd int) { found = pollNow(fd, pollOut) })
+	return found == pollOut
+}
+
+// pollNow is poll(2) of one descriptor, which returns at once: the system call is a raw one.
+func pollNow(fd int, events int16) int16 {
 	watched := struct {
 		fd              int32
 		events, revents int16
-	}{events: pollOut}
-	control(connection, func(fd int) {
-		watched.fd = int32(fd)
-		var now syscall.Timespec
-		// A raw one, as it returns at once.
-		syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&watched)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
-	})
-	return watched.revents == pollOut
+	}{fd: int32(fd), events: events}
+	var now syscall.Timespec
+	syscall.RawSyscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&watched)), 1, uintptr(unsafe.Pointer(&now)), 0, 0, 0)
+	return watched.revents
+}
+
+// WaitUnlessReset lets the duration pass, as time.Sleep does; when the peer resets the connection meanwhile, it returns
+// an error at once. Nothing is read: the runtime looks again whenever something has happened to the connection.
+func WaitUnlessReset(connection *net.TCPConn, duration time.Duration) error {
+	raw, err := connection.SyscallConn()
+	if err != nil {
+		return err
+	}
+	if err := connection.SetReadDeadline(time.Now().Add(duration)); err != nil {
+		return err
+	}
+	err = raw.Read(func(fd uintptr) bool { return pollNow(int(fd), 0)&(pollErr|pollHup) != 0 })
+	if err == nil {
+		return syscall.ECONNRESET
+	}
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
+	}
+	return connection.SetReadDeadline(time.Time{})
 }
 
 // threadAndItsTime says on which thread the goroutine is, and what CPU time that has had.

@@ -1,7 +1,6 @@
 #include "servers/_shared/qt/connection.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <QCoreApplication>
@@ -17,12 +16,6 @@ std::size_t size_of(std::span<const std::string_view> parts) {
   std::size_t size = 0;
   for (const auto part : parts) size += part.size();
   return size;
-}
-
-/// Both directions are over: the peer reset the connection, or it was shut down from this side.
-bool hung_up(int fd) {
-  pollfd watched{fd, 0, 0};
-  return poll(&watched, 1, 0) > 0 && (watched.revents & (POLLHUP | POLLERR)) != 0;
 }
 
 /// Calls `ring` in its own thread whenever an event is posted to it. As a queued call of a lambda does, but nothing
@@ -117,8 +110,9 @@ bool Connection::carry_out() {
         broadcast(effect.frame);
         break;
       case Effect::Kind::wait:
-        std::this_thread::sleep_for(effect.duration);
-        break;
+        if (wait_unless_reset(fd_.get(), effect.duration)) break;
+        end();
+        return false;
       case Effect::Kind::burn:
         burn_cpu(effect.duration);
         break;
@@ -252,8 +246,8 @@ void Connection::on_all_written() {
 /// The socket has closed its descriptor. Where only the peer's stream is at its end, what was read before is served and
 /// what is owed is sent by fd_; from now on this thread has nothing else to wait for, so writes may block.
 void Connection::on_disconnected() {
-  if (over_) return;  // the socket is destroyed
-  if (hung_up(fd_.get())) return end();
+  if (over_) return;                      // the socket is destroyed
+  if (is_reset(fd_.get())) return end();  // or it was shut down from this side
   peer_ended_ = true;
   {
     const std::lock_guard lock{mutex_};

@@ -71,12 +71,34 @@ impl<R: Room> Socket<'_, R> {
                         let except = (!options.to_all).then_some(self.member);
                         self.say(frame, except).await?;
                     }
-                    Effect::Wait(duration) => sleep(*duration).await,
+                    Effect::Wait(duration) => self.wait(*duration).await?,
                     Effect::Burn(duration) => burn(*duration).await,
                     Effect::Close => return Ok(()),
                 }
             }
         }
+    }
+
+    /// Lets the time pass, or returns an error at once when the peer resets. Where more has come than is read yet, a reset
+    /// is noticed by the next read.
+    async fn wait(&mut self, duration: Duration) -> io::Result<()> {
+        let mut time = pin!(sleep(duration));
+        let mut watches = true;
+        poll_fn(|context| {
+            if time.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            if watches {
+                let mut first = [0];
+                match Pin::new(&mut self.stream).poll_peek(context, &mut ReadBuf::new(&mut first)) {
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Ok(_)) => watches = false,
+                    Poll::Pending => {}
+                }
+            }
+            Poll::Pending
+        })
+        .await
     }
 
     /// Says it to the others. While that waits for one of them, what they say is sent: no two wait for each other.

@@ -68,6 +68,20 @@ TEST_F(LoopTest, CallsInOrderAndNeverFromWithinACall) {
   EXPECT_THAT(noted, ElementsAre(1, 2, 3));
 }
 
+TEST_F(LoopTest, WhatIsCalledOffIsNotCalled) {
+  const auto start = Loop<Next>::Clock::now();
+  const Alarm first = loop.at(start + milliseconds{1}, note(1));
+  EXPECT_TRUE(loop.call_off(first));
+  EXPECT_FALSE(loop.call_off(first));
+  loop.at(start + milliseconds{2}, note(2));
+  while (noted.empty()) loop.turn();
+  const Alarm second = loop.at(start, note(3));  // in the place of one of them
+  EXPECT_FALSE(loop.call_off(first));
+  while (noted.size() < 2) loop.turn();
+  EXPECT_FALSE(loop.call_off(second));
+  EXPECT_THAT(noted, ElementsAre(2, 3));
+}
+
 TEST_F(LoopTest, TimersGoOffInTheOrderOfTheirDeadlinesAndNotBefore) {
   const auto start = Loop<Next>::Clock::now();
   loop.at(start + milliseconds{20}, note(2));
