@@ -89,7 +89,11 @@ bool PendingBytes::make_room(std::size_t size) {
   if (size <= mapped_) return true;
   const std::size_t wanted = std::max(size, 2 * std::max(mapped_, longest_short));
   if (pages_ == nullptr) {
-    if (char* const kept = take_spare()) begin(kept, size_of(kept));
+    if (char* const kept = take_spare()) {
+      const std::size_t kept_size = size_of(kept);
+      // The heap may have had to do for more than that already.
+      kept_size >= short_.size() ? begin(kept, kept_size) : keep_or_unmap(kept, kept_size);
+    }
     if (size <= mapped_) return true;
   }
   void* const pages = pages_ == nullptr

@@ -19,7 +19,8 @@ nlohmann::ordered_json totals_json(const Totals& totals) {
           {"bytes_out", totals.bytes_out},
           {"connections", totals.connections},
           {"protocol_errors", totals.protocol_errors},
-          {"slow_closed", totals.slow_closed}};
+          {"slow_closed", totals.slow_closed},
+          {"memory_closed", totals.memory_closed}};
 }
 
 nlohmann::ordered_json totals_with_peers(const Totals& totals) {

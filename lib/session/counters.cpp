@@ -17,6 +17,7 @@ Totals Counters::totals() const {
     sum.connections += shard.connections;
     sum.protocol_errors += shard.protocol_errors;
     sum.slow_closed += shard.slow_closed;
+    sum.memory_closed += shard.memory_closed;
     sum.oversized += shard.oversized;
     sum.peers_refused += shard.peers_refused;
     sum.peers_expired += shard.peers_expired;

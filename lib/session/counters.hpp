@@ -14,6 +14,7 @@ struct Totals {
   std::uint64_t connections = 0;
   std::uint64_t protocol_errors = 0;
   std::uint64_t slow_closed = 0;
+  std::uint64_t memory_closed = 0;
   // Transports without connections (protocol/WIRE.md).
   std::uint64_t oversized = 0;
   std::uint64_t peers_refused = 0;
@@ -35,6 +36,9 @@ class Counters {
   /// A reader that let more than the outbox limit pile up, or that a blocking send timed out on.
   void add_slow_closed() { add(&Shard::slow_closed, 1); }
 
+  /// A client for whom there was no memory.
+  void add_memory_closed() { add(&Shard::memory_closed, 1); }
+
   void add_oversized() { add(&Shard::oversized, 1); }
   void add_peer_refused() { add(&Shard::peers_refused, 1); }
   void add_peer_expired() { add(&Shard::peers_expired, 1); }
@@ -50,6 +54,7 @@ class Counters {
   using Count = std::atomic<std::uint64_t>;
   struct alignas(64) Shard {
     Count requests{0}, bytes_in{0}, bytes_out{0}, connections{0}, protocol_errors{0}, slow_closed{0};
+    Count memory_closed{0};
     Count oversized{0}, peers_refused{0}, peers_expired{0}, strangers{0}, send_dropped{0}, receive_dropped{0};
   };
   void add(Count Shard::*field, std::uint64_t n) {

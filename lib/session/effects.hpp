@@ -38,7 +38,8 @@ struct Effect {
 /// `Session::receive` of the same connection, then `clear()`. When, on which thread and how is the model's business.
 class Effects {
  public:
-  explicit Effects(WriteMode mode) : mode_(mode) {}
+  /// There is room for a `close` from the beginning: it is what is done where memory ran out.
+  explicit Effects(WriteMode mode) : mode_(mode) { list_.reserve(1); }
 
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }

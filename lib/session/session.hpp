@@ -5,6 +5,7 @@
 
 #include "lib/session/counters.hpp"
 #include "lib/session/effects.hpp"
+#include "lib/session/memory.hpp"
 #include "lib/session/options.hpp"
 
 namespace netdyno {
@@ -19,10 +20,12 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   /// Takes the next bytes of the stream, in any slicing, and appends what is to be done. After a `close` effect
-  /// further bytes are ignored.
+  /// further bytes are ignored. Without memory for them, nothing but a `close` is to be done.
   void receive(std::string_view bytes, Effects& effects) {
     counters_.add_bytes_in(bytes.size());
-    if (!closed_) on_bytes(bytes, effects);
+    if (closed_ || has_memory_for(counters_, [&] { on_bytes(bytes, effects); })) return;
+    effects.clear();
+    close(effects);
   }
 
   /// The peer ended its stream: appends what is still owed, and `close`.

@@ -39,6 +39,7 @@ class Totals:
         self.connections = 0
         self.protocol_errors = 0
         self.slow_closed = 0
+        self.memory_closed = 0
 
 
 class Session:
@@ -54,11 +55,18 @@ class Session:
         self._parts: list[bytes] = []  # of a write to come, in mode gathered
 
     def receive(self, data: bytes) -> list[Effect]:
-        """Takes the next bytes of the stream, in any slicing; what is to be done. After a close they are ignored."""
+        """Takes the next bytes of the stream, in any slicing; what is to be done. After a close they are ignored.
+        Without memory for them, nothing but a close is to be done."""
         self._totals.bytes_in += len(data)
-        if not self._closed:
+        if self._closed:
+            return []
+        try:
             self._on_bytes(data)
-        return self._taken()
+            return self._taken()
+        except MemoryError:
+            self._totals.memory_closed += 1
+            self._closed = True
+            return [CLOSE]
 
     def end(self) -> list[Effect]:
         """The peer ended its stream: what is still owed, and a close."""

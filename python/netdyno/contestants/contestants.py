@@ -69,6 +69,7 @@ def _explain(raw: dict[str, object], error: msgspec.ValidationError) -> str:
         "threads": ("any", "one", "per-connection"),
         "clients": ("any", "limited-by-threads"),
         "out_of_descriptors": ("waits", "closes"),
+        "out_of_memory": ("closes", "ends"),
     }
     choices = words.get(key, ())
     value = raw.get(key)

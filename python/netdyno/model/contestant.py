@@ -34,6 +34,8 @@ class Manifest(Frozen):
     asynchronous: bool = True
     # What becomes of a new connection while a server has no descriptor for it.
     out_of_descriptors: Literal["waits", "closes"] = "waits"
+    # What becomes of a server that has no memory for a message: it closes that client, or its run time ends it.
+    out_of_memory: Literal["closes", "ends"] = "closes"
     caveats: tuple[str, ...] = ()
     unsafe: str = ""
     unranked: str = ""

@@ -35,10 +35,20 @@ public abstract class Session {
     }
   }
 
-  /** Takes the next bytes of the stream, in any slicing. After a close they are ignored. */
+  /**
+   * Takes the next bytes of the stream, in any slicing. After a close they are ignored. Without memory for them, nothing
+   * but a close is to be done.
+   */
   public final void receive(byte[] data, int size, Effects effects) {
     totals.bytesIn.add(size);
-    if (!closed) onBytes(data, size, effects);
+    if (closed) return;
+    try {
+      onBytes(data, size, effects);
+    } catch (OutOfMemoryError none) {
+      totals.memoryClosed.increment();
+      effects.clear();
+      close(effects);
+    }
   }
 
   /** The peer ended its stream: what is still owed, and a close. */

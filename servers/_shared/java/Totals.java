@@ -10,10 +10,12 @@ public final class Totals {
   public final LongAdder connections = new LongAdder();
   public final LongAdder protocolErrors = new LongAdder();
   public final LongAdder slowClosed = new LongAdder();
+  public final LongAdder memoryClosed = new LongAdder();
 
   String json() {
     return "{\"requests\": " + requests.sum() + ", \"bytes_in\": " + bytesIn.sum() + ", \"bytes_out\": "
         + bytesOut.sum() + ", \"connections\": " + connections.sum() + ", \"protocol_errors\": "
-        + protocolErrors.sum() + ", \"slow_closed\": " + slowClosed.sum() + "}";
+        + protocolErrors.sum() + ", \"slow_closed\": " + slowClosed.sum() + ", \"memory_closed\": "
+        + memoryClosed.sum() + "}";
   }
 }

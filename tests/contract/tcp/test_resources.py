@@ -12,7 +12,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.golden import wire
-from tests.contract.tcp.conftest import threads_for
+from tests.contract.tcp.conftest import room_for, threads_for
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
 from tests.support.patience import eventually
@@ -154,6 +154,47 @@ def test_running_out_of_descriptors(contestant: Contestant) -> None:
             last.send(said)
         talk.expect(last, number)
         talk.check()
+
+
+@pytest.mark.workloads("rpc")
+def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
+    """A message for which there is no memory costs the client that sends it, and nobody else."""
+    if contestant.manifest.out_of_memory == "ends":
+        pytest.skip("its run time ends the program, and its manifest says so")
+    unfinished = wire.header(1 << 20) + b"x" * ((1 << 20) - 1)
+    with (
+        serving(contestant.command, "--workload", workload, *room_for(contestant, 66)) as server,
+        Talk(server, workload) as talk,
+        ExitStack() as stack,
+    ):
+        if proc.sanitized(server.pid):
+            pytest.skip("a sanitizer maps terabytes, and ends a program without memory")
+        crowd = [stack.enter_context(talk.client()) for _ in range(64)]
+        for client in crowd:  # has its thread, where each has one
+            number, said = talk.message(client)
+            client.send(said)
+            talk.expect(client, number)
+        room = 16 << 20
+        _, hard = resource.prlimit(server.pid, resource.RLIMIT_AS)
+        resource.prlimit(server.pid, resource.RLIMIT_AS, ((proc.status(server.pid, "VmSize") << 10) + room, hard))
+        closed = 0
+        for client in crowd:
+            try:
+                client.send(unfinished)
+            except (BrokenPipeError, ConnectionResetError):
+                closed += 1
+        server.wait_read(*(client.address for client in crowd))
+        talk.check()
+        for client in crowd:
+            client.close()
+        with talk.client() as last:
+            number, said = talk.message(last)
+            last.send(said)
+            talk.expect(last, number)
+        talk.check()
+        totals = server.stop()
+        assert totals["memory_closed"] >= closed
+        assert totals["protocol_errors"] + totals["memory_closed"] == len(crowd)
 
 
 def test_clients_that_leave_before_they_are_accepted(contestant: Contestant) -> None:
