@@ -1,6 +1,7 @@
 #!/bin/bash
-# java-archive.sh ARCHIVE PROGRAM LAUNCHER: starts a server once and asks it once, so that the JVM leaves an archive of the classes
-# which that takes (application class-data sharing), with which each start is quicker. Without one, the server starts all the same.
+# java-archive.sh ARCHIVE PROGRAM LAUNCHER: starts a server once and asks it once, so that the JVM leaves an archive of the
+# classes which that takes (application class-data sharing), with which each start is quicker. Without one, the server
+# starts all the same.
 set -eu
 archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said

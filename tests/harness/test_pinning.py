@@ -13,8 +13,8 @@ from netdyno.machine import cpu_quota
 from netdyno.machine import pinning as of_machine
 from netdyno.machine.pinning import (
     choose,
-    give_server,
     generator_cores,
+    give_server,
     may_run_realtime,
     of_one_side,
     prioritise,

@@ -18,7 +18,18 @@ from netdyno.contestants import building
 from netdyno.contestants.contestants import Kind, discover
 from netdyno.model.contestant import Contestant
 
-_CPP_FOLDERS = ("canary", "bench", "clients", "launch", "lib", "link", "loadgen", "servers", "tests/cpp", "tests/support")
+_CPP_FOLDERS = (
+    "canary",
+    "bench",
+    "clients",
+    "launch",
+    "lib",
+    "link",
+    "loadgen",
+    "servers",
+    "tests/cpp",
+    "tests/support",
+)
 _CPP_SUFFIXES = (".cpp", ".hpp", ".cc", ".h")
 _CONFORMANCE = ("tests/contract/tcp", "tests/contract/messages", "tests/contract/clients")
 AGAINST_ALL = ("--all",)
