@@ -39,8 +39,8 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
                                    const std::string& transport = "tcp",
                                    const std::function<void(CommandLine&)>& add_own = {});
 
-/// The options of a server of streams as one JSON object (protocol/WIRE.md, "Options"): every option, sizes in bytes and
-/// durations in nanoseconds. Its texts hold no character that JSON escapes.
+/// The options of a server of streams as one JSON object (protocol/WIRE.md, "Options"): every option, sizes in bytes
+/// and durations in nanoseconds. Its texts hold no character that JSON escapes.
 std::string format_resolved(const ServerOptions& options);
 
 }  // namespace netdyno
