@@ -356,11 +356,12 @@ def test_a_build_step_runs_in_its_folder_and_its_failure_is_the_reason(tmp_path:
 @pytest.mark.parametrize("stated", ["", "NETDYNO_BUILD_ENVIRONMENT:INTERNAL=LANG=C.UTF-8 PATH CARGO_HOME\n"])
 def test_a_build_step_has_no_flags_of_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: str) -> None:
     folder = add(tmp_path, "good", COMMAND | {"build": ["sh", "-c", "env >given"]})
-    (tmp_path / "CMakeCache.txt").write_text(stated)
+    build = with_launcher(tmp_path / "build")
+    (build / "CMakeCache.txt").write_text(stated)
     monkeypatch.setenv("RUSTFLAGS", "-C opt-level=0")
     monkeypatch.setenv("CARGO_HOME", "/crates")
-    (good,) = discover(tmp_path, tmp_path)
-    assert prepare(good, tmp_path, tmp_path).available
+    (good,) = discover(tmp_path, build)
+    assert prepare(good, tmp_path, build).available
     given = dict(line.split("=", 1) for line in (folder / "given").read_text().splitlines())
     assert given["LANG"] == "C.UTF-8"
     assert "RUSTFLAGS" not in given

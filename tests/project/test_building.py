@@ -94,12 +94,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
         ("run quick --contestant asio-* --contestant udp-reuseport", MEASURING | {
             "asio-callbacks", "asio-context-per-thread", "asio-coroutines", "asio-uring", "udp-reuseport",
         }),
-        ("run wan.toml", MEASURING | {"netdyno-link", "epoll-reactor", "qt-thread-pool", "client-qt-signals"}),
+        ("run wan.toml", MEASURING | {
+            "netdyno-link", "netdyno-launch", "epoll-reactor", "qt-thread-pool", "client-qt-signals",
+        }),
         ("aa --contestant epoll-reactor", MEASURING | {"epoll-reactor"}),
         ("capacity epoll-reactor", MEASURING | {"epoll-reactor"}),
         ("calibrate", {"netdyno-load", "calibration", "calibration-udp"}),
         ("serve udp-reuseport", {"udp-reuseport"}),
-        ("run --contestant tokio --contestant go-net", MEASURING | {"tokio", "go-net"}),
+        ("run --contestant tokio --contestant go-net", MEASURING | {"netdyno-launch", "tokio", "go-net"}),
+        ("serve node-events --help", {"netdyno-launch"}),
         ("client qt-signals tcp://127.0.0.1:1", {"client-qt-signals"}),
         ("load tcp://127.0.0.1:1", {"netdyno-load"}),
         ("link --delay 20ms", {"netdyno-link"}),
@@ -117,7 +120,6 @@ def test_a_command_builds_what_it_starts_and_nothing_else(clone: Clone, words: s
     [
         "list servers",
         "list experiments",
-        "serve node-events --help",
         "serve no-such-server",
         "run no-such-experiment",
         "run --contestant no-such-server",
