@@ -17,10 +17,10 @@ from netdyno.contestants.contestants import (
     discover,
     parse_manifest,
     prepare,
-    program_of,
     select,
     skip_file,
 )
+from netdyno.model.contestant import behind_launcher
 
 WriteProgram = Callable[[Path, str], None]
 
@@ -156,8 +156,8 @@ def test_a_program_of_another_language_is_made_where_that_of_cmake_would_be(kind
     with_launcher(kinds.build)
     gopher, oxide = discover(kinds.root, kinds.build)
     assert (gopher.why_not, oxide.why_not) == ("", "")
-    assert Path(program_of(oxide.command)).read_text() == "first\n"
-    assert Path(program_of(gopher.command)).read_text() == "first\n0\n"  # without cgo
+    assert Path(behind_launcher(oxide.command)[0]).read_text() == "first\n"
+    assert Path(behind_launcher(gopher.command)[0]).read_text() == "first\n0\n"  # without cgo
 
 
 def test_it_is_made_anew_when_a_source_has_changed_and_only_then(kinds: Kinds) -> None:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT
+from netdyno.base.paths import ROOT, launcher_path
 from netdyno.contestants.contestants import by_name, discover
 from netdyno.machine import digests
 from netdyno.model.contestant import Contestant, Own
@@ -26,6 +26,13 @@ def copied(folder: Path, *parts: str) -> Path:
     return folder
 
 
+def with_launcher(build: Path) -> Path:
+    launcher = launcher_path(build)
+    launcher.parent.mkdir(parents=True)
+    launcher.touch()
+    return build
+
+
 def digest(contestant: Contestant) -> str:
     assert contestant.available, contestant.why_not
     (line,) = (line for line in digests.digests(GENERATOR, [contestant]) if line.startswith(f"{contestant.name} "))
@@ -35,7 +42,7 @@ def digest(contestant: Contestant) -> str:
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
 def test_a_session_file_of_node_changes_the_digest(tmp_path: Path) -> None:
     tree = copied(tmp_path, "servers/node-events")
-    server = by_name(discover(root=tree, build=tmp_path), "node-events")
+    server = by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "node-events")
     before = digest(server)
     assert digest(server) == before
     with (tree / "servers/node-events/session.js").open("a") as file:
@@ -50,7 +57,7 @@ def test_a_session_file_of_node_changes_the_digest(tmp_path: Path) -> None:
 def test_a_module_of_a_server_in_python_changes_the_digest(tmp_path: Path, module: str) -> None:
     parts = ("servers/asyncio-protocol", "servers/_shared/asyncio", "python/netdyno_server")
     tree = copied(tmp_path, *parts)
-    server = by_name(discover(root=tree, build=tmp_path), "asyncio-protocol")
+    server = by_name(discover(root=tree, build=with_launcher(tmp_path / "build")), "asyncio-protocol")
     before = digest(server)
     with (tree / module).open("a") as file:
         file.write("# changed\n")
@@ -66,7 +73,7 @@ def write_jar(path: Path, text: str, year: int) -> None:
 
 @pytest.mark.parametrize("jar", ["java/netty/program.jar", "java/netty-4/netty-common.jar"])
 def test_a_jar_changes_the_digest_by_what_is_in_it_and_not_by_when_it_was_made(tmp_path: Path, jar: str) -> None:
-    tree, build = copied(tmp_path, "servers/netty"), tmp_path / "build"
+    tree, build = copied(tmp_path, "servers/netty"), with_launcher(tmp_path / "build")
     (build / "servers").mkdir(parents=True)
     (build / "servers/netty").write_text("#!/bin/sh\n")
     for name in ("java/netty/program.jar", "java/netty-4/netty-common.jar"):

@@ -14,7 +14,10 @@ import pytest
 from netdyno.base.paths import ROOT
 from tests.support.fixtures import FAKES
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [
+    pytest.mark.needs_build,
+    pytest.mark.xdist_group("servers of one's own"),  # test_own_server.py looks whether any of them is left
+]
 
 PYTHON = shlex.join([sys.executable, "-I", "-S"])
 GOOD = f"{PYTHON} {FAKES / 'own_http.py'} {{port}} serves"

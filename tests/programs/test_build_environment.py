@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.base.paths import ROOT, build_dir
+from netdyno.base.paths import ROOT, build_dir, launcher_path
 
 PROJECT = f"""cmake_minimum_required(VERSION 3.25)
 include({ROOT}/cmake/Environment.cmake)
 project(hostile LANGUAGES CXX)
 set(CMAKE_SOURCE_DIR {ROOT})
+add_executable(netdyno-launch IMPORTED)
+set_target_properties(netdyno-launch PROPERTIES IMPORTED_LOCATION "{launcher_path(build_dir())}")
 include({ROOT}/cmake/kinds/@kind@.cmake OPTIONAL)
 if(COMMAND netdyno_add_@kind@)
   netdyno_add_@kind@(program ${{CMAKE_CURRENT_SOURCE_DIR}}/program ${{CMAKE_BINARY_DIR}}/program.out why)

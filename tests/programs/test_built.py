@@ -12,6 +12,7 @@ from netdyno.contestants import contestants
 from netdyno.experiment import experiment
 from netdyno.machine.links.namespace import NotAllowedError, private_namespace
 from netdyno.model import transports
+from netdyno.model.contestant import behind_launcher
 from netdyno.model.run import Run
 from netdyno.present.terminal.display import PlainDisplay
 from netdyno.run import runner
@@ -85,7 +86,5 @@ def test_no_contestant_was_forgotten_by_the_build() -> None:
         stated = contestants.skip_file(build_dir(), found.name, kind).is_file()
         assert found.available or stated or found.manifest.kind == "command", f"{found.name}: {found.why_not}"
         assert (
-            not found.available
-            or Path(contestants.program_of(found.command)).is_file()
-            or found.manifest.kind == "command"
+            not found.available or Path(behind_launcher(found.command)[0]).is_file() or found.manifest.kind == "command"
         )

@@ -166,6 +166,7 @@ def test_a_run_on_two_hosts_is_a_run_as_any_other(cluster: Cluster, tmp_path: Pa
         assert [audit.name for audit in trial.audits if "on the host of the load" in audit.detail] == [
             "steal",
             "foreign_load",
+            "throttled",
         ]
         assert "== server: " in next(tmp_path.glob(f"results/*/{run.run_id}/{trial.log}")).read_text()
     assert str(run.environment["cluster.client"]).partition(",")[0].endswith(f"tls://{client}:8787")

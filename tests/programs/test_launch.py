@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from netdyno.base.paths import build_dir, launcher_path
-from netdyno.contestants.contestants import discover, program_of
-from netdyno.model.contestant import Contestant
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant, behind_launcher
 
 pytestmark = pytest.mark.needs_build
 
@@ -79,7 +79,12 @@ LAUNCHED = [server for server in discover() if server.manifest.is_launched]
 def test_a_server_that_is_started_without_it_says_how_it_is_started(server: Contestant) -> None:
     if not server.available:
         pytest.skip(server.why_not)
-    program = server.command[server.command.index(program_of(server.command)) : -1]
-    done = subprocess.run([*program, "--workload", "echo"], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [*behind_launcher(server.command), "--workload", "echo"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(f": ./netdyno serve {server.name}\n"), done.stderr

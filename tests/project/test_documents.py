@@ -97,6 +97,7 @@ def execute(block: Block, environment: dict[str, str]) -> subprocess.CompletedPr
 
 
 @pytest.mark.needs_build
+@pytest.mark.costly
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("block", EXECUTED)
 def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:

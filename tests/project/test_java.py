@@ -12,7 +12,8 @@ from typing import Any, TypeAlias
 import pytest
 
 from netdyno.base.paths import ROOT
-from netdyno.contestants.contestants import discover, program_of
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import behind_launcher
 from tests.support.golden import VECTORS, cuts, joined, undated
 
 Words: TypeAlias = dict[str, Any]
@@ -23,7 +24,7 @@ def java_home() -> Path:
     """Of the JDK that the build has found; a stated skip where it has found none."""
     servers = [one for one in discover() if one.manifest.kind == "java"]
     assert servers
-    program = next((Path(program_of(one.command)) for one in servers if one.available), None)
+    program = next((Path(behind_launcher(one.command)[0]) for one in servers if one.available), None)
     if program is None:
         pytest.skip(servers[0].why_not)
     java = next(word.strip('"') for word in program.read_text().split() if word.endswith('/bin/java"'))

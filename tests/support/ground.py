@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from netdyno.contestants.contestants import program_of
 from netdyno.machine import program_settings
 from netdyno.machine.links.namespace_child import MARK
 from netdyno.machine.process import Process
+from netdyno.model.contestant import behind_launcher
 from tests.support.server import Server
 
 CORE = min(os.sched_getaffinity(0))
@@ -94,10 +94,10 @@ def expect_level(pid: int, command: Sequence[str]) -> None:
 
 def _variables(command: Sequence[str]) -> dict[str, str]:
     """What a manifest's `run` gives a program of its own: env(1) and NAME=value."""
-    first = command.index(program_of(command))
-    if command[first] != "env":
+    program = behind_launcher(command)
+    if program[0] != "env":
         return {}
-    pairs = (word.partition("=") for word in itertools.takewhile(lambda word: "=" in word, command[first + 1 :]))
+    pairs = (word.partition("=") for word in itertools.takewhile(lambda word: "=" in word, program[1:]))
     return {name: value for name, _, value in pairs}
 
 

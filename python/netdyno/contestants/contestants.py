@@ -20,12 +20,10 @@ from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT, build_dir, launcher_path
 from netdyno.contestants import kernel
 from netdyno.contestants.building import is_made_on_demand
-from netdyno.model.contestant import Contestant, Manifest
+from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
 from netdyno.model.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
-END_OF_PROGRAM = "--"
-"""What stands between a program and its options where the launcher starts it (launch/main.cpp)."""
 
 
 def parse_manifest(path: Path) -> Manifest:
@@ -98,7 +96,7 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     else:
         command = expand(manifest.run, folder, build)
     if kind == "server" and manifest.is_launched:
-        command = (str(launcher_path(build)), folder.name, manifest.threads, *command, END_OF_PROGRAM)
+        command = launched(str(launcher_path(build)), folder.name, manifest, command)
     why_not = _why_not(skip_file(build, folder.name, kind), manifest, command, is_to_come=is_made_on_demand(build))
     # What cmake/kinds/java.cmake makes beside the program.
     made = (f"{{build}}/java/{folder.name}/program.jar",) if manifest.kind == "java" else ()
@@ -110,11 +108,6 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
         why_not=why_not,
         loads=expand((*made, *manifest.loads), folder, build),
     )
-
-
-def program_of(command: Sequence[str]) -> str:
-    """The program that a contestant's command starts: behind the launcher, where that reads the options for it."""
-    return command[3] if command[-1] == END_OF_PROGRAM else command[0]
 
 
 def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
@@ -144,7 +137,7 @@ def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_t
         return " ".join(reason.read_text(encoding="utf-8").split())
     if why_not := kernel.why_not(manifest.needs):
         return why_not
-    program = program_of(command)
+    program = behind_launcher(command)[0]
     if not manifest.is_built and shutil.which(program) is None:
         return f"{program} not found"
     built = [*([program] if manifest.is_built else []), *([command[0]] if command[0] != program else [])]

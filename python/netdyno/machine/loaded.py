@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from netdyno.model.contestant import Contestant
+from netdyno.model.contestant import Contestant, behind_launcher
 
 _LIBRARY = re.compile(r"^\s+(?:\S+ => )?(/\S.*) \(0x[0-9a-f]+\)$", re.MULTILINE)
 """A line of ldd(1) that has a path: "libz.so.1 => /lib/libz.so.1 (0x7f…)", or the loader, which has no arrow."""
@@ -87,7 +87,7 @@ def _named(contestant: Contestant) -> tuple[Path, ...]:
     """The files that its command names, and those that a script among them names in full."""
     own = contestant.own
     first = shlex.split(own.command)[:1] if own is not None and own.command else []
-    words = [*_program(contestant.command), *contestant.command, *first, *(_program(first))]
+    words = [*_program(behind_launcher(contestant.command)), *contestant.command, *first, *(_program(first))]
     named = [path for word in words if (path := _file(word)) is not None]
     return tuple(dict.fromkeys(path for one in named for path in (one, *_of_script(one))))
 

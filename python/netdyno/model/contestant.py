@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from netdyno.model.base import Frozen
@@ -80,6 +81,20 @@ class Contestant(Frozen):
     why_not: str = ""
     own: Own | None = None
     loads: tuple[str, ...] = ()
+
+
+END_OF_PROGRAM = "--"
+"""What stands between a program and its options where the launcher starts it (launch/main.cpp)."""
+
+
+def launched(launcher: str, name: str, manifest: Manifest, program: Sequence[str]) -> tuple[str, ...]:
+    """Return the command by which the launcher starts a program and reads its options for it."""
+    return (launcher, name, manifest.threads, *program, END_OF_PROGRAM)
+
+
+def behind_launcher(command: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that the launcher starts, or the command itself where no launcher does."""
+    return tuple(command[3:-1] if command and command[-1] == END_OF_PROGRAM else command)
 
 
 class CodeSize(Frozen):
