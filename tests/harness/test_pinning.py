@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -77,9 +78,19 @@ def test_a_quota_leaves_as_many_cores_as_it_fills() -> None:
     assert sorted(within_quota(four, 0.6)) == [0]
 
 
+@pytest.fixture
+def restored_affinity() -> Iterator[None]:
+    before = os.sched_getaffinity(0)
+    yield
+    os.sched_setaffinity(0, before)
+
+
+@pytest.mark.usefixtures("restored_affinity")
 def test_what_a_quota_leaves_is_what_the_sides_are_counted_by(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = min(os.sched_getaffinity(0))
     monkeypatch.setattr(cpu_quota, "quota_cores", lambda: 0.6)
     found = choose()
+    assert os.sched_getaffinity(0) == {first}, "what is not pinned would run on cores that are not counted"
     assert (found.server, found.generator) == ((), ())
     assert "the CPU quota of a control group leaves 0.6 cores' time" in found.note
     assert (server_cores(found), generator_cores(found)) == (1, 1)

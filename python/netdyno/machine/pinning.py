@@ -1,5 +1,5 @@
-"""Which cores the server gets and which the generator. Pure but for what asks the kernel: `choose` and its helpers,
-`usable_cores`, `of_one_side` and `server_cores`."""
+"""Which cores the server gets and which the generator. Pure but for what asks the kernel, or tells it: `choose` and its
+helpers, `usable_cores`, `of_one_side` and `server_cores`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _CPUS = Path("/sys/devices/system/cpu")
 
 
 def choose() -> Pinning:
-    """Split the cores that this process has."""
-    return prioritise(_with_quota(split(_siblings())), may_run_realtime())
+    """Split the cores that this process has. Where its quota leaves it a single one, it keeps to that, and so does all
+    that it starts."""
+    return prioritise(_with_quota(_kept(split(_siblings()))), may_run_realtime())
 
 
 def choose_one_core_each() -> Pinning:
     """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
-    return prioritise(_with_quota(narrow(split(_siblings()))), may_run_realtime())
+    return prioritise(_with_quota(_kept(narrow(split(_siblings())))), may_run_realtime())
 
 
 def usable_cores() -> tuple[int, ...]:
@@ -47,6 +48,14 @@ def within_quota(core_of: Mapping[int, str], quota: float | None) -> dict[int, s
     nth = {cpu: sum(core_of[before] == core_of[cpu] for before in cpus[:place]) for place, cpu in enumerate(cpus)}
     kept = sorted(cpus, key=lambda cpu: (nth[cpu], cpu))[: max(1, int(quota))]
     return {cpu: core_of[cpu] for cpu in sorted(kept)}
+
+
+def _kept(pinning: Pinning) -> Pinning:
+    """The same. Programs that are not pinned run on all cores of this process, which must be no more than are counted:
+    else a server of many threads works on cores that it is said not to have, and uses more CPU time than they give."""
+    if not pinning.server and (usable := usable_cores()) != tuple(sorted(os.sched_getaffinity(0))):
+        os.sched_setaffinity(0, usable)
+    return pinning
 
 
 def _with_quota(pinning: Pinning) -> Pinning:
