@@ -21,8 +21,12 @@ asks for."""
 _LEFT = "…/"
 _HOME = re.compile(r"/(?:home|Users)/([\w.+-]+)")
 """The folder of a user, whose name it has."""
-_CREDENTIALS = re.compile(r"""(?<=://)[^\s/"'`<>?#]*@""")
-"""Of a URL: a user, and perhaps a password (RFC 3986, 3.2.1)."""
+_CREDENTIALS = re.compile(
+    r"""(?<=://)[^\s/"'`<>?#]*@"""  # RFC 3986, 3.2.1
+    r"""|(?<=://)[^\s/:@"'`<>?#]*:(?!\d+/)[^\s"'`<>]*@"""  # a password that holds what should be escaped, and no port
+    r"""|(?<![\w./:@%+-])[\w.%+-]+:(?!//)[^\s/:"'`<>]+@(?=[\w[])"""  # without a scheme, as curl(1) and MySQL have it
+)
+"""Of a URL: a user, and perhaps a password."""
 _USER = re.compile(r"""(?<!\w)((?:SUDO_)?USER(?:NAME)?|LOGNAME)=[^\s"';:,]+""")
 _TILDE = re.compile(r"(?<![\w./~…-])~[A-Za-z_][\w.-]*")
 """Of a shell: the folder of a user (tilde expansion, POSIX.1-2017, 2.6.1)."""
