@@ -233,6 +233,15 @@ bool Worker::takes_one(Nanos intended) {
 /// Other threads may have taken the last of the count.
 bool Worker::all_taken() const { return plan_.count > 0 && control_.left.load(std::memory_order_relaxed) <= 0; }
 
+/// A closed loop whose server has left: no connection stands, so the rest of its count would wait until the server is
+/// back, if ever.
+bool Worker::is_cut_off() const {
+  if (plan_.count == 0 || plan_.rate_hz) return false;
+  for (std::uint32_t number = 0; number < clients_.size(); ++number)
+    if (clients_[number].open()) return false;
+  return true;
+}
+
 /// All messages of this thread are answered, or given up.
 bool Worker::ends_with_the_count() {
   if (clients_.waiting != clients_.overdue) return false;  // what was given up is waited for after the window, as ever
@@ -347,8 +356,11 @@ void Worker::expire_some() {
     if (connection.gone()) continue;
     std::uint64_t expired = matching_.give_up(connection, now_ - plan_.timeout, now_);
     // What waits for a connection is sent however late, but a count has to come to its end.
-    if (foreign_ && !connection.open() && all_taken())
-      expired += matching_.give_up_unsent(connection, now_ - plan_.timeout);
+    if (foreign_ && !connection.open() && (all_taken() || is_cut_off())) {
+      const std::uint64_t unsent = matching_.give_up_unsent(connection, now_ - plan_.timeout);
+      expired += unsent;
+      spent_ = spent_ || unsent > 0;
+    }
     note_silence(expire_next_, expired);
     if (foreign_ && connection.open() && connection.flight.unanswered() > 0 &&
         connection.flight.oldest_sent() + plan_.timeout <= now_)

@@ -58,6 +58,7 @@ class Worker final : private TransportEvents {
   bool takes_one(Nanos intended);
   bool has_all_answers() const;
   bool all_taken() const;
+  bool is_cut_off() const;
   bool ends_with_the_count();
   void tell_answered();
   void end_for_all(Nanos at);

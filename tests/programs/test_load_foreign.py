@@ -770,6 +770,29 @@ def test_a_server_that_has_left_is_told_and_ends_the_run_in_time() -> None:
     assert failed(result) >= {"connections"}
 
 
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_a_count_ends_where_the_server_has_left(threads: str) -> None:
+    """A closed loop takes its next message when the one before has its answer or is given up, and nobody is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+
+        def serve() -> None:
+            connections = [listens.accept()[0] for _ in range(2)]
+            asked = [requests(connection) for connection in connections]
+            listens.close()
+            for of, connection in zip(asked, connections, strict=True):
+                next(of)
+                connection.sendall(OK)
+            for connection in connections:
+                connection.close()
+
+        url = f"http://127.0.0.1:{listens.getsockname()[1]}/"
+        threading.Thread(target=serve, daemon=True).start()
+        result = result_of(url, "-c", "2", "--threads", threads, "-n", "1000", "--timeout", "500ms", ends={3})
+    assert result.messages.received == 2
+    assert result.messages.due < result.plan.count == 1000
+    assert "no connection in time" in {kind.what for kind in replies_of(result).faults}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_server_answers_it_ends_in_time_and_says_so(seed: int) -> None:
     """Replies with bytes that are changed, missing, twice there or another's, and ends in the midst."""
