@@ -432,4 +432,4 @@ def test_no_check_leaves_anything_behind(tmp_path: Path) -> None:
     running = children.read_text()
     examine(System())
     assert children.read_text() == running
-    assert set(Path("/proc/self/task").iterdir()) == before
+    assert set(Path("/proc/self/task").iterdir()) <= before  # one of an earlier test may have ended meanwhile
