@@ -5,13 +5,13 @@
 set -eu
 archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said
-rm -f "$archive" "$made"
+rm -f "$archive" "$made" "$said" # what an earlier build was told names a port where nobody listens any more
 sed "s|-XX:SharedArchiveFile=\"[^\"]*\"|-XX:ArchiveClassesAtExit=\"$made\"|" "$program" >"$archive.training"
 # It ends with this script, even if that is killed: it holds the lock of the build.
 setpriv --pdeathsig KILL "$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
 server=$!
 patience=300
-until port=$(sed -n 's/.*"ready".*"endpoint": *"tcp:[^"]*:\([0-9]*\)".*}$/\1/p' "$said") && [ "$port" ]; do
+until port=$(sed -n 's/.*"ready".*"endpoint": *"tcp:[^"]*:\([0-9]*\)".*}$/\1/p' "$said" 2>/dev/null) && [ "$port" ]; do
     if [ $patience = 0 ] || ! kill -0 $server 2>/dev/null; then
         cat "$said" >&2
         exit 1

@@ -122,3 +122,31 @@ def test_without_a_jdk_a_server_is_skipped_with_the_way_to_get_one(
     said = without_a_jdk(asked, tmp_path)
     assert said.startswith(f"a JDK of version {version} or newer not found")
     assert how in said
+
+
+SERVER = """#!/usr/bin/env python3
+import json, signal, socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+print(json.dumps({"ready": True, "endpoint": f"tcp://127.0.0.1:{listener.getsockname()[1]}"}), flush=True)
+while True:
+    listener.accept()[0].sendall(bytes(4))
+"""
+SED = """#!/bin/sh
+case $1 in s*-XX*) [ ! -e "$SAID" ] || echo "what an earlier build was told is still there" >&2 ;; esac
+exec /usr/bin/sed "$@"
+"""
+
+
+def test_an_earlier_builds_ready_line_is_gone_before_the_server_starts(tmp_path: Path) -> None:
+    """It names a port where nobody listens any more, and the new one may come later than the first look for it."""
+    archive, program, said = (tmp_path / name for name in ("classes.jsa", "program", "classes.jsa.said"))
+    said.write_text('{"ready": true, "endpoint": "tcp://127.0.0.1:1"}\n')
+    program.touch()
+    for name, text in {"launcher": SERVER, "sed": SED}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    command = ["bash", ROOT / "cmake/kinds/java-archive.sh", archive, program, tmp_path / "launcher"]
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SAID": str(said)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
