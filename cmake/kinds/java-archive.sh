@@ -10,6 +10,7 @@ sed "s|-XX:SharedArchiveFile=\"[^\"]*\"|-XX:ArchiveClassesAtExit=\"$made\"|" "$p
 # It ends with this script, even if that is killed: it holds the lock of the build.
 setpriv --pdeathsig KILL "$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &
 server=$!
+trap 'kill -KILL $server 2>/dev/null || true' EXIT # this script may fail before the signal of its death is asked for
 patience=300
 until port=$(sed -n 's/.*"ready".*"endpoint": *"tcp:[^"]*:\([0-9]*\)".*}$/\1/p' "$said" 2>/dev/null) && [ "$port" ]; do
     if [ $patience = 0 ] || ! kill -0 $server 2>/dev/null; then

@@ -146,7 +146,7 @@ def test_an_earlier_builds_ready_line_is_gone_before_the_server_starts(tmp_path:
     for name, text in {"launcher": SERVER, "sed": SED}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    command = ["bash", ROOT / "cmake/kinds/java-archive.sh", archive, program, tmp_path / "launcher"]
+    command = ["bash", *map(str, (ROOT / "cmake/kinds/java-archive.sh", archive, program, tmp_path / "launcher"))]
     environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "SAID": str(said)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
