@@ -5,7 +5,7 @@
 set -eu
 archive=$1 program=$2 launcher=$3
 made=$archive.made said=$archive.said
-rm -f "$archive" "$made" "$said" # what an earlier build was told names a port where nobody listens any more
+rm -f "$archive" "$made" "$said" # the last: it names the port of an earlier build
 sed "s|-XX:SharedArchiveFile=\"[^\"]*\"|-XX:ArchiveClassesAtExit=\"$made\"|" "$program" >"$archive.training"
 # It ends with this script, even if that is killed: it holds the lock of the build.
 setpriv --pdeathsig KILL "$launcher" training any sh "$archive.training" -- --listen tcp://127.0.0.1:0 >"$said" 2>&1 &

@@ -21,6 +21,7 @@ from netdyno.contestants.contestants import (
     skip_file,
 )
 from netdyno.model.contestant import behind_launcher
+from tests.support.fixtures import with_launcher
 
 WriteProgram = Callable[[Path, str], None]
 
@@ -191,14 +192,6 @@ def test_crates_are_fetched_where_they_can_be_and_else_a_stated_skip(kinds: Kind
     kinds.have("1.85.0", "1.19", network=f"touch {kinds.root}/cache")
     assert "not built" in kinds.configure()["oxide"]
     assert (kinds.root / "cache").exists()
-
-
-def with_launcher(build: Path) -> Path:
-    """The build, with an empty launcher."""
-    launcher = launcher_path(build)
-    launcher.parent.mkdir(parents=True)
-    launcher.touch()
-    return build
 
 
 def test_a_command_gets_its_folders_behind_the_launcher(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import msgspec
 import pytest
 
 from netdyno.base.errors import UserError
-from netdyno.base.paths import ROOT, launcher_path
+from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import by_name, discover
 from netdyno.machine import digests
 from netdyno.model.contestant import Contestant, Own
+from tests.support.fixtures import with_launcher
 
 GENERATOR = Path("/bin/true")
 
@@ -24,13 +25,6 @@ def copied(folder: Path, *parts: str) -> Path:
     for part in parts:
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
-
-
-def with_launcher(build: Path) -> Path:
-    launcher = launcher_path(build)
-    launcher.parent.mkdir(parents=True)
-    launcher.touch()
-    return build
 
 
 def digest(contestant: Contestant) -> str:

@@ -133,7 +133,7 @@ while True:
     listener.accept()[0].sendall(bytes(4))
 """
 SED = """#!/bin/sh
-case $1 in s*-XX*) [ ! -e "$SAID" ] || echo "what an earlier build was told is still there" >&2 ;; esac
+case $1 in s*-XX*) [ ! -e "$SAID" ] || echo "the ready line of an earlier build is still there" >&2 ;; esac
 exec /usr/bin/sed "$@"
 """
 

@@ -31,6 +31,13 @@ def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
     return [one for one in discovered(kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
 
 
+def targets(metafunc: pytest.Metafunc, kind: Kind) -> tuple[list[Contestant], set[str]]:
+    """The contestants that a test runs against, and the names of those that meet every test."""
+    in_full = tested_in_full(metafunc.config, kind)
+    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
+    return [one for one in chosen(metafunc.config, kind) if for_all or one.name in in_full], in_full
+
+
 def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
     """The names of the contestants against which every test runs: those that are named, all with --all, else one for
     each language and transport. Against the others run the tests that look at what is their own."""
@@ -49,8 +56,7 @@ def one_of_each_language(contestants: Iterable[Contestant], kind: Kind) -> list[
         key=lambda one: (one.manifest.apart, not one.available, -len(one.manifest.workloads), one.name),
     )
     for contestant in ordered:
-        language = codesize.language(codesize.sources(ROOT / f"{kind}s" / contestant.name))
-        representatives.setdefault((language, contestant.manifest.transports), contestant)
+        representatives.setdefault((_language(kind, contestant.name), contestant.manifest.transports), contestant)
     return list(representatives.values())
 
 
@@ -58,6 +64,12 @@ def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:
     """All of them, or the one that stands for them where a contestant is not tested in full."""
     every = list(workloads)
     return every if in_full else [RICHEST] if RICHEST in every else every[:1]
+
+
+@cache
+def _language(kind: Kind, name: str) -> str:
+    """Read once: every test of a suite asks for it."""
+    return codesize.language(codesize.sources(ROOT / f"{kind}s" / name))
 
 
 def _named(config: pytest.Config) -> list[str]:

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from netdyno.audits import of_trial
+from netdyno.base.paths import launcher_path
 from netdyno.contestants.contestants import discover
 from netdyno.machine import program_settings
 from netdyno.model.contestant import Contestant, Manifest
@@ -26,6 +27,14 @@ FAKES = Path(__file__).parent / "fakes"
 WriteProgram = Callable[[Path, str], None]
 NOBODY = 65534
 PYTHON = (sys.executable, "-I", "-S")
+
+
+def with_launcher(build: Path) -> Path:
+    """The build, with an empty launcher."""
+    launcher = launcher_path(build)
+    launcher.parent.mkdir(parents=True)
+    launcher.touch()
+    return build
 
 
 @pytest.fixture

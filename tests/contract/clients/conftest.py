@@ -11,15 +11,13 @@ import pytest
 from netdyno.contestants.contestants import discover
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.model.contestant import Contestant
-from tests.support.chosen import NOBODY, ONCE_A_LANGUAGE, chosen, one_at_a_time, startable, tested_in_full
+from tests.support.chosen import NOBODY, one_at_a_time, startable, targets
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Client by client."""
     if "client" in metafunc.fixturenames:
-        in_full = tested_in_full(metafunc.config, "client")
-        for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
-        them = [one for one in chosen(metafunc.config, "client") if for_all or one.name in in_full]
+        them, _ = targets(metafunc, "client")
         each = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "client")) for one in them]
         metafunc.parametrize("client", each or NOBODY, indirect=True)
 

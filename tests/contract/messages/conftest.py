@@ -16,15 +16,7 @@ import pytest
 
 from netdyno.model.contestant import Contestant
 from tests.contract.messages.transport import Transport, find_transports
-from tests.support.chosen import (
-    NOBODY,
-    ONCE_A_LANGUAGE,
-    chosen,
-    one_at_a_time,
-    startable,
-    tested_in_full,
-    workloads_to_test,
-)
+from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, workloads_to_test
 from tests.support.server import Finished, Server
 
 TRANSPORTS = find_transports()
@@ -64,12 +56,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Server by server, so that few run at a time."""
     if "spoken" not in metafunc.fixturenames:
         return
-    in_full = tested_in_full(metafunc.config, "server")
-    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
+    servers, in_full = targets(metafunc, "server")
     pairs = [
         Spoken(one, TRANSPORTS[name])
-        for one in chosen(metafunc.config, "server")
-        if for_all or one.name in in_full
+        for one in servers
         for name in one.manifest.transports
         if name in TRANSPORTS and _concerns(metafunc, "transports", name)
     ]

@@ -22,15 +22,7 @@ import pytest
 from netdyno.model.contestant import Contestant
 from tests.contract.tcp.talk import Talk
 from tests.support import proc
-from tests.support.chosen import (
-    NOBODY,
-    ONCE_A_LANGUAGE,
-    chosen,
-    one_at_a_time,
-    startable,
-    tested_in_full,
-    workloads_to_test,
-)
+from tests.support.chosen import NOBODY, one_at_a_time, startable, targets, workloads_to_test
 from tests.support.patience import eventually
 from tests.support.server import Server, serving
 
@@ -57,10 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
-    streams = [one for one in chosen(metafunc.config, "server") if "tcp" in one.manifest.transports]
-    in_full = tested_in_full(metafunc.config, "server")
-    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
-    them = [one for one in streams if _concerns(metafunc, one) and (for_all or one.name in in_full)]
+    servers, in_full = targets(metafunc, "server")
+    them = [one for one in servers if "tcp" in one.manifest.transports and _concerns(metafunc, one)]
     pairs = [
         (one, workload)
         for one in them
