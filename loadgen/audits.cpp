@@ -186,10 +186,10 @@ Audit little(const LoadPlan& plan, const Measurement& measurement) {
   const double service_s = answered > 0 ? as_double(figures.completed_service_ns) / answered / 1e9 : 0;
   const double in_flight = as_double(figures.in_flight_ns) / static_cast<double>(plan.duration);
   const double given_up = as_double(figures.given_up_service_ns) / static_cast<double>(plan.duration);
-  // Messages that were under way at either end of the window stand in one figure and not in the other; the slowest
-  // weigh most.
+  // Messages that were under way at either end of the window, or of a slice of it, stand in one figure and not in the
+  // other; the slowest weigh most.
   const auto tolerance = [&](const Histogram& times) {
-    return little_tolerance + std::min(0.5, us(times, 99.9) / 1e6 / window);
+    return little_tolerance + std::min(0.5, us(times, 99.9) / 1e6 / seconds(measurement.slice));
   };
   const auto agree = [&](double n, double xr, const Histogram& times) {
     return std::abs(n - xr) <= tolerance(times) * std::max(n, xr);

@@ -20,6 +20,7 @@ class Control {
     connected,  // every connection of the thread stands or has failed
     joined,     // the server knows every client of the thread
     sent,       // chat: all that will be sent stands in `intended`
+    sliced,     // a slice of the thread is over: all that it sent is answered or given up
     finished,   // nothing more will be measured
     count
   };
@@ -30,6 +31,12 @@ class Control {
     const std::lock_guard lock{mutex_};
     ++reached_[static_cast<std::size_t>(milestone)];
     changed_.notify_all();
+  }
+
+  /// All threads will reach it once more.
+  void forget(Milestone milestone) {
+    const std::lock_guard lock{mutex_};
+    reached_[static_cast<std::size_t>(milestone)] = 0;
   }
 
   /// Waits until all threads are there, or until `deadline`; true in the first case.
@@ -49,6 +56,12 @@ class Control {
   std::atomic<std::uint32_t> established{0};  // connections of all threads, valid from `joining` on
   std::atomic<bool> joining{false};           // chat: find out whether the server knows every client
   std::atomic<Nanos> start{0};                // when the load begins; never: there is nothing to load
+
+  /// --turns: whether the slice before the one that begins at `start` counts. Set before `start` is.
+  std::atomic<bool> slice_counts{false};
+  /// The same: a thread could not finish its slice, so that none can follow.
+  std::atomic<bool> is_stuck{false};
+  std::atomic<std::uint64_t> sent_in_slice{0};
 
   /// When the window ends that nobody cuts short. Set before `interrupt` is called.
   std::atomic<Nanos> window_end{never};
@@ -79,6 +92,15 @@ class Control {
   std::atomic<std::size_t> draining{0};    // threads that have stopped sending and stand in `owed`
   std::atomic<std::uint64_t> intended{0};  // what these threads meant to send
   std::atomic<bool> owes_others{false};    // a part of a room: what other programs' messages owe is not in `owed` yet
+  /// --turns: before a slice begins, while all threads wait for it.
+  void begin_slice() {
+    forget(Milestone::sliced);
+    forget(Milestone::sent);
+    sent_in_slice = 0;
+    owed = 0;
+    draining = 0;
+    intended = 0;
+  }
   bool all_delivered() const { return draining == threads_ && !owes_others && owed <= 0; }
 
  private:

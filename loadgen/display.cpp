@@ -277,6 +277,10 @@ void Display::window_end() {
   view_.draw({"waiting for the last answers ..."});
 }
 
+void Display::slice(std::uint64_t sent) { event(fmt::format(R"({{"event":"slice","sent":{}}})", sent)); }
+
+void Display::missed_slice() { event(R"({"event":"missed"})"); }
+
 void Display::sent(std::uint64_t messages) { event(fmt::format(R"({{"event":"sent","messages":{}}})", messages)); }
 
 }  // namespace netdyno::load

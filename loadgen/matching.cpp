@@ -20,20 +20,21 @@ std::string_view words_for(Matching::End end) {
 
 }  // namespace
 
-Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Schedule& schedule,
-                   Recorder& recorder)
+Matching::Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Recorder& recorder)
     : plan_(plan),
       clients_(clients),
       control_(control),
       codec_(codec),
-      schedule_(schedule),
       recorder_(recorder),
       deliveries_(clients.size(), is_chat() ? plan.connections : 1),
       messages_(carries_messages(plan.url)),
       sizes_known_(codec.reply_size({}).has_value() && (messages_ || !plan.is_part_of_a_room())) {}
 
-void Matching::begin(const Window& window) {
+void Matching::begin(const Window& window, Schedule& schedule) {
   window_ = window;
+  schedule_ = &schedule;
+  draining_ = false;
+  for (Connection& connection : clients_.connections) connection.response_ns = connection.answered = 0;
   if (is_chat()) choose_witnesses();
 }
 
@@ -107,7 +108,7 @@ void Matching::fail(std::uint32_t number, std::string_view why) {
   recorder_.figures.faults.note(why, Population::messages, now_);
   recorder_.wrong(now_);
   recorder_.given_up(failed->times.intended, failed->times.sent, now_);
-  if (now_ < window_.end) schedule_.answered(number, now_);
+  if (now_ < window_.end) schedule_->answered(number, now_);
 }
 
 std::uint64_t Matching::take_back(std::uint32_t number, std::string_view why, End end, Nanos now) {
@@ -142,7 +143,7 @@ std::uint64_t Matching::give_up_sent(std::uint32_t number, End end) {
   clients_.waiting -= out;
   clients_.overdue -= overdue_before;
   if (given_up > 0) recorder_.figures.faults.note(words_for(end), Population::messages, now_, given_up);
-  for (std::uint64_t i = 0; i < given_up && now_ < window_.end; ++i) schedule_.answered(number, now_);
+  for (std::uint64_t i = 0; i < given_up && now_ < window_.end; ++i) schedule_->answered(number, now_);
   return given_up;
 }
 
@@ -188,7 +189,7 @@ void Matching::complete(std::uint32_t sender, std::uint64_t sequence) {
     if (plan_.is_foreign()) recorder_.figures.faults.note(no_answer_in_time, Population::messages, now_);
     recorder_.error(now_);
   }
-  if (now_ < window_.end) schedule_.answered(sender, now_);
+  if (now_ < window_.end) schedule_->answered(sender, now_);
 }
 
 std::uint64_t Matching::give_up(Connection& connection, Nanos deadline, Nanos now) {

@@ -25,11 +25,12 @@ class Matching final : public ReplySink {
   /// The client id of messages that are not part of the load.
   static constexpr std::uint32_t probe_client = 0xffffffff;
 
-  Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Schedule& schedule,
-           Recorder& recorder);
+  Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Recorder& recorder);
 
-  /// The load begins; figures count within the window, and nothing is asked for after it.
-  void begin(const Window& window);
+  /// The load begins, or a slice of it; figures count within the window, and nothing is asked for after it.
+  void begin(const Window& window, Schedule& schedule);
+  /// The window ends earlier than it was to.
+  void end_window(const Window& window) { window_ = window; }
 
   /// What is decoded from now on came to this connection, and was read then.
   void arrived(std::uint32_t receiver, Nanos now) {
@@ -88,7 +89,7 @@ class Matching final : public ReplySink {
   Clients& clients_;
   Control& control_;
   Codec& codec_;
-  Schedule& schedule_;
+  Schedule* schedule_ = nullptr;
   Recorder& recorder_;
   Deliveries deliveries_;
   std::vector<std::uint32_t> witness_;  // chat to others: whose copy completes the message of a sender

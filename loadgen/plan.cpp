@@ -242,6 +242,9 @@ void add_other_options(CommandLine& line, RawPlan& raw) {
   line.add_flag("--await-go", plan.await_go,
                 "when all connections stand, begin at the moment that a line on stdin names: 'go N', nanoseconds of "
                 "CLOCK_MONOTONIC; a part of a chat then awaits 'sent N', messages of all parts");
+  line.add_flag("--turns", plan.turns,
+                "when all connections stand, make warm-up and window again and again, at each moment that a line on "
+                "stdin names as for --await-go; 'drop' makes the last not count, and 'end' ends it");
   add_whole_number(line, "--seed", plan.seed, "seed of the random arrivals, and of {random:N} (default 1)");
   line.add_text("--json", plan.json_file, "write the result as JSON (protocol/load-result.md); - is stdout")
       .type_name("FILE");
@@ -472,11 +475,24 @@ std::string share_contradiction(const LoadPlan& plan) {
   return {};
 }
 
+/// What cannot be made slice by slice; empty when the plan is not, or can be.
+std::string turns_contradiction(const RawPlan& raw) {
+  const LoadPlan& plan = raw.plan;
+  if (!plan.turns) return {};
+  if (plan.await_go || plan.share.count > 1) return "--turns: leave --await-go and --share out";
+  if (plan.count > 0) return "--turns: leave --count out; a slice is as long as --duration";
+  if (length_of(raw.rates.steps) > 0) return "--turns: every slice has one rate; leave the steps of --rate out";
+  if (plan.slow_readers > 0) return "--turns: leave --slow-readers out";
+  if (carries_messages(plan.url)) return "--turns is for tcp: what is lost would hold up the slices of others";
+  return {};
+}
+
 /// What no single option can tell; empty when the plan can be carried out.
 std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const LoadPlan& plan = raw.plan;
   const bool open = plan.arrivals != Arrivals::closed;
   if (auto why = excess(raw); !why.empty()) return why;
+  if (auto why = turns_contradiction(raw); !why.empty()) return why;
   if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";

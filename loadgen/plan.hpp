@@ -69,6 +69,7 @@ struct LoadPlan {
   std::vector<std::string> source_ips;  // connections take them in turn; empty: the kernel chooses
   Share share;                          // of the connections and rates here, which are those of all programs together
   bool await_go = false;                // the load begins at the moment that a line on stdin names
+  bool turns = false;                   // the load is made slice by slice, each at a moment that a line on stdin names
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -25,15 +26,23 @@ using Milestone = Control::Milestone;
 constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
 constexpr Nanos progress_interval = one_second / 2;
 
-/// A number that stands behind a word on the next line of stdin.
+/// A number that stands behind a word on a line.
+template <class Number>
+std::optional<Number> number_behind(std::string_view word, std::string_view line) {
+  Number number = 0;
+  const char* const end = line.data() + line.size();
+  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, number).ptr != end) return {};
+  return number;
+}
+
+/// The same of the next line of stdin.
 template <class Number>
 Number told(std::string_view word, const char* otherwise) {
   std::string line;
   std::getline(std::cin, line);
-  Number number = 0;
-  const char* const end = line.data() + line.size();
-  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, number).ptr != end) die(otherwise);
-  return number;
+  const auto number = number_behind<Number>(word, line);
+  if (!number) die(otherwise);
+  return *number;
 }
 
 /// The moment at which programs on several hosts begin together, each by its own clock.
@@ -65,7 +74,9 @@ class Run {
     if (!is_part) observer_.connected(control_.established);
     const bool all_joined = join();
     if (is_part) observer_.connected(control_.established);
-    if (begin()) {
+    if (plan_.turns) {
+      take_turns();
+    } else if (begin()) {
       watch();
       if (is_part) hear_the_others();
       control_.wait_for(Milestone::finished, never);
@@ -114,6 +125,63 @@ class Run {
     control_.joining = true;
     wake_all();
     return control_.wait_for(Milestone::joined, now_ns() + plan_.connect_timeout);
+  }
+
+  /// --turns: a slice of the load at each moment that a line on stdin names, until one says that it ends. A slice
+  /// counts unless "drop" is the next line.
+  void take_turns() {
+    heed_interrupts();
+    for (std::string line; !cannot_go_on() && std::getline(std::cin, line) && line != "end";) {
+      if (line == "drop") {
+        settle(false);
+      } else if (const auto at = number_behind<Nanos>("go ", line)) {
+        settle(true);
+        take_slice(*at);
+      } else {
+        die(fmt::format("--turns: '{}' is none of 'go N', 'drop', 'end'", line));
+      }
+    }
+    settle(true);
+    control_.start = never;
+    wake_all();
+    control_.wait_for(Milestone::finished, never);
+  }
+
+  bool cannot_go_on() const { return control_.established == 0 || control_.is_stuck || interrupts_ > 0; }
+
+  void take_slice(Nanos at) {
+    if (at <= now_ns()) return observer_.missed_slice();
+    start_ = at;
+    timeline_.clear();
+    control_.begin_slice();
+    control_.window_end = at + plan_.warmup + plan_.duration;
+    control_.start = at;
+    wake_all();
+    control_.wait_for(Milestone::sliced, never);
+    is_unsettled_ = true;
+    observer_.slice(control_.sent_in_slice);
+  }
+
+  /// Of the last slice, if nobody has decided yet: whether it counts.
+  void settle(bool counts) {
+    if (!is_unsettled_) return;
+    is_unsettled_ = false;
+    control_.slice_counts = counts;
+    if (!counts) return;
+    counted_ += duration_of_slice();
+    std::ranges::copy(timeline_.slots(), std::back_inserter(slots_));
+    std::size_t thread = 0;
+    for (const auto& worker : workers_)
+      for (const CpuTime& cpu : worker->cpu_in_window()) {
+        if (thread == cpu_.size()) cpu_.emplace_back();
+        cpu_[thread++] += cpu;
+      }
+  }
+
+  Nanos duration_of_slice() const {
+    const Nanos early = control_.end_early;
+    if (early >= control_.window_end) return plan_.duration;
+    return std::max<Nanos>(0, early - (start_ + plan_.warmup));
   }
 
   bool begin() {
@@ -167,19 +235,20 @@ class Run {
     return sum;
   }
 
-  Measurement collect(bool all_joined) const {
+  Measurement collect(bool all_joined) {
     Measurement result;
-    for (const auto& worker : workers_) {
-      result.figures.add(worker->figures());
-      std::ranges::copy(worker->cpu_in_window(), std::back_inserter(result.cpu));
-    }
+    for (const auto& worker : workers_) result.figures.add(worker->figures());
     result.figures.messages.expected += to_hear_;
-    result.timeline = timeline_.slots();
+    if (!plan_.turns && start_ != never) {
+      is_unsettled_ = true;
+      settle(true);
+    }
+    result.cpu = cpu_;
+    result.timeline = slots_;
     result.interval = timeline_.interval();
-    result.duration = start_ == never ? 0 : plan_.duration;
-    if (const Nanos early = control_.end_early; start_ != never && early < control_.window_end)
-      result.duration = std::max<Nanos>(0, early - (start_ + plan_.warmup));
-    if (const Nanos ended = control_.load_ended; ended != never)
+    result.duration = counted_;
+    result.slice = std::min(counted_, plan_.duration);
+    if (const Nanos ended = control_.load_ended; ended != never && !plan_.turns)
       result.load_ended = std::clamp<Nanos>(ended - (start_ + plan_.warmup), 0, result.duration);
     const Nanos interval = timeline_.interval();
     result.timeline.resize(static_cast<std::size_t>((result.duration + interval - 1) / interval));
@@ -198,6 +267,10 @@ class Run {
   Timeline timeline_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Nanos start_ = never;
+  bool is_unsettled_ = false;  // nobody has decided yet whether the last slice counts
+  Nanos counted_ = 0;          // the windows of those that do, and what they brought
+  std::vector<Timeline::Slot> slots_;
+  std::vector<CpuTime> cpu_;
   std::uint64_t to_hear_ = 0;  // a part of a room: deliveries to its own connections, of all messages
 };
 

@@ -27,6 +27,9 @@ class Observer {
   virtual void window_end() = 0;
   /// A part of a chat has sent so many messages, and will send no more.
   virtual void sent(std::uint64_t messages) = 0;
+  /// --turns: a slice is over, in which so many messages were sent; or its moment had passed before it was told.
+  virtual void slice(std::uint64_t sent) = 0;
+  virtual void missed_slice() = 0;
   /// The last answers are in, or not waited for any more.
   virtual void finished() = 0;
 };
@@ -40,6 +43,7 @@ struct Measurement {
   std::size_t cores = 1;            // that this process may use
   Nanos interval = 0;               // of the timeline
   std::optional<Nanos> load_ended;  // in the window, where no connection was left then
+  Nanos slice = 0;                  // the longest part of the window without a pause: all of it, but with --turns
   Nanos duration = 0;      // of the window; shorter than planned where it was cut short, 0 where it never began
   bool all_joined = true;  // chat: the server knew every client before the load began
 };

@@ -52,7 +52,7 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       sender_(plan, slice, *transport_, *codec_, clock_, recorder_),
       clients_(slice),
       connecting_(plan, clients_, control, *transport_, sender_, recorder_),
-      matching_(plan, clients_, control, *codec_, *schedule_, recorder_),
+      matching_(plan, clients_, control, *codec_, recorder_),
       streams_(*codec_),
       foreign_(plan.is_foreign()),
       limited_(plan.flight_is_limited && !foreign_) {
@@ -70,16 +70,36 @@ void Worker::run() {
   reply_lookout_ = reply_lookout();
   connecting_.connect_all(*this);
   connecting_.await_start(*this);
-  const Nanos start = control_.start;
-  if (start != never) measure(start);
+  for (Nanos start = control_.start; start != never; start = await_next_slice(start)) measure(start);
   recorder_.figures.socket_drops = transport_->socket_drops();
   if (const Handshakes* handshakes = transport_->handshakes()) recorder_.figures.handshakes = *handshakes;
+  settle(!plan_.turns || control_.slice_counts);
   control_.reach(Control::Milestone::finished);
   if (plan_.linger > 0) std::this_thread::sleep_for(std::chrono::nanoseconds{plan_.linger});
   for (std::uint32_t number = 0; number < clients_.size(); ++number) transport_->close(number);
 }
 
+/// Sleeps until a line says when the next slice begins, or that none does. What the server sends meanwhile is heard.
+Nanos Worker::await_next_slice(Nanos last) {
+  if (!plan_.turns) return never;
+  control_.sent_in_slice += recorder_.figures.messages.sent;
+  if (clients_.waiting > 0 || clients_.open == 0) control_.is_stuck = true;
+  control_.reach(Control::Milestone::sliced);
+  while (control_.start == last) transport_->wait(never, *this);
+  if (control_.start != never) settle(control_.slice_counts);
+  return control_.start;
+}
+
+void Worker::settle(bool counts) {
+  counts ? figures_.add(recorder_.figures) : figures_.add_life(recorder_.figures);
+  recorder_.figures = {};
+}
+
 void Worker::measure(Nanos start) {
+  LoadPlan of_slice = plan_;
+  of_slice.seed += slices_++;  // the same for all programs that were given the same seed
+  schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_));
+  intended_ = 0;
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
   give_up_ = window_.end + plan_.timeout;
@@ -92,7 +112,7 @@ void Worker::measure(Nanos start) {
   recorder_.set_steps(std::move(ends));
   set_slow_readers_apart();
   if (is_chat()) sender_.set_recipients(matching_.recipients());
-  matching_.begin(window_);
+  matching_.begin(window_, *schedule_);
   transport_->sample_arrivals(0);  // the load's reads count, not those before it
   schedule_->start(start);
 
@@ -136,7 +156,7 @@ void Worker::end_window(Nanos at) {
   give_up_ = window_.end + plan_.timeout;
   if (boundary_ != never) boundary_ = std::min(boundary_, at);
   recorder_.end_window(at);
-  matching_.begin(window_);
+  matching_.end_window(window_);
 }
 
 /// From here on, what they hear is nobody's answer, and what becomes of them is no error.

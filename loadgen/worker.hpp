@@ -43,12 +43,14 @@ class Worker final : private TransportEvents {
   std::uint64_t answered() const { return answered_.load(std::memory_order_relaxed); }
 
   /// When run() has returned.
-  const Figures& figures() const { return recorder_.figures; }
-  /// This thread's, then that of the threads of its transport.
+  const Figures& figures() const { return figures_; }
+  /// This thread's, then that of the threads of its transport; of the last slice. Also while it waits for the next one.
   const std::vector<CpuTime>& cpu_in_window() const { return cpu_; }
 
  private:
   void measure(Nanos start);
+  Nanos await_next_slice(Nanos last);
+  void settle(bool counts);
   Lookout lookout() const;
   ReplyLookout reply_lookout() const;
   bool looks_for_replies(Nanos until);
@@ -91,11 +93,13 @@ class Worker final : private TransportEvents {
   const LoadPlan& plan_;
   Control& control_;
   std::unique_ptr<Codec> codec_;
-  std::unique_ptr<Schedule> schedule_;
+  std::unique_ptr<Schedule> schedule_;  // of a slice
+  std::uint64_t slices_ = 0;
   std::unique_ptr<Transport> transport_;
   LoopClock clock_;
   WallClock wall_clock_;
   Recorder recorder_;
+  Figures figures_;  // of all slices before the one that the recorder has
   Sender sender_;
   Clients clients_;
   Connecting connecting_;

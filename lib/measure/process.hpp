@@ -24,6 +24,12 @@ inline CpuTime operator-(const CpuTime& later, const CpuTime& earlier) {
           later.spun_s - earlier.spun_s};
 }
 
+inline CpuTime& operator+=(CpuTime& sum, const CpuTime& more) {
+  sum = {sum.user_s + more.user_s, sum.system_s + more.system_s, sum.waited_s + more.waited_s,
+         sum.spun_s + more.spun_s};
+  return sum;
+}
+
 /// Of the calling thread since it began. 0 for `waited_s` where the kernel keeps none.
 CpuTime thread_cpu();
 

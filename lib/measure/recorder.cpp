@@ -91,19 +91,14 @@ std::uint64_t Figures::count(Population of) const {
 }
 
 void Figures::add(const Figures& other) {
+  add_life(other);
   response.add(other.response);
   service.add(other.service);
   own_lag.add(other.own_lag);
   blocked_lag.add(other.blocked_lag);
   receive_lag.add(other.receive_lag);
-  connect.add(other.connect);
   connection.add(other.connection);
-  add_counts(connections, other.connections);
   connected_in_window += other.connected_in_window;
-  add_counts(messages, other.messages);
-  add_counts(bytes, other.bytes);
-  add_counts(errors, other.errors);
-  if (other_connect_error == 0) other_connect_error = other.other_connect_error;
   scheduled_in_window += other.scheduled_in_window;
   sent_in_window += other.sent_in_window;
   completed_in_window += other.completed_in_window;
@@ -115,10 +110,6 @@ void Figures::add(const Figures& other) {
   given_up_response_ns += other.given_up_response_ns;
   late_responses += other.late_responses;
   late_response_ns += other.late_response_ns;
-  socket_drops += other.socket_drops;
-  for (const auto& [status, count] : other.statuses) statuses[status] += count;
-  faults.add(other.faults);
-  handshakes.add(other.handshakes);
   steps.resize(std::max(steps.size(), other.steps.size()));
   for (std::size_t i = 0; i < other.steps.size(); ++i) {
     steps[i].response.add(other.steps[i].response);
@@ -128,8 +119,22 @@ void Figures::add(const Figures& other) {
   }
 }
 
+void Figures::add_life(const Figures& other) {
+  connect.add(other.connect);
+  add_counts(connections, other.connections);
+  add_counts(messages, other.messages);
+  add_counts(bytes, other.bytes);
+  add_counts(errors, other.errors);
+  if (other_connect_error == 0) other_connect_error = other.other_connect_error;
+  socket_drops += other.socket_drops;
+  for (const auto& [status, count] : other.statuses) statuses[status] += count;
+  faults.add(other.faults);
+  handshakes.add(other.handshakes);
+}
+
 void Recorder::set_window(const Window& window) {
   window_ = window;
+  slot_ = 0;
   slot_end_ = std::min(window.start + timeline_.interval(), window.end);
 }
 

@@ -149,7 +149,10 @@ struct Figures {
   /// How many things of this kind there were, over the whole life.
   std::uint64_t count(Population of) const;
 
+  /// Everything of another thread, or of a later slice.
   void add(const Figures& other);
+  /// Of a slice that does not count, what is counted over the whole life all the same.
+  void add_life(const Figures& other);
 };
 
 /// Puts moments into figures. Owning thread only.
@@ -159,7 +162,7 @@ class Recorder {
 
   Figures figures;
 
-  /// Once, when the window is known.
+  /// When the window is known, before the first moment that is recorded in it.
   void set_window(const Window& window);
   /// Once, after that: the parts of the window, one after the other, by their ends.
   void set_steps(std::vector<Nanos> ends) {

@@ -22,6 +22,12 @@ std::vector<Timeline::Slot> Timeline::slots() const {
   return slots_;
 }
 
+void Timeline::clear() {
+  const std::lock_guard lock{mutex_};
+  std::ranges::fill(slots_, Slot{});
+  done_ = 0;
+}
+
 Timeline::Slot Timeline::latest() const {
   const std::lock_guard lock{mutex_};
   return done_ == 0 ? Slot{} : slots_[done_ - 1];

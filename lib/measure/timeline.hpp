@@ -48,6 +48,8 @@ class Timeline {
   void deliver(std::size_t slot, const Histogram& responses, std::uint64_t errors);
 
   std::vector<Slot> slots() const;
+  /// Forgets all slots, for a window of the same length. While no thread delivers.
+  void clear();
   /// The last slot that all threads have delivered.
   Slot latest() const;
 

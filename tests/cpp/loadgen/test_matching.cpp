@@ -35,10 +35,9 @@ class MatchingTest : public testing::Test {
   Clients clients_{Slice{0, 1, 2}};
   Control control_{1};
   const std::unique_ptr<Codec> codec_ = make_codec(plan_);
-  const std::unique_ptr<Schedule> schedule_ = make_schedule(plan_, clients_.slice);
   Timeline timeline_{one_second, 1};
   Recorder recorder_{timeline_};
-  Matching matching_{plan_, clients_, control_, *codec_, *schedule_, recorder_};
+  Matching matching_{plan_, clients_, control_, *codec_, recorder_};
 };
 
 /// The drain is over when all that waits is overdue, so neither may count what nobody waits for any more.
