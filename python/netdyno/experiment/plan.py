@@ -1,8 +1,9 @@
 """What is run, in which order. Pure: the same experiment, contestants and seed give the same plan.
 
 Every block holds every cell once, in an order of its own drawn from the seed, so that drift of the machine falls on all
-contestants alike and comparisons can be paired within blocks. Of what the A/A control chose it holds a second cell, the
-twin, at a place as random as any (docs/adr/aa-control.md)."""
+contestants alike and comparisons can be paired within blocks. Those that differ only in their contestant follow each
+other, for they are compared, and take turns where they can (side_by_side.py). Of what the A/A control chose a block
+holds a second cell, the twin, at a place as random as any among these (docs/adr/aa-control.md)."""
 
 from __future__ import annotations
 
@@ -70,12 +71,20 @@ def plan(experiment: Experiment, twice: Sequence[Kind] = ()) -> tuple[Cell, ...]
         running = [scenario for scenario in experiment.scenarios if block <= scenario.blocks]
         order = [(kind, False) for scenario in running for kind in _kinds(scenario)]
         order += [(kind, True) for kind in twice if any(kind.scenario == scenario.name for scenario in running)]
-        randomness.shuffle(order)
         cells += (
             Cell(block=block, position=position, twin=twin, **kind._asdict())
-            for position, (kind, twin) in enumerate(order)
+            for position, (kind, twin) in enumerate(_shuffle(order, randomness))
         )
     return tuple(cells)
+
+
+def _shuffle(order: Sequence[tuple[Kind, bool]], randomness: random.Random) -> Iterator[tuple[Kind, bool]]:
+    """The groups of contestants that are compared in random order, and each of them in an order of its own."""
+    groups: dict[tuple[str, str], list[tuple[Kind, bool]]] = {}
+    for kind, twin in order:
+        groups.setdefault((kind.scenario, level_key(kind.levels)), []).append((kind, twin))
+    for group in randomness.sample(list(groups.values()), len(groups)):
+        yield from randomness.sample(group, len(group))
 
 
 def with_twins(cells: Iterable[Cell]) -> tuple[Kind, ...]:

@@ -186,6 +186,7 @@ class Scenario(Conditions, kw_only=True):
     warmup_per_connection_s: Annotated[
         Number, Option(DURATION, "So much more of the warm-up for each connection.", "shared")
     ] = 0.0
+    turns: Annotated[OnOff, Option(word(*get_args(OnOff)), "Whether contestants take turns.", "shared")] = "on"
     loss_bound: Annotated[Number, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"

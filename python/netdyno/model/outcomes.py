@@ -44,6 +44,8 @@ KINDS: Mapping[str, Kind] = {
     "foreign_load": "machine",
     "canary": "machine",
     "link": "machine",
+    "turns": "machine",
+    "side_by_side": "machine",
     "common_start": "machine",
     "client_slower": "machine",
     "client_stalled": "machine",
@@ -53,7 +55,7 @@ KINDS: Mapping[str, Kind] = {
 """By the name of an audit; a test holds it against the audits that there are. Accounts that contradict each other
 (`little`, `plausible`) say nothing of a server: the measurement is made again."""
 
-OF_OTHERS = ("steal", "foreign_load", "canary")
+OF_OTHERS = ("steal", "foreign_load", "canary", "turns")
 """Audits that see another at work. The rest of the machine's see only that something does not fit."""
 
 VALID: tuple[Status, ...] = ("valid",)

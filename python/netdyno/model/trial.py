@@ -35,6 +35,19 @@ class Warmup(Frozen):
     steady: bool
 
 
+class Slice(Frozen):
+    """One slice of a trial that was made in turns: in which `turn`, at which `place` of it, the messages that were
+    `sent` in it, the CPU seconds that the server used and those that the other contestants used meanwhile. The turn
+    was `kept`, or dropped for all contestants alike."""
+
+    turn: Whole
+    place: Whole
+    kept: bool
+    sent: Whole
+    cpu_s: Number
+    others_cpu_s: Number
+
+
 class Trial(Frozen):
     """One stored trial. Only `valid` trials enter a figure; the others are shown with their reason. `added` are the
     server options that the harness set beside those of the cell; `canary` is there where programs ran, `relay` where
@@ -65,6 +78,8 @@ class Trial(Frozen):
     warmup: Warmup | None = None
     """None: that of the scenario."""
     twin: bool = False
+    slices: tuple[Slice, ...] = ()
+    """None where the trial was made alone."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is made again in its block."""
 

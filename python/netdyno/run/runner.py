@@ -25,13 +25,14 @@ from netdyno.base.units import clock_after, format_clock
 from netdyno.base.utc_now import utc_now
 from netdyno.cluster.engine import GoneError
 from netdyno.contestants import codesize
-from netdyno.experiment import blocks, flips, plan
+from netdyno.experiment import blocks, flips, plan, side_by_side
 from netdyno.machine import digests, environment, pinning
 from netdyno.machine.links import link_check
 from netdyno.model import levels, run
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
+from netdyno.model.options import settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial, Warmup
 from netdyno.run.progress import Display, Progress
@@ -41,6 +42,7 @@ from netdyno.trial import traced, warm_up
 from netdyno.trial.canary import Canary
 from netdyno.trial.setup import Bench, Key, key
 from netdyno.trial.trial import run_trial, skipped
+from netdyno.trial.turns import run_in_turns
 
 if TYPE_CHECKING:  # it needs Dask, which few runs do
     from netdyno.cluster.stage import Stage
@@ -292,28 +294,19 @@ def _run_cells(
     told = False
     try:
         with signals_raise() as raise_again:
-            for cell in schedule.cells(stored.extend):
-                raise_again()
-                display.trial_started(cell, progress)
-                scenario = scenarios[cell.scenario]
-                bench = warm_up.carried_over(cell, bench)
-                why = schedule.out_of_reach(cell)
-                if not why and stage is not None:
-                    why = stage.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
-                if why:
-                    trial = skipped(cell, why)
-                elif stage is not None:
-                    trial = stage.trial(cell, scenario, bench.warmups.get(key(cell)))
-                else:
-                    trial = canary.beside(partial(run_trial, cell, scenario, servers[cell.contestant], bench))
-                stored.add(trial)
-                schedule.add(trial)
-                judge.add(trial)
-                display.trial_done(trial, progress)
-                if progress.is_late and not told:
-                    told = True
-                    display.note(late_words(progress, limit_s))
-                if schedule.is_over(cell.block):
+            for group in schedule.groups(stored.extend):
+                for cells in _share_out(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
+                    raise_again()
+                    display.trial_started(cells[0], progress)
+                    for trial in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
+                        stored.add(trial)
+                        schedule.add(trial)
+                        judge.add(trial)
+                        display.trial_done(trial, progress)
+                    if progress.is_late and not told:
+                        told = True
+                        display.note(late_words(progress, limit_s))
+                if schedule.is_over(group[0].block):
                     judge.block_ended()
             judge.run_ended()
     except Interrupted as signalled:
@@ -325,6 +318,59 @@ def _run_cells(
     finally:
         display.close()
     return 0
+
+
+def _share_out(
+    group: Sequence[plan.Cell],
+    scenario: Scenario,
+    servers: plan.Named,
+    bench: Bench,
+    schedule: Schedule,
+    stage: Stage | None,
+) -> list[tuple[plan.Cell, ...]]:
+    """The cells of a group that take turns, and each of the others by itself."""
+    busy = side_by_side.busy_beside(schedule.trials)
+    together = [
+        cell
+        for cell in group
+        if (cell.scenario, cell.contestant) not in busy
+        and not schedule.out_of_reach(cell)
+        and not plan.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
+    ]
+    contestants = [servers[cell.contestant] for cell in together]
+    wanted = settings(scenario, group[0].levels)
+    if stage is not None or side_by_side.why_alone(scenario, wanted, contestants):
+        together = []
+    return [*([tuple(together)] if together else []), *((cell,) for cell in group if cell not in together)]
+
+
+def _run_together(
+    cells: Sequence[plan.Cell],
+    scenarios: Mapping[str, Scenario],
+    servers: plan.Named,
+    bench: Bench,
+    canary: Canary,
+    schedule: Schedule,
+    stage: Stage | None,
+) -> list[Trial]:
+    """Run one cell, or several in turns."""
+    scenario = scenarios[cells[0].scenario]
+    for cell in cells:
+        bench = warm_up.carried_over(cell, bench)
+    if len(cells) > 1:
+        begun = canary.begin()
+        trials = run_in_turns([(cell, servers[cell.contestant]) for cell in cells], scenario, bench)
+        readings = canary.end(begun)
+        return [msgspec.structs.replace(trial, canary=readings) for trial in trials]
+    (cell,) = cells
+    why = schedule.out_of_reach(cell)
+    if not why and stage is not None:
+        why = stage.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
+    if why:
+        return [skipped(cell, why)]
+    if stage is not None:
+        return [stage.trial(cell, scenario, bench.warmups.get(key(cell)))]
+    return [canary.beside(partial(run_trial, cell, scenario, servers[cell.contestant], bench))]
 
 
 def _trace(

@@ -15,6 +15,7 @@ from netdyno.base import quantities
 from netdyno.experiment import flips, plan
 from netdyno.experiment.blocks import most
 from netdyno.experiment.plan import Cell, Kind
+from netdyno.experiment.side_by_side import divide_into_groups
 from netdyno.model import outcomes
 from netdyno.model.experiment import Advise, Experiment, Gate, Scenario
 from netdyno.model.levels import level_key
@@ -73,11 +74,11 @@ class Schedule:
             self.add(trial)
         self._expect(self._below_budget())
 
-    def cells(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[Cell]:
-        """Every cell that has no trial yet, then those that are to be made again. `keep` is given the cells of a
-        further block before the first of them is run, so that they are planned when they begin, and the experiment
-        where they have a level that it had not. A block's trials are judged (`revise`) when its round is over, before
-        the next is asked for."""
+    def groups(self, keep: Callable[[Sequence[Cell], Experiment | None], None]) -> Iterator[tuple[Cell, ...]]:
+        """Every cell that has no trial yet, then those that are to be made again, with the cells that follow and differ
+        only in their contestant. `keep` is given the cells of a further block before the first of them is run, so that
+        they are planned when they begin, and the experiment where they have a level that it had not. A block's trials
+        are judged (`revise`) when its round is over, before the next is asked for."""
         blocks = list(self._cells)
         while blocks:
             for block in blocks:
@@ -88,13 +89,12 @@ class Schedule:
                 keep(further, None if self._run.experiment is before else self._run.experiment)
             blocks = [further[0].block] if further else []
 
-    def _of_block(self, block: int) -> Iterator[Cell]:
+    def _of_block(self, block: int) -> Iterator[tuple[Cell, ...]]:
         cells = self._cells[block]
-        for cell in cells:
-            if _place(cell) not in self._last:
-                if self._is_past_limit():
-                    return
-                yield cell
+        for group in divide_into_groups(cell for cell in cells if _place(cell) not in self._last):
+            if self._is_past_limit():
+                return
+            yield group
         while again := [cell for cell in cells if self._is_to_be_made_again(cell)]:
             room = MADE_AGAIN_PER_CELL * len(cells) - self._made_again[block]
             if self._is_past_limit() or room <= 0:
@@ -102,8 +102,8 @@ class Schedule:
             again = again[:room]
             for cell in again:
                 self._again(self._last[_place(cell)])
-            for cell in again:
-                yield msgspec.structs.replace(cell, attempt=self._last[_place(cell)].attempt + 1)
+            tries = (msgspec.structs.replace(cell, attempt=self._last[_place(cell)].attempt + 1) for cell in again)
+            yield from list(divide_into_groups(tries))
 
     def _is_to_be_made_again(self, cell: Cell) -> bool:
         last = self._last[_place(cell)]

@@ -48,11 +48,13 @@ MOST_RESULT = 64 << 20
 
 
 class Event(msgspec.Struct, frozen=True):
-    """A line of --events-fd (protocol/load-result.md); `completed` counts from the start of the window."""
+    """A line of --events-fd (protocol/load-result.md). `completed` counts from the start of the window, `sent` from
+    that of the slice."""
 
     event: str
     completed: int = 0
     seconds: float = 0.0
+    sent: int = 0
 
 
 class Watch(Protocol):
@@ -72,12 +74,9 @@ def measure(
     """The load: `watch` learns of its window, and its result is read. `program` is what a reason calls it: "generator"
     or "client NAME". A load without a single right reply is a result too. Raises TrialError when either program
     fails."""
-    connects_s = wanted.connect_timeout_s
-    if wanted.connect_rate != "burst":
-        connects_s += wanted.connections / float(wanted.connect_rate)
-    limit_s = connects_s + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
+    limit_s = connect_limit_s(wanted) + wanted.warmup_s + wanted.duration_s + wanted.timeout_s + bench.slack_s
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb"), _result_file(bench) as result, log.section(program, command) as output:
+    with os.fdopen(reading, "rb"), result_file(bench) as result, log.section(program, command) as output:
         full = [*command, "--json", str(result), "--events-fd", str(writing)]
         try:
             generator = Process(
@@ -94,7 +93,7 @@ def measure(
             try:
                 with punctual(bench.pinning):
                     serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
-                load = _read_result(generator, result, bench.decode) if serving else None
+                load = read_result(generator, result, bench.decode) if serving else None
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):
                     load = None
             except TrialError:
@@ -112,25 +111,32 @@ def _ended_under_load(server: Process) -> ServerError:
     return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}")
 
 
+def connect_limit_s(wanted: Settings) -> float:
+    """Return how long the connections of a cell may take to stand, in seconds."""
+    all_s = 0.0 if wanted.connect_rate == "burst" else wanted.connections / float(wanted.connect_rate)
+    return wanted.connect_timeout_s + all_s
+
+
 def check(command: Sequence[str], wanted: Settings, bench: Bench, log: TrialLog) -> tuple[LoadResult | None, str]:
     """Ask the server once more, over fresh connections: the result, or why there is none."""
     limit_s = CHECK_CONNECTS_S + wanted.timeout_s + bench.slack_s
     try:
         with (
-            _result_file(bench) as result,
+            result_file(bench) as result,
             log.section("check", command) as output,
             Process([*command, "--json", str(result)], bench.load_cores, output, name="generator") as generator,
         ):
             if not generator.wait(time.monotonic() + limit_s):
                 return None, f"no answer within {limit_s:g} s"
-            return _read_result(generator, result, bench.decode), ""
+            return read_result(generator, result, bench.decode), ""
     except TrialError as failure:
         return None, str(failure)
 
 
 @contextmanager
-def _result_file(bench: Bench) -> Iterator[Path]:
-    path = bench.folder / "logs" / "result.json"
+def result_file(bench: Bench, name: str = "result") -> Iterator[Path]:
+    """A file for the result of a program, which is gone afterwards."""
+    path = bench.folder / "logs" / f"{name}.json"
     try:
         yield path
     finally:
@@ -166,10 +172,7 @@ def _follow(
 
 def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) -> None:
     for line in events.read_lines():
-        try:
-            event = msgspec.json.decode(line, type=Event)
-        except UNREADABLE as error:
-            raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
+        event = read_event(generator, line)
         if event.event == "connected":
             watch.connected()
         elif event.event == "window_start":
@@ -180,7 +183,15 @@ def _attend(generator: Process, events: LineReader, watch: Watch, bench: Bench) 
             bench.progress(event.completed, event.seconds)
 
 
-def _read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
+def read_event(generator: Process, line: str) -> Event:
+    """Return what a line of --events-fd says. Raises TrialError where it is none."""
+    try:
+        return msgspec.json.decode(line, type=Event)
+    except UNREADABLE as error:
+        raise TrialError(f"the {generator.name}'s event cannot be read: {line[:200]!r}") from error
+
+
+def read_result(generator: Process, path: Path, decode: Callable[[bytes], LoadResult]) -> LoadResult:
     """Raises TrialError where the program itself has failed: it wrote no result, or it could open no connection for
     want of ports, descriptors or a route."""
     generator.expect_success(also={NOT_BELIEVED, NOTHING_MEASURED} if path.exists() else {NOT_BELIEVED})

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -42,11 +43,15 @@ while they are all there."""
 FOUND_THERE = "a server that stands already has the cores that it has"
 LONGEST_LOG_NAME = 200
 """Characters, beside those of each program's part (NAME_MAX, limits.h); place and block tell logs apart."""
+LEFT_BEHIND = "left_behind"
+"""In the line of totals of who stands in for a server: the programs that it had to end."""
 CLOSING_S = 0.2
 """How long a server may close none of the connections that the load has left, before it is asked for the last time."""
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
+    """What a trial has once its load is over."""
+
     load: LoadResult
     server: ServerObservation | None
     machine: MachineObservation | None
@@ -82,9 +87,19 @@ def skipped(cell: Cell, reason: str) -> Trial:
     )
 
 
-def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
-    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
-    started = time.monotonic()
+class Prepared(NamedTuple):
+    """A cell that can be run: its settings, its server, and the trial as far as it is known before."""
+
+    cell: Cell
+    wanted: Settings
+    contestant: Contestant
+    bench: Bench
+    base: Trial
+    log: TrialLog
+
+
+def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Prepared | Trial:
+    """Return what a cell needs, or its trial where it is skipped."""
     base = skipped(cell, why_skip(contestant, scenario, cell.levels, bench.clients))
     if base.reason:
         return base
@@ -96,35 +111,55 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
     bench = bench.for_cell(wanted)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
     base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path), warmup=warmup)
-    log = TrialLog(bench.folder / path)
+    return Prepared(cell, wanted, contestant, bench, base, TrialLog(bench.folder / path))
+
+
+def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:
+    """Run one cell and judge it. Never raises but for KeyboardInterrupt and faults of the harness itself."""
+    started = time.monotonic()
+    prepared = prepare(cell, scenario, contestant, bench)
+    if isinstance(prepared, Trial):
+        return prepared
+    _, wanted, _, bench, base, log = prepared
     try:
         if reason := bench.bad_links.get(wanted.link_words):
             raise NoNetworkError(reason)
-        place = Place(bench.pinning, log, _seed(cell, bench), bench.network)
+        place = Place(bench.pinning, log, seed_of(cell, bench), bench.network)
         with network_for(transports.of(contestant), wanted, place) as network:
-            measured = _measure(cell, wanted, contestant, bench, log, network)
+            measured = _measure(prepared, network)
     except NoNetworkError as missing:
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
         judged = audits.foreign_load(lost.machine, bench.foreign_load)
-        status, reason = outcomes.verdict(judged)
-        log.note(f"ended early: {reason}")
-        seconds = time.monotonic() - started
-        return msgspec.structs.replace(
-            base, status=status, reason=reason, seconds=seconds, machine=lost.machine, audits=judged
-        )
+        return lose(prepared, lost.machine, judged, time.monotonic() - started)
     except TrialError as failure:
-        log.note(f"failed: {failure}")
-        seconds = time.monotonic() - started
-        died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
-        return msgspec.structs.replace(base, status="failed", reason=str(failure), seconds=seconds, audits=died)
+        return fail(prepared, failure, time.monotonic() - started)
+    return conclude(prepared, measured, time.monotonic() - started)
+
+
+def lose(prepared: Prepared, machine: MachineObservation | None, judged: tuple[Audit, ...], seconds: float) -> Trial:
+    """Return the trial whose cores others took, and which is to be made again."""
+    status, reason = outcomes.verdict(judged)
+    prepared.log.note(f"ended early: {reason}")
+    return msgspec.structs.replace(
+        prepared.base, status=status, reason=reason, seconds=seconds, machine=machine, audits=judged
+    )
+
+
+def fail(prepared: Prepared, failure: TrialError, seconds: float) -> Trial:
+    """Return the trial that could not be completed."""
+    prepared.log.note(f"failed: {failure}")
+    died = (audits.died(str(failure)),) if isinstance(failure, ServerError) else ()
+    return msgspec.structs.replace(prepared.base, status="failed", reason=str(failure), seconds=seconds, audits=died)
+
+
+def conclude(prepared: Prepared, measured: Measured, seconds: float) -> Trial:
+    """Return the trial with what was measured, as its audits judge it."""
     status, reason = outcomes.verdict(measured.audits)
     if reason:
-        log.note(f"struck out: {reason}")
-    return msgspec.structs.replace(
-        base, status=status, reason=reason, seconds=time.monotonic() - started, **measured._asdict()
-    )
+        prepared.log.note(f"struck out: {reason}")
+    return msgspec.structs.replace(prepared.base, status=status, reason=reason, seconds=seconds, **measured._asdict())
 
 
 def _pinning(contestant: Contestant, bench: Bench) -> Pinning:
@@ -143,9 +178,8 @@ def log_path(cell: Cell) -> Path:
     return Path("logs") / re.sub(r"[^\w.,=+-]", "_", f"{name}{again}.log")
 
 
-def _measure(
-    cell: Cell, wanted: Settings, contestant: Contestant, bench: Bench, log: TrialLog, network: Network
-) -> _Measured:
+def _measure(prepared: Prepared, network: Network) -> Measured:
+    cell, wanted, contestant, bench, _, log = prepared
     command = [*network.server, *server_command(contestant, wanted, network.address, cores=server_cores(bench.pinning))]
     with (
         log.section("server", command) as output,
@@ -155,58 +189,127 @@ def _measure(
         lines = server.lines()
         ready = wait_ready(server, lines, bench, contestant, network)
         descriptors = server_proc.count_descriptors(ready.pid)
-        datagrams = transports.of(contestant).datagrams
-        watch = Watch(
-            ready.pid,
-            wanted,
-            network.counters,
-            datagrams=datagrams,
-            with_children=contestant.own is not None,
-            is_new=not stands_already(contestant),
+        watch = watch_server(
+            prepared,
+            ready,
+            network,
             is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
         )
         program, command = load_program(cell, wanted, ready, bench)
-        load = generate.measure(program, [*network.load, *command], wanted, server, watch, bench, log)
-        await_closes(ready.pid, descriptors, _closing_s(wanted))
-        closing = check_command(bench.generator, ready.endpoint, wanted)
-        check, check_error = generate.check([*network.load, *closing], wanted, bench, log)
-        ended = describe_exit(server.exit_code()) if server.has_ended() else ""
-        line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
+        command = [*network.load, *command, "--linger", LINGER]
+        load = generate.measure(program, command, wanted, server, watch, bench, log)
+        farewell = take_leave(prepared, server, lines, ready, descriptors, network.load)
     relay = network.relay.end() if network.relay else None
-    totals, per_thread = read_totals(line), read_connections_per_thread(line)
-    behind = totals.pop("left_behind", 0) if contestant.own is not None else 0
-    observed = _observation(watch, load, totals, per_thread)
+    observed = _observation(watch, load, farewell)
     machine = watch.machine()
+    judged = judge(prepared, ready, load, farewell, observed, machine, left, paced=network.paced)
+    if relay:
+        judged = (*judged, audits.link(relay, wanted.link_delay_s))
+    seen = observed if ready.observed else None
+    return Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=judged)
+
+
+def watch_server(
+    prepared: Prepared,
+    ready: Ready,
+    network: Network,
+    *,
+    is_lost: Callable[[MachineObservation], bool] = lambda _: False,
+) -> Watch:
+    """Begin to watch a server that is ready."""
+    contestant = prepared.contestant
+    return Watch(
+        ready.pid,
+        prepared.wanted,
+        network.counters,
+        datagrams=transports.of(contestant).datagrams,
+        with_children=contestant.own is not None,
+        is_new=not stands_already(contestant),
+        is_lost=is_lost,
+    )
+
+
+class Farewell(NamedTuple):
+    """How a server ended: what it answered to the closing check, or why it did not; how it ended by itself, and where
+    it did not, its line of totals and how it ended after SIGTERM."""
+
+    check: LoadResult | None
+    check_error: str
+    ended: str
+    line: str
+    shutdown: str
+
+    @property
+    def totals(self) -> dict[str, int]:
+        return read_totals(self.line)
+
+
+def take_leave(
+    prepared: Prepared,
+    server: Process,
+    lines: LineReader,
+    ready: Ready,
+    descriptors: int,
+    load_prefix: Sequence[str] = (),
+) -> Farewell:
+    """Once the load has left: ask the server once more, and end it. It had so many descriptors before the load came."""
+    _, wanted, _, bench, _, log = prepared
+    await_closes(ready.pid, descriptors, _closing_s(wanted))
+    closing = check_command(bench.generator, ready.endpoint, wanted)
+    check, check_error = generate.check([*load_prefix, *closing], wanted, bench, log)
+    ended = describe_exit(server.exit_code()) if server.has_ended() else ""
+    line, shutdown = ("", "") if ended else _shut_down(server, lines, bench)
+    return Farewell(check, check_error, ended, line, shutdown)
+
+
+def judge(
+    prepared: Prepared,
+    ready: Ready,
+    load: LoadResult,
+    farewell: Farewell,
+    observed: ServerObservation | None,
+    machine: MachineObservation | None,
+    left: Sequence[str],
+    *,
+    paced: bool = False,
+) -> tuple[Audit, ...]:
+    """Return what the audits say of a load that was measured and of its server, which left programs of these names."""
+    _, wanted, contestant, bench, _, _ = prepared
+    behind = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [
         *_of_load(wanted, load),
         audits.completed(load),
-        audits.died(ended),
+        audits.died(farewell.ended),
         audits.left_behind(left, behind),
-        *([] if ended else [audits.server_alive(check, check_error)]),
+        *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
         *_of_observation(observed, load, ready, wanted),
-        *audits.foreign_load(machine, bench.foreign_load, paced=network.paced),
+        *audits.foreign_load(machine, bench.foreign_load, paced=paced),
     ]
     if contestant.own is not None:
         judged.append(audits.no_totals())
-    elif not ended:
-        loads = [load, *([check] if check else [])]
+    elif not farewell.ended:
+        loads = [load, *([farewell.check] if farewell.check else [])]
         counted = wanted.failed_connects == "count"
-        judged.append(audits.server_totals(totals, loads, shutdown, failed_connects=counted))
+        totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
+        judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
     seen = observed if ready.observed else None
     cores = _pinning(contestant, bench)
     judged += _of_figures(load, seen, wanted, cores, load_elsewhere=bench.is_load_elsewhere)
-    if relay:
-        judged.append(audits.link(relay, wanted.link_delay_s))
-    return _Measured(load=load, server=seen, machine=machine, kernel=watch.kernel(), relay=relay, audits=tuple(judged))
+    return tuple(judged)
 
 
-def _observation(
-    watch: Watch, load: LoadResult, totals: dict[str, int], per_thread: tuple[int, ...]
-) -> ServerObservation | None:
+def _observation(watch: Watch, load: LoadResult, farewell: Farewell) -> ServerObservation | None:
     """What was read of the server over the window; None where the load had no connection left before that began. Raises
     TrialError where nothing explains why no window was announced."""
     if not watch.saw_window and outcomes.has_lost_all_connections(load):
         return None
+    return read_observation(watch, farewell)
+
+
+def read_observation(watch: Watch, farewell: Farewell) -> ServerObservation:
+    """Return what was read of the server, with what it said of itself. Raises TrialError where nothing was read."""
+    totals = {name: value for name, value in farewell.totals.items() if name != LEFT_BEHIND}
+    per_thread = read_connections_per_thread(farewell.line)
     return msgspec.structs.replace(watch.observation(totals), connections_per_thread=per_thread)
 
 
@@ -228,19 +331,15 @@ def _of_observation(
 
 def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tuple[str, list[str]]:
     """The program that makes the load, as it is called in a sentence, and its command line."""
-    seed = _seed(cell, bench)
+    seed = seed_of(cell, bench)
     if wanted.client == GENERATOR:
-        program, command = (
-            "generator",
-            load_command(bench.generator, ready.endpoint, wanted, seed, cores=generator_cores(bench.pinning)),
-        )
-    else:
-        client = bench.clients[wanted.client]
-        program, command = f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
-    return program, [*command, "--linger", LINGER]
+        cores = generator_cores(bench.pinning)
+        return "generator", load_command(bench.generator, ready.endpoint, wanted, seed, cores=cores)
+    client = bench.clients[wanted.client]
+    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
 
 
-def _seed(cell: Cell, bench: Bench) -> int:
+def seed_of(cell: Cell, bench: Bench) -> int:
     """It varies from block to block but not between contestants: within a block all get the same arrivals."""
     return (bench.seed * 1_000_003 + cell.block) % 2**63
 

@@ -68,7 +68,7 @@ class Watch:
         self._datagrams = datagrams
         self._with_children = with_children
         self._pids: tuple[int, ...] = ()
-        self._kernel = [self._take_kernel()]
+        self._kernel = [self.take_kernel()]
         try:
             started = server_proc.family(pid) if with_children else (pid,)
             self._rss_ready_bytes = sum(map(server_proc.peak_memory, started)) if is_new else 0
@@ -92,7 +92,7 @@ class Watch:
     def window_start(self) -> None:
         self._rehearse_at = float("inf")
         self._before = self._take()
-        self._kernel.append(self._take_kernel())
+        self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
         began_s = self._before[self._pid].at_s
         if sum(len(one.tasks) for one in self._before.values()) > 1:
@@ -111,7 +111,7 @@ class Watch:
         if now >= self._rehearse_at:
             self._rehearse_at = float("inf")
             self._take()
-            self._take_kernel()
+            self.take_kernel()
             self._take_machine()
         if now >= self._late_at and self._after is None:
             self._late = self._take()
@@ -119,7 +119,7 @@ class Watch:
 
     def window_end(self) -> None:
         self._after = self._take()
-        self._kernel.append(self._take_kernel())
+        self._kernel.append(self.take_kernel())
         self._machine.append(self._take_machine())
         self._late_at = self._look_at = float("inf")
 
@@ -129,7 +129,7 @@ class Watch:
         if self._before is not None and self._after is None:
             self.window_end()
         if self._after is not None:
-            self._kernel.append(self._take_kernel())
+            self._kernel.append(self.take_kernel())
 
     def next_wait(self, deadline: float) -> float:
         """Seconds until something is due."""
@@ -175,7 +175,8 @@ class Watch:
             self._own = tuple({*cores.own_processes(), *self._pids})  # a server that was there is nobody's child here
         return cores.take(self._own)
 
-    def _take_kernel(self) -> server_proc.Kernel:
+    def take_kernel(self) -> server_proc.Kernel:
+        """Read the counters now."""
         drops = None
         if self._datagrams:
             try:

@@ -4,7 +4,8 @@ it is a client contestant (protocol/client.md), which knows fewer options, and F
 It really connects, sends a few messages and gets them back, so that the server's totals can be held against its own.
 Over UDP it says hello first, and again after each message: what does not come back before that is answered is lost.
 "steady" sends before its window, too, and all through it, and says how far it is; "hangs_after:FILE" hangs after so
-many windows as the file says."""
+many windows as the file says. With --turns it sends its messages in each slice that it is told of, and its result
+counts those of the slices that were kept."""
 
 import argparse
 import base64
@@ -49,10 +50,11 @@ texts = [
 numbers = {"size": 31, "seed": 1, "events-fd": -1}
 if IS_CLIENT:
     parser.add_argument("--as-client", action="store_true")
-    parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None)
+    parser.set_defaults(arrivals="closed", depth=1, threads=1, audience=None, rate=None, turns=False)
 else:
     texts += ["arrivals", "connect-rate", "audience", "rate"]
     numbers |= {"depth": 1, "threads": 1}
+    parser.add_argument("--turns", action="store_true")
 for name in texts:
     parser.add_argument(f"--{name}")
 for name, default in numbers.items():
@@ -183,6 +185,32 @@ def converse() -> int:
     return rounds * len(connections)
 
 
+def take_turns() -> tuple[int, int]:
+    """The messages of the slices that were kept, and of all."""
+    host, port = options.url.removeprefix("tcp://").rsplit(":", 1)
+    connections = [connect((host, int(port))) for _ in range(options.connections)]
+    say(event="connected", established=len(connections))
+    kept = undecided = everything = number = 0
+    for line in sys.stdin:
+        order, _, begins_ns = line.strip().partition(" ")
+        if order == "go":
+            time.sleep(max(0.0, int(begins_ns) / 1e9 - time.monotonic()))
+            for connection in [one for one in connections for _ in range(MESSAGES)]:
+                ask(connection, b"x" * options.size)
+            undecided += MESSAGES * len(connections)
+            everything += MESSAGES * len(connections)
+            say(event="slice", number=number, sent=MESSAGES * len(connections))
+            number += 1
+        elif order in ("keep", "drop"):
+            kept += undecided if order == "keep" else 0
+            undecided = 0
+        else:
+            break
+    for connection in connections:
+        connection.close()
+    return kept, everything
+
+
 def took(times_ns: list[int]) -> int:
     return LOOPBACK_NS if "//127." in options.url else min(times_ns, default=0)
 
@@ -205,10 +233,12 @@ def number(value: int) -> bytes:
     return bytes([value]) if value < 0x80 else bytes([value & 0x7F | 0x80]) + number(value >> 7)
 
 
-def result(count: int) -> dict[str, object]:
-    sent = max(count, MESSAGES * options.connections)
+def result(count: int, everything: int = 0) -> dict[str, object]:
+    """`everything`: with --turns, the messages of all slices."""
+    sent = everything or max(count, MESSAGES * options.connections)
+    received = everything or count
     corrupt = 1 if MODE == "corrupt" and not IS_CHECK else 0
-    size = count * options.size
+    size = received * options.size
     answered = distribution(count, took(exchanges_ns))
     plan = {"url": options.url, "workload": options.workload, "arrivals": options.arrivals, "depth": options.depth}
     rate = float(options.rate.removesuffix("/conn")) if options.rate else None
@@ -219,7 +249,7 @@ def result(count: int) -> dict[str, object]:
     connections |= {"attempted": options.connections, "established": options.connections}
     if MODE == "no_ports" and not IS_CHECK:
         connections |= {"established": 0, "other": options.connections}
-    messages = {"sent": sent, "expected": sent, "received": count, "lost": sent - count}
+    messages = {"sent": sent, "expected": sent, "received": received, "lost": sent - received}
     messages |= {"duplicated": 0, "reordered": 0, "corrupt": corrupt, "late": 0}
     cpu = {"cpu_user_s": 0.01, "cpu_system_s": 0.02, "spun_s": 0.0}
     audits = [
@@ -263,12 +293,16 @@ if MODE == "fails" and not IS_CHECK:
     sys.exit(f"{'client' if IS_CLIENT else 'netdyno-load'}: something is wrong here")
 if MODE == "check_fails" and IS_CHECK:
     sys.exit("netdyno-load: nobody answers")
-done = converse_in_datagrams() if options.url.startswith("udp://") else converse()
+everything = 0
+if options.turns:
+    done, everything = take_turns()
+else:
+    done = converse_in_datagrams() if options.url.startswith("udp://") else converse()
 if MODE == "no_result" and not IS_CHECK:
     sys.exit(0)
 if MODE in ("nothing_right", "no_ports") and not IS_CHECK:
     done = 0
-text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done))
+text = "{" if MODE == "unreadable" and not IS_CHECK else json.dumps(result(done, everything))
 Path(options.json).write_text(text)
 if MODE == "not_believed":
     sys.exit(3)

@@ -1,0 +1,31 @@
+"""Checks of a trial that was made in turns with others (docs/adr/turns.md). Pure functions."""
+
+from __future__ import annotations
+
+from netdyno.model.load_result import Audit
+
+IDLE_SHARE = 0.01
+"""Of a core: what a contestant may use while others have their slices."""
+IDLE_FLOOR_S = 0.002
+"""What its threads and connections may use to fall asleep after their own."""
+
+
+def turns(kept: int, wanted: int, dropped: int) -> Audit:
+    """Enough turns were left to the contestants of a group."""
+    detail = f"{kept} of {wanted} turns kept, {dropped} dropped for all contestants, as others took the cores"
+    return Audit(name="turns", passed=kept == wanted, detail=detail)
+
+
+def turns_of_group(disturbed: str) -> Audit:
+    """What `turns` says of a trial whose group is made again, as the machine disturbed another trial of it."""
+    return Audit(name="turns", passed=False, detail=f"the machine disturbed {disturbed}, in the same turns")
+
+
+def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:
+    """A contestant kept still while others had slices of so many seconds."""
+    limit_s = max(IDLE_SHARE * others_s, IDLE_FLOOR_S)
+    detail = (
+        f"{contestant} and its load used {busy_s * 1e3:.1f} ms of CPU in the slices of others "
+        f"(limit {limit_s * 1e3:.1f} ms)"
+    )
+    return Audit(name="side_by_side", passed=busy_s <= limit_s, detail=detail)

@@ -1,0 +1,99 @@
+"""Which contestants take turns, and how long a turn's slices are. Pure.
+
+Contestants that are compared stand side by side and take turns, so that what the machine does meets all of them within
+tenths of a second (docs/adr/turns.md). What cannot stand side by side is measured trial by trial."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from netdyno.experiment.plan import Cell
+from netdyno.model import transports
+from netdyno.model.contestant import GENERATOR, Contestant, stands_already
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.options import Settings
+from netdyno.model.trial import Trial
+
+SKIPPED_S = 0.005
+"""The beginning of a slice, which is not measured: caches are cold, and idle threads wake."""
+SHORTEST_S, LONGEST_S = 0.05, 0.1
+"""Of a slice: a fraction of half a second, the correlation time of a shared machine's noise."""
+STEP_S = 0.005
+"""The intervals of a short time series (protocol/load-result.md), so that those of all slices are whole."""
+TURNS = 8
+"""What a window is divided into, where its slices are neither too short nor too long then."""
+FEWEST_TURNS = 2
+FEWEST_MESSAGES = 10
+"""In a slice of an open loop; fewer say nothing of a slice."""
+LARGEST_SHARE = 0.2
+"""Of a slice, what one answer or one round may take."""
+MOST_CONNECTIONS = 10_000
+"""Of all contestants of a group together."""
+
+SIDE_BY_SIDE = "side_by_side"
+"""The audit that finds a contestant busy while another has its slice."""
+
+
+class Slices(NamedTuple):
+    """How a window of a trial is divided: into `turns` slices of `measured_s`, each after `SKIPPED_S`."""
+
+    turns: int
+    measured_s: float
+
+    @property
+    def length_s(self) -> float:
+        return SKIPPED_S + self.measured_s
+
+
+def divide(window_s: float) -> Slices:
+    """Return the slices that together measure a window, to within half a slice. Their lengths are multiples of
+    STEP_S."""
+    length_s = STEP_S * round(min(LONGEST_S, max(SHORTEST_S, window_s / TURNS)) / STEP_S)
+    measured_s = length_s - SKIPPED_S
+    return Slices(max(FEWEST_TURNS, round(window_s / measured_s)), measured_s)
+
+
+def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contestant]) -> str:
+    """Why the trials of one level of a scenario are made one by one; empty where its contestants take turns."""
+    slice_s = divide(wanted.duration_s).measured_s
+    longest_s = LARGEST_SHARE * slice_s
+    connections = wanted.connections * len(contestants)
+    rate = wanted.rate_per_connection * wanted.connections if wanted.rate_per_connection else wanted.rate
+    reasons = {
+        "turns are switched off": scenario.turns == "off",
+        "a single contestant has nobody to take turns with": len(contestants) < 2,
+        "clients are compared": wanted.client != GENERATOR,
+        "a link lies between load and server": wanted.is_apart,
+        "several hosts make the load": wanted.client_hosts > 1,
+        "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
+        "failed connects are counted": wanted.failed_connects == "count",
+        "some clients read slowly": wanted.slow_readers > 0,
+        "messages may be lost, and would hold up the slices of others": any(
+            transports.of(contestant).messages for contestant in contestants
+        ),
+        "each connection's mean needs a whole window": scenario.metric == "connection-spread",
+        "a server that stands already serves others as well": any(map(stands_already, contestants)),
+        "a request takes too much of a slice": wanted.service_time_in_all_s > longest_s,
+        "a round takes too much of a slice": wanted.round_s > longest_s,
+        "a slice has too few messages": rate is not None and rate * slice_s < FEWEST_MESSAGES,
+        "there are too many connections": connections > MOST_CONNECTIONS,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:
+    """Divide cells into those that follow each other and differ only in their contestant."""
+    for _, found in itertools.groupby(cells, key=lambda cell: (cell.block, cell.scenario, level_key(cell.levels))):
+        yield tuple(found)
+
+
+def busy_beside(trials: Collection[Trial]) -> frozenset[tuple[str, str]]:
+    """Scenario and contestant of those that were busy in the slice of another. They are measured alone from then on."""
+    return frozenset(
+        (trial.scenario, trial.contestant)
+        for trial in trials
+        if any(audit.name == SIDE_BY_SIDE and not audit.passed for audit in trial.audits)
+    )

@@ -1,0 +1,454 @@
+"""Trials in turns: the contestants of a group stand side by side, each with a load of its own that is connected and
+warm, and take slices of their windows one after the other (docs/adr/turns.md).
+
+Within a slice nothing of the harness runs. Between two slices all servers are idle, so that what a server used in its
+slice can be read at any moment between them. A turn in which others took the cores is dropped for all alike."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from typing import Self
+
+import msgspec
+
+from netdyno.audits import of_trial as audits
+from netdyno.audits import turns as turn_audits
+from netdyno.experiment.plan import Cell
+from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
+from netdyno.machine import cpu_share, orphans, server_proc
+from netdyno.machine.links.network import MACHINE
+from netdyno.machine.pinning import server_cores
+from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.levels import level_key
+from netdyno.model.load_result import Audit, LoadResult
+from netdyno.model.observation import MachineObservation, ServerObservation
+from netdyno.model.trial import Slice, Trial
+from netdyno.trial import load as generate
+from netdyno.trial.command import server_command
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import (
+    Measured,
+    Prepared,
+    conclude,
+    fail,
+    judge,
+    load_program,
+    lose,
+    prepare,
+    read_observation,
+    take_leave,
+    wait_ready,
+    watch_server,
+)
+
+AHEAD_NS = 3_000_000
+"""How long before its beginning a slice is announced."""
+MOST_LOST = 2
+"""So many times the turns of a window may be dropped, before the group is given up and made again."""
+NEWS_S = 1.0
+"""How long the news may take that a server has ended, once its load has failed."""
+
+
+def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, bench: Bench) -> list[Trial]:
+    """Run the cells of a group side by side and judge each; the trials stand in the order of the cells. Raises only
+    KeyboardInterrupt and faults of the harness itself."""
+    began = time.monotonic()
+    prepared = [prepare(cell, scenario, contestant, bench) for cell, contestant in group]
+    stands = [Stand(one) for one in prepared if isinstance(one, Prepared)]
+    if not stands:
+        return [one for one in prepared if isinstance(one, Trial)]
+    turns = Turns(stands, bench)
+    with orphans.end(lambda names: stands[0].note(audits.left_behind(names).detail)) as left, ExitStack() as cleanup:
+        for stand in stands:
+            cleanup.callback(stand.close)
+        for step in (Stand.start_server, Stand.connect, Stand.warm_up):
+            attempt(stands, step)
+        turns.take_all()
+        for step in (Stand.end_load, Stand.end_server):
+            attempt(stands, step)
+    seconds = (time.monotonic() - began) / len(stands)
+    concluded = iter(judge_together([stand.conclude(turns, left, seconds) for stand in stands]))
+    return [one if isinstance(one, Trial) else next(concluded) for one in prepared]
+
+
+def attempt(stands: Sequence[Stand], step: Callable[[Stand], None]) -> None:
+    """Take a step with each that has not failed. Who fails leaves the others alone."""
+    for stand in stands:
+        if stand.failure is None:
+            with stand.may_fail():
+                step(stand)
+
+
+def judge_together(trials: Sequence[Trial]) -> list[Trial]:
+    """Where the machine disturbed one trial of a group, all are made again: they are compared slice by slice. Pure."""
+    disturbed = [trial for trial in trials if outcomes.is_disturbed(trial)]
+    if not disturbed:
+        return list(trials)
+    names = ", ".join(sorted({trial.contestant for trial in disturbed}))
+    audit = turn_audits.turns_of_group(names)
+    return [trial if trial in disturbed else _with_audit(trial, audit) for trial in trials]
+
+
+def _with_audit(trial: Trial, audit: Audit) -> Trial:
+    if trial.status in ("skipped", "failed"):
+        return trial
+    judged = (*(one for one in trial.audits if one.name != audit.name), audit)
+    status, reason = outcomes.verdict(judged)
+    return msgspec.structs.replace(trial, audits=judged, status=status, reason=reason)
+
+
+class SlicedLoad:
+    """A load generator that waits for the beginning of each slice. Used as a context manager."""
+
+    def __init__(self, prepared: Prepared, command: Sequence[str]) -> None:
+        """Start it; its events and the lines that it is told go through pipes."""
+        _, wanted, _, bench, base, log = prepared
+        self._wanted = wanted
+        self._bench = bench
+        self._ending = ExitStack()
+        with ExitStack() as ending:
+            name = f"result-{base.position}"
+            self._result = ending.enter_context(generate.result_file(bench, name))
+            output = ending.enter_context(log.section("generator", command))
+            reading, writing = os.pipe()
+            ending.callback(os.close, reading)
+            told, self._telling = os.pipe()
+            ending.callback(os.close, self._telling)
+            try:
+                self.process = ending.enter_context(
+                    Process(
+                        [*command, "--json", str(self._result), "--events-fd", str(writing)],
+                        bench.load_cores,
+                        output,
+                        name="generator",
+                        realtime=bench.pinning.realtime,
+                        pass_fds=[writing],
+                        stdin=told,
+                    )
+                )
+            finally:
+                os.close(writing)
+                os.close(told)
+            self._events = LineReader(reading, "generator")
+            self._ending = ending.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def tell(self, line: str) -> None:
+        """Write a line to it. What has ended hears nothing, and who waits for it learns so."""
+        with suppress(BrokenPipeError):
+            os.write(self._telling, f"{line}\n".encode())
+
+    def wait_event(self, server: Process, limit_s: float) -> generate.Event:
+        """Return its next event. Raises TrialError when server or generator end before, or time is up."""
+        deadline = time.monotonic() + limit_s
+        poll = select.poll()
+        for watched in (self._events.fd, self.process.pidfd, server.pidfd):
+            poll.register(watched, select.POLLIN)
+        while True:
+            if lines := self._events.read_lines():
+                return generate.read_event(self.process, lines[0])
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                raise TrialError(f"the generator did not finish a slice within {limit_s:g} s")
+            ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
+            if server.pidfd in ready:
+                raise ServerError(
+                    f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}"
+                )
+            if self.process.pidfd in ready:
+                self.process.expect_success()
+                raise TrialError(f"the generator ended before its last slice{self.process.last_words()}")
+
+    def finish(self) -> LoadResult:
+        """End it, and return the result over all slices that were kept."""
+        self.tell("end")
+        if not self.process.wait(time.monotonic() + self._wanted.timeout_s + self._bench.slack_s):
+            raise TrialError("the generator did not end after its last slice")
+        return generate.read_result(self.process, self._result, self._bench.decode)
+
+
+class Stand:
+    """A contestant with the load that is its alone, while it stands beside the others of its group."""
+
+    server: Process
+    load: SlicedLoad
+
+    def __init__(self, prepared: Prepared) -> None:
+        self.prepared = prepared
+        self.failure: TrialError | None = None
+        self.division: Slices = divide(prepared.wanted.duration_s)
+        self.slices: list[Slice] = []
+        self.busy_beside_s = 0.0
+        """CPU of this contestant and its load in the slices of others."""
+        self._running = ExitStack()
+        self._harness_s: list[float] = []
+        self._kernel: list[tuple[server_proc.Kernel, server_proc.Kernel]] = []
+        self._result: LoadResult | None = None
+
+    @property
+    def name(self) -> str:
+        return self.prepared.contestant.name
+
+    def note(self, text: str) -> None:
+        self.prepared.log.note(text)
+
+    def may_fail(self) -> _MayFail:
+        """Within it, a TrialError ends this contestant and nothing else."""
+        return _MayFail(self)
+
+    def close(self) -> None:
+        """End its programs."""
+        self._running.close()
+
+    def start_server(self) -> None:
+        _, wanted, contestant, bench, _, log = self.prepared
+        command = server_command(contestant, wanted, cores=server_cores(bench.pinning))
+        output = self._running.enter_context(log.section("server", command))
+        self.server = self._running.enter_context(Process(command, bench.pinning.server, output, talks=True))
+        self._lines = self.server.lines()
+
+    def connect(self) -> None:
+        """Wait until the server is ready, and let its load connect."""
+        cell, wanted, contestant, bench, _, _ = self.prepared
+        self._ready = wait_ready(self.server, self._lines, bench, contestant, MACHINE)
+        self._descriptors = server_proc.count_descriptors(self._ready.pid)
+        self.watch = watch_server(self.prepared, self._ready, MACHINE)
+        self._kernel_ready = self.watch.take_kernel()
+        sliced = msgspec.structs.replace(wanted, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
+        _, command = load_program(cell, sliced, self._ready, bench)
+        self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns"]))
+        self.load.wait_event(self.server, generate.connect_limit_s(wanted) + bench.slack_s)
+        self.watch.connected()
+        self._pids = server_proc.family(self._ready.pid) if contestant.own is not None else (self._ready.pid,)
+
+    def warm_up(self) -> None:
+        """Make slices that are dropped, for as long as the scenario's warm-up."""
+        for _ in range(math.ceil(self.prepared.wanted.warmup_s / self.division.length_s)):
+            self._make_slice()
+            self.load.tell("drop")
+        self._kernel_warm = self.watch.take_kernel()
+
+    def begin(self) -> None:
+        self.watch.window_start()
+
+    def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+        """Take the slice at this place of a turn; false where it did not take place."""
+        before_s, used_s = self.server_cpu_s(), [stand.cpu_s() for stand in beside]
+        kernel = self.watch.take_kernel()
+        harness_s = time.process_time()
+        event = self._make_slice()
+        self._harness_s.append(time.process_time() - harness_s)
+        self._kernel.append((kernel, self.watch.take_kernel()))
+        others_s = [stand.cpu_s() - used for stand, used in zip(beside, used_s, strict=True)]
+        for stand, used in zip(beside, others_s, strict=True):
+            stand.busy_beside_s += used
+        cpu_s = self.server_cpu_s() - before_s
+        self.slices.append(
+            Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
+        )
+        return event.event == "slice"
+
+    def keep(self, turn: int, *, keep: bool) -> None:
+        """Decide on the slice of a turn, which must be the last one."""
+        if not keep:
+            self.load.tell("drop")
+        elif self.slices and self.slices[-1].turn == turn:
+            self.slices[-1] = msgspec.structs.replace(self.slices[-1], kept=True)
+
+    def end_load(self) -> None:
+        self.watch.window_end()
+        self._result = self.load.finish()
+
+    def end_server(self) -> None:
+        self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self._descriptors)
+        self.close()
+
+    def server_cpu_s(self) -> float:
+        return sum(_cpu_s(pid) for pid in self._pids)
+
+    def cpu_s(self) -> float:
+        """CPU seconds of the server and its load so far."""
+        return self.server_cpu_s() + _cpu_s(self.load.process.pid)
+
+    def conclude(self, turns: Turns, left: Sequence[str], seconds: float) -> Trial:
+        """Return the trial, once all programs have ended."""
+        if self.failure is not None:
+            return fail(self.prepared, self.failure, seconds)
+        if not turns.kept or self._result is None:
+            judged = (*audits.foreign_load(turns.seen, self.prepared.bench.foreign_load), turns.audit())
+            return self._with_slices(lose(self.prepared, turns.seen, judged, seconds))
+        observed = self._observe(self._result)
+        own_s = self.division.length_s * len(self.slices)
+        wanted = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
+        prepared = self.prepared._replace(wanted=wanted)
+        judged = (
+            *judge(prepared, self._ready, self._result, self._farewell, observed, turns.machine, left),
+            turns.audit(),
+            turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - own_s),
+        )
+        seen = observed if self._ready.observed else None
+        measured = Measured(self._result, seen, turns.machine, self._count_kernel(), None, judged)
+        return self._with_slices(conclude(prepared, measured, seconds))
+
+    def _with_slices(self, trial: Trial) -> Trial:
+        return msgspec.structs.replace(trial, slices=tuple(self.slices))
+
+    def _make_slice(self) -> generate.Event:
+        _, wanted, _, bench, _, _ = self.prepared
+        self.load.tell(f"go {time.monotonic_ns() + AHEAD_NS}")
+        return self.load.wait_event(self.server, self.division.length_s + wanted.timeout_s + bench.slack_s)
+
+    def _observe(self, load: LoadResult) -> ServerObservation:
+        """What the server used for the messages of the measured parts of the slices that were kept, of what it used in
+        these slices (its CPU) or in all (the rest)."""
+        whole = read_observation(self.watch, self._farewell)
+        kept = [one for one in self.slices if one.kept]
+        sent_kept, sent = sum(one.sent for one in kept), sum(one.sent for one in self.slices)
+        part_of_kept = load.requests.sent / sent_kept if sent_kept else 0.0
+        part = load.requests.sent / sent if sent else 0.0
+        cpu_s = part_of_kept * sum(one.cpu_s for one in kept)
+        user_share = whole.cpu_user_s / whole.cpu_s if whole.cpu_s else 0.0
+        return msgspec.structs.replace(
+            whole,
+            cpu_user_s=cpu_s * user_share,
+            cpu_system_s=cpu_s * (1 - user_share),
+            voluntary_switches=round(whole.voluntary_switches * part),
+            involuntary_switches=round(whole.involuntary_switches * part),
+            run_queue_wait_s=whole.run_queue_wait_s * part,
+            window_s=load.plan.duration_s,
+            harness_cpu_s=sum(used for used, one in zip(self._harness_s, self.slices, strict=True) if one.kept),
+        )
+
+    def _count_kernel(self) -> dict[str, int]:
+        """The counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
+        counted: dict[str, int] = {}
+        for (before, after), one in zip(self._kernel, self.slices, strict=True):
+            if one.kept:
+                for name, value in server_proc.increase(before.counters(), after.counters()).items():
+                    counted[name] = counted.get(name, 0) + value
+        setup = server_proc.increase(self._kernel_ready.counters(), self._kernel_warm.counters())
+        return counted | {f"setup.{name}": value for name, value in setup.items()}
+
+
+class _MayFail:
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> bool:
+        """Why a server ended says more than what its load saw of it."""
+        if not isinstance(error, TrialError):
+            return False
+        stand = self._stand
+        server = getattr(stand, "server", None)
+        if server is not None and not isinstance(error, ServerError) and server.wait(time.monotonic() + NEWS_S):
+            how = describe_exit(server.exit_code())
+            error = ServerError(f"the server ended with {how} under load{server.last_words()}")
+        stand.failure = error
+        stand.close()
+        return True
+
+
+class Turns:
+    """The turns of a group, and what the machine did meanwhile."""
+
+    def __init__(self, stands: Sequence[Stand], bench: Bench) -> None:
+        self._stands = stands
+        self._bench = bench
+        self._wanted = stands[0].division.turns
+        self.kept = 0
+        self.dropped = 0
+        self.seconds = 0.0
+        """Of all slices, kept or not."""
+        self.machine: MachineObservation | None = None
+        """Over the turns that were kept."""
+        self.seen: MachineObservation | None = None
+        """Over the last turn."""
+
+    def take_all(self) -> None:
+        """Take turns until the window is full, or too many were dropped."""
+        attempt(self._stands, Stand.begin)
+        own = cpu_share.own_processes()
+        for turn, order in enumerate(self._orders()):
+            if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
+                return
+            self._take(turn, order, own)
+
+    def _orders(self) -> Iterator[Sequence[Stand]]:
+        """A random order, then its reverse, so that each follows each as often as the other way round."""
+        cell = self._stands[0].prepared.cell
+        chance = random.Random(f"turns {self._bench.seed} {cell.block} {cell.scenario} {level_key(cell.levels)}")
+        while True:
+            order = chance.sample(self._stands, len(self._stands))
+            yield order
+            yield order[::-1]
+
+    def _take(self, turn: int, order: Sequence[Stand], own: Sequence[int]) -> None:
+        before = cpu_share.take(own)
+        complete = True
+        standing = [stand for stand in order if stand.failure is None]
+        for place, stand in enumerate(standing):
+            beside = [one for one in standing if one is not stand and one.failure is None]
+            with stand.may_fail():
+                complete = stand.take_slice(turn, place, beside) and complete
+            self.seconds += stand.division.length_s
+        self.seen = cpu_share.observation(before, cpu_share.take(own), os.sched_getaffinity(0))
+        keep = complete and self._was_left_alone(self.seen)
+        for stand in standing:
+            if stand.failure is None:
+                stand.keep(turn, keep=keep)
+        if keep:
+            self.kept += 1
+            self.machine = add_observations(self.machine, self.seen)
+        else:
+            self.dropped += 1
+
+    def _was_left_alone(self, seen: MachineObservation | None) -> bool:
+        return all(audit.passed for audit in audits.foreign_load(seen, self._bench.foreign_load))
+
+    def audit(self) -> Audit:
+        """Whether enough turns were left to the contestants."""
+        return turn_audits.turns(self.kept, self._wanted, self.dropped)
+
+
+def add_observations(first: MachineObservation | None, second: MachineObservation | None) -> MachineObservation | None:
+    """Return what was seen of the machine over two times together. Pure."""
+    if first is None or second is None:
+        return second if first is None else first
+    throttled = (
+        None if first.throttled_s is None or second.throttled_s is None else first.throttled_s + second.throttled_s
+    )
+    return MachineObservation(
+        cores=first.cores,
+        window_s=first.window_s + second.window_s,
+        steal_s=first.steal_s + second.steal_s,
+        own_s=first.own_s + second.own_s,
+        foreign_s=first.foreign_s + second.foreign_s,
+        switches=first.switches + second.switches,
+        softirq_s={core: used + second.softirq_s.get(core, 0.0) for core, used in first.softirq_s.items()},
+        throttled_s=throttled,
+        throttled_periods=first.throttled_periods + second.throttled_periods,
+    )
+
+
+def _cpu_s(pid: int) -> float:
+    """CPU seconds of a process; 0 once it has ended."""
+    with suppress(OSError):
+        return time.clock_gettime(server_proc.cpu_clock(pid))
+    return 0.0

@@ -1,0 +1,10 @@
+from netdyno.audits.turns import turns
+from netdyno.model.load_result import Audit
+
+
+def struck_out() -> Audit:
+    return turns(kept=3, wanted=8, dropped=17)
+
+
+def passes() -> Audit:
+    return turns(kept=8, wanted=8, dropped=1)
