@@ -45,9 +45,13 @@ bool lists_token(std::string_view list, std::string_view token) {
   return false;
 }
 
+constexpr std::string_view ok = "200 OK";
+constexpr std::string_view bad_request = "400 Bad Request";
+constexpr std::string_view not_implemented = "501 Not Implemented";
+
 /// RFC 9112: what of a request's head matters here.
 struct RequestHead {
-  int error = 0;  // the status to refuse it with; 0 when it is good
+  std::string_view status = ok;
   std::string_view target = {};
   bool wants_body = true;  // not of HEAD
   Connection connection = Connection::none;
@@ -68,12 +72,6 @@ bool is_value(std::string_view text) {
   return text.find_first_of(std::string_view{"\0\r\n", 3}) == std::string_view::npos;
 }
 
-/// Of a method that is not served: RFC 9110, 9.3, and PATCH of RFC 5789 are known.
-int refusal(std::string_view method) {
-  constexpr std::string_view known[] = {"POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH"};
-  return std::ranges::find(known, method) != std::end(known) ? 405 : 501;
-}
-
 RequestHead parse_head(std::string_view head) {
   RequestHead request;
   const auto line = take_until(head, "\r\n");
@@ -82,7 +80,7 @@ RequestHead parse_head(std::string_view head) {
   const auto target = take_until(rest, " ");
   const bool http_1_0 = rest == "HTTP/1.0";
   if (!method || !target || !is_token(*method) || !is_target(*target) || (!http_1_0 && rest != "HTTP/1.1"))
-    return {.error = 400};
+    return {.status = bad_request};
   request.target = *target;
   request.wants_body = *method != "HEAD";
 
@@ -92,7 +90,7 @@ RequestHead parse_head(std::string_view head) {
   while (!head.empty()) {
     auto value = take_until(head, "\r\n").value_or(std::string_view{});
     const auto name = take_until(value, ":");
-    if (!name || !is_token(*name) || !is_value(value)) return {.error = 400};
+    if (!name || !is_token(*name) || !is_value(value)) return {.status = bad_request};
     value = trim(value);
     if (same_ignoring_case(*name, "host")) ++hosts;
     if (same_ignoring_case(*name, "connection")) {
@@ -101,35 +99,16 @@ RequestHead parse_head(std::string_view head) {
     }
     const bool has_body =
         same_ignoring_case(*name, "transfer-encoding") || (same_ignoring_case(*name, "content-length") && value != "0");
-    if (has_body) request.error = 413;
+    if (has_body) request.status = bad_request;
   }
-  if (hosts > 1 || (hosts == 0 && !http_1_0)) return {.error = 400};
-  if (*method != "GET" && *method != "HEAD") request.error = refusal(*method);
+  if (hosts > 1 || (hosts == 0 && !http_1_0)) return {.status = bad_request};
+  if (*method != "GET" && *method != "HEAD") request.status = not_implemented;  // RFC 9110, 9.1: also with a body
   if (says_close || (http_1_0 && !says_keep_alive)) {
     request.connection = Connection::close;
   } else if (http_1_0) {
     request.connection = Connection::keep_alive;
   }
   return request;
-}
-
-std::string_view reason(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 405:
-      return "Method Not Allowed";
-    case 413:
-      return "Content Too Large";
-    case 414:
-      return "URI Too Long";
-    case 431:
-      return "Request Header Fields Too Large";
-    case 501:
-      return "Not Implemented";
-    default:
-      return "Bad Request";
-  }
 }
 
 std::string_view line_of(Connection connection) {
@@ -192,30 +171,29 @@ class HttpSession final : public Session {
       const bool complete = end != std::string_view::npos;
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       if (complete ? end > max_head_ : bytes.size() >= max_head_ + end_of_head.size())
-        return refuse(bytes.substr(0, max_head_).find("\r\n") == std::string_view::npos ? 414 : 431, bytes, effects);
+        return refuse(bad_request, effects);
       if (!complete) return;
       const auto request = parse_head(bytes.substr(0, end + 2));
-      if (request.error != 0) return refuse(request.error, bytes, effects);
+      if (request.status != ok) return refuse(request.status, effects);
       counters().add_request();
       effects.serve(service_kind_, service_time_);
-      respond(200, request.target, request.wants_body, request.connection, effects);
+      respond(ok, request.target, request.wants_body, request.connection, effects);
       if (request.connection == Connection::close) close(effects);
       bytes.remove_prefix(end + end_of_head.size());
     }
   }
 
-  /// RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
-  void refuse(int status, std::string_view request, Effects& effects) {
-    respond(status, reason(status), !request.starts_with("HEAD "), Connection::close, effects);
+  void refuse(std::string_view status, Effects& effects) {
+    respond(status, {}, false, Connection::close, effects);
     protocol_error(effects);
   }
 
-  void respond(int status, std::string_view body, bool with_body, Connection connection, Effects& effects) {
+  void respond(std::string_view status, std::string_view body, bool with_body, Connection connection,
+               Effects& effects) {
     head_.clear();
     fmt::format_to(std::back_inserter(head_),
-                   "HTTP/1.1 {} {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}{}\r\n", status,
-                   reason(status), date(), body.size(), status == 405 ? "Allow: GET, HEAD\r\n" : "",
-                   line_of(connection));
+                   "HTTP/1.1 {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}\r\n", status,
+                   date(), body.size(), line_of(connection));
     effects.reply({head_.data(), head_.size()}, with_body ? body : std::string_view{});
   }
 

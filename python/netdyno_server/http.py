@@ -16,18 +16,8 @@ _END_OF_HEAD = b"\r\n\r\n"
 _TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE = re.compile(_TOKEN.join((b"(", rb") ([\x21-\x7e]+) HTTP/1\.([01])")))
 _HEADER = re.compile(b"(" + _TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
-_KNOWN = {b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"}
-"""Methods of RFC 9110, 9.3, and PATCH of RFC 5789, that are not served."""
-_REASONS = {
-    200: b"OK",
-    400: b"Bad Request",
-    405: b"Method Not Allowed",
-    413: b"Content Too Large",
-    414: b"URI Too Long",
-    431: b"Request Header Fields Too Large",
-    501: b"Not Implemented",
-}
-_HEAD = b"HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n"
+_OK, _BAD_REQUEST, _NOT_IMPLEMENTED = b"200 OK", b"400 Bad Request", b"501 Not Implemented"
+_HEAD = b"HTTP/1.1 %s\r\nDate: %s\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n%s\r\n"
 
 
 class HttpSession(MessageSession):
@@ -46,7 +36,7 @@ class HttpSession(MessageSession):
             # The last bytes of an incomplete head may be the beginning of its end, which does not count.
             length = end - at if end >= 0 else len(data) - at - len(_END_OF_HEAD) + 1
             if length > self._max_head:
-                self._refuse(431 if b"\r\n" in data[at : at + self._max_head] else 414, data[at:])
+                self._refuse(_BAD_REQUEST)
             elif end < 0:
                 break
             else:
@@ -56,25 +46,22 @@ class HttpSession(MessageSession):
 
     def _on_head(self, head: bytes) -> None:
         status, target, connection = parse_head(head)
-        if status != 200:
-            return self._refuse(status, head)
+        if status != _OK:
+            return self._refuse(status)
         self._totals.requests += 1
         self._serve(self._options.service_time)
-        self._respond(200, target, connection, is_head=head.startswith(b"HEAD "))
+        self._respond(_OK, target, connection, is_head=head.startswith(b"HEAD "))
         if connection == b"close":
             self._close()
         return None
 
-    def _refuse(self, status: int, request: bytes) -> None:
-        """RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it."""
-        self._respond(status, _REASONS[status], b"close", is_head=request.startswith(b"HEAD "))
+    def _refuse(self, status: bytes) -> None:
+        self._respond(status, b"", b"close", is_head=False)
         self._protocol_error()
 
-    def _respond(self, status: int, body: bytes, connection: bytes, *, is_head: bool) -> None:
-        more = b"Allow: GET, HEAD\r\n" if status == 405 else b""
-        if connection:
-            more += b"Connection: %s\r\n" % connection
-        head = _HEAD % (status, _REASONS[status], _date(int(time.time())), len(body), more)
+    def _respond(self, status: bytes, body: bytes, connection: bytes, *, is_head: bool) -> None:
+        more = b"Connection: %s\r\n" % connection if connection else b""
+        head = _HEAD % (status, _date(int(time.time())), len(body), more)
         self._reply(head, b"" if is_head else body)
 
 
@@ -84,19 +71,19 @@ def _date(second: int) -> bytes:
     return formatdate(second, usegmt=True).encode()
 
 
-def parse_head(head: bytes) -> tuple[int, bytes, bytes]:
-    """(status, target, connection) of a request's head without the CRLF CRLF that ends it; status 200 when it is good.
+def parse_head(head: bytes) -> tuple[bytes, bytes, bytes]:
+    """(status, target, connection) of a request's head without the CRLF CRLF that ends it; 200 OK when it is good.
     The connection is what the reply says of it: close, keep-alive, or nothing where it stays by default."""
     first, *lines = head.split(b"\r\n")
     request = _REQUEST_LINE.fullmatch(first)
     if request is None:
-        return 400, b"", b""
+        return _BAD_REQUEST, b"", b""
     method, target, minor = request.groups()
     hosts, has_body, tokens = 0, False, set[bytes]()
     for line in lines:
         header = _HEADER.fullmatch(line)
         if header is None:
-            return 400, b"", b""
+            return _BAD_REQUEST, b"", b""
         name, value = header[1].lower(), header[2]
         if name == b"host":
             hosts += 1
@@ -105,10 +92,10 @@ def parse_head(head: bytes) -> tuple[int, bytes, bytes]:
         elif name == b"transfer-encoding" or (name == b"content-length" and value != b"0"):
             has_body = True
     if hosts > 1 or (hosts == 0 and minor == b"1"):
-        return 400, b"", b""
-    if method not in (b"GET", b"HEAD"):
-        return (405 if method in _KNOWN else 501), b"", b""
-    return (413 if has_body else 200), target, _connection(tokens, stays=minor == b"1")
+        return _BAD_REQUEST, b"", b""
+    if method not in (b"GET", b"HEAD"):  # RFC 9110, 9.1: also with a body
+        return _NOT_IMPLEMENTED, b"", b""
+    return (_BAD_REQUEST if has_body else _OK), target, _connection(tokens, stays=minor == b"1")
 
 
 def _connection(tokens: set[bytes], *, stays: bool) -> bytes:

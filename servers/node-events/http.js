@@ -11,16 +11,9 @@ const LF = 0x0a;
 const REQUEST_LINE = /^([!#$%&'*+.^_`|~\w-]+) ([\x21-\x7e]+) HTTP\/1\.([01])$/;
 const TOKEN = /^[!#$%&'*+.^_`|~\w-]+$/;
 const VALUE = /^[^\0\r\n]*$/;
-const KNOWN = ['POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH']; // RFC 9110, 9.3, and RFC 5789
-const REASONS = {
-  200: 'OK',
-  400: 'Bad Request',
-  405: 'Method Not Allowed',
-  413: 'Content Too Large',
-  414: 'URI Too Long',
-  431: 'Request Header Fields Too Large',
-  501: 'Not Implemented',
-};
+const OK = '200 OK';
+const BAD_REQUEST = { status: '400 Bad Request' };
+const NOT_IMPLEMENTED = { status: '501 Not Implemented' };
 
 /** The time as a header has it (RFC 9110, 5.6.7), made once a second. */
 const clock = { second: -1, text: '' };
@@ -41,24 +34,24 @@ function trim(text) {
 }
 
 /**
- * What of a head's lines matters here: {status, target, connection}, status 200 when it is good. The connection is what
+ * What of a head's lines matters here: {status, target, connection}, status OK when it is good. The connection is what
  * a reply says of it: 'close', 'keep-alive', or nothing where it stays by default.
  */
 function parseHead(head) {
   const [first, ...lines] = head.split('\r\n');
   const [, method, target, minor] = REQUEST_LINE.exec(first) ?? [];
-  if (method === undefined) return { status: 400 };
+  if (method === undefined) return BAD_REQUEST;
   const said = { hosts: 0, hasBody: false, connection: [] };
   for (const line of lines) {
     const colon = line.indexOf(':');
     const value = line.slice(colon + 1);
-    if (colon < 0 || !TOKEN.test(line.slice(0, colon)) || !VALUE.test(value)) return { status: 400 };
+    if (colon < 0 || !TOKEN.test(line.slice(0, colon)) || !VALUE.test(value)) return BAD_REQUEST;
     readHeader(line.slice(0, colon).toLowerCase(), trim(value), said);
   }
-  if (said.hosts > 1 || (said.hosts === 0 && minor === '1')) return { status: 400 };
-  if (method !== 'GET' && method !== 'HEAD') return { status: KNOWN.includes(method) ? 405 : 501 };
-  if (said.hasBody) return { status: 413 };
-  return { status: 200, target, wantsBody: method === 'GET', connection: connectionOf(said.connection, minor === '1') };
+  if (said.hosts > 1 || (said.hosts === 0 && minor === '1')) return BAD_REQUEST;
+  if (method !== 'GET' && method !== 'HEAD') return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
+  if (said.hasBody) return BAD_REQUEST;
+  return { status: OK, target, wantsBody: method === 'GET', connection: connectionOf(said.connection, minor === '1') };
 }
 
 function readHeader(name, value, said) {
@@ -83,36 +76,30 @@ class HttpSession extends MessageSession {
       const end = bytes.indexOf(END_OF_HEAD, at, 'latin1');
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       const tooLong = end < 0 ? bytes.length - at >= this.maxHead + END_OF_HEAD.length : end - at > this.maxHead;
-      if (tooLong) this.#refuse(bytes.latin1Slice(at, at + this.maxHead).includes('\r\n') ? 431 : 414, bytes, at);
+      if (tooLong) this.#serve(BAD_REQUEST);
       else if (end < 0) break;
-      else this.#serve(parseHead(bytes.latin1Slice(at, end)), bytes, at);
+      else this.#serve(parseHead(bytes.latin1Slice(at, end)));
       at = end + END_OF_HEAD.length;
     }
     return at;
   }
 
-  #serve({ status, target, wantsBody, connection }, bytes, at) {
-    if (status !== 200) {
-      this.#refuse(status, bytes, at);
+  #serve({ status, target, wantsBody, connection }) {
+    if (status !== OK) {
+      this.#respond(status, '', false, 'close');
+      this.protocolError();
       return;
     }
     this.totals.requests += 1;
     this.effects.serve(this.options.serviceKind, this.options.serviceTime);
-    this.#respond(200, target, wantsBody, connection);
+    this.#respond(OK, target, wantsBody, connection);
     if (connection === 'close') this.close();
-  }
-
-  /** RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it. */
-  #refuse(status, bytes, at) {
-    this.#respond(status, REASONS[status], bytes.latin1Slice(at, at + 5) !== 'HEAD ', 'close');
-    this.protocolError();
   }
 
   #respond(status, body, withBody, connection) {
     const head =
-      `HTTP/1.1 ${status} ${REASONS[status]}\r\nDate: ${date()}\r\nContent-Type: text/plain\r\n` +
-      `Content-Length: ${body.length}\r\n${status === 405 ? 'Allow: GET, HEAD\r\n' : ''}` +
-      `${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
+      `HTTP/1.1 ${status}\r\nDate: ${date()}\r\nContent-Type: text/plain\r\n` +
+      `Content-Length: ${body.length}\r\n${connection === '' ? '' : `Connection: ${connection}\r\n`}\r\n`;
     this.effects.reply(Buffer.from(head, 'latin1'), withBody ? Buffer.from(body, 'latin1') : NOTHING);
   }
 }

@@ -14,19 +14,12 @@ const mostHead = 16 << 10
 var (
 	endOfHead = []byte("\r\n\r\n")
 	endOfLine = endOfHead[:2]
-	reasons   = map[int]string{
-		200: "OK",
-		400: "Bad Request",
-		405: "Method Not Allowed",
-		413: "Content Too Large",
-		414: "URI Too Long",
-		431: "Request Header Fields Too Large",
-		501: "Not Implemented",
-	}
-	// Methods of RFC 9110, 9.3, and PATCH of RFC 5789, that are not served.
-	knownMethods = map[string]bool{
-		"POST": true, "PUT": true, "DELETE": true, "CONNECT": true, "OPTIONS": true, "TRACE": true, "PATCH": true,
-	}
+)
+
+const (
+	statusOK       = "200 OK"
+	badRequest     = "400 Bad Request"
+	notImplemented = "501 Not Implemented"
 )
 
 // What a reply says of its connection; nothing where that stays by default.
@@ -45,9 +38,9 @@ type http struct {
 	second  int64
 }
 
-// httpRequest is what of a head matters here; status 200 when it is good.
+// httpRequest is what of a head matters here; statusOK when it is good.
 type httpRequest struct {
-	status     int
+	status     string
 	target     []byte
 	wantsBody  bool // not of HEAD
 	connection string
@@ -78,10 +71,7 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 		case end < 0 && len(rest) < w.maxHead+len(endOfHead):
 			return open, at
 		case end < 0 || end > w.maxHead:
-			if bytes.Contains(rest[:w.maxHead], endOfLine) {
-				return w.refuse(431, rest, effects), at
-			}
-			return w.refuse(414, rest, effects), at
+			return w.refuse(badRequest, effects), at
 		}
 		how = w.serve(rest[:end], effects)
 		at += end + len(endOfHead)
@@ -91,8 +81,8 @@ func (w *http) consume(input []byte, effects *Effects) (how flow, at int) {
 
 func (w *http) serve(head []byte, effects *Effects) flow {
 	asked := parseHead(head)
-	if asked.status != 200 {
-		return w.refuse(asked.status, head, effects)
+	if asked.status != statusOK {
+		return w.refuse(asked.status, effects)
 	}
 	w.counts.Requests.Add(1)
 	effects.serve(w.options.ServiceKind, w.options.ServiceTime)
@@ -103,10 +93,8 @@ func (w *http) serve(head []byte, effects *Effects) flow {
 	return open
 }
 
-// refuse keeps to RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
-func (w *http) refuse(status int, request []byte, effects *Effects) flow {
-	wantsBody := !bytes.HasPrefix(request, []byte("HEAD "))
-	w.respond(httpRequest{status: status, wantsBody: wantsBody, connection: closes}, []byte(reasons[status]), effects)
+func (w *http) refuse(status string, effects *Effects) flow {
+	w.respond(httpRequest{status: status, connection: closes}, nil, effects)
 	return failed
 }
 
@@ -114,16 +102,11 @@ func (w *http) respond(to httpRequest, body []byte, effects *Effects) {
 	if now := time.Now(); w.date == "" || now.Unix() != w.second {
 		w.second, w.date = now.Unix(), now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT")
 	}
-	head := append(w.head[:0], "HTTP/1.1 "...)
-	head = strconv.AppendInt(head, int64(to.status), 10)
-	head = append(append(head, ' '), reasons[to.status]...)
+	head := append(append(w.head[:0], "HTTP/1.1 "...), to.status...)
 	head = append(append(head, "\r\nDate: "...), w.date...)
 	head = append(head, "\r\nContent-Type: text/plain\r\nContent-Length: "...)
 	head = strconv.AppendInt(head, int64(len(body)), 10)
 	head = append(head, endOfLine...)
-	if to.status == 405 {
-		head = append(head, "Allow: GET, HEAD\r\n"...)
-	}
 	if to.connection != "" {
 		head = append(append(append(head, "Connection: "...), to.connection...), endOfLine...)
 	}
@@ -142,14 +125,14 @@ func parseHead(head []byte) httpRequest {
 	isNew := string(version) == "HTTP/1.1"
 	if !twoWords || !threeWords || !all(method, isOfToken) || !all(target, isGraphic) ||
 		!(isNew || string(version) == "HTTP/1.0") {
-		return httpRequest{status: 400}
+		return httpRequest{status: badRequest}
 	}
 	hosts, saysClose, saysKeepAlive, hasBody := 0, false, false, false
 	for len(rest) > 0 {
 		line, rest, _ = bytes.Cut(rest, endOfLine)
 		name, value, good := bytes.Cut(line, []byte{':'})
 		if !good || !all(name, isOfToken) || bytes.ContainsAny(value, "\x00\r\n") {
-			return httpRequest{status: 400}
+			return httpRequest{status: badRequest}
 		}
 		value = trim(value)
 		switch {
@@ -164,15 +147,13 @@ func parseHead(head []byte) httpRequest {
 	}
 	switch verb := string(method); {
 	case hosts > 1 || hosts == 0 && isNew:
-		return httpRequest{status: 400}
-	case verb != "GET" && verb != "HEAD" && knownMethods[verb]:
-		return httpRequest{status: 405}
-	case verb != "GET" && verb != "HEAD":
-		return httpRequest{status: 501}
+		return httpRequest{status: badRequest}
+	case verb != "GET" && verb != "HEAD": // RFC 9110, 9.1: also with a body
+		return httpRequest{status: notImplemented}
 	case hasBody:
-		return httpRequest{status: 413}
+		return httpRequest{status: badRequest}
 	}
-	good := httpRequest{status: 200, target: target, wantsBody: string(method) == "GET"}
+	good := httpRequest{status: statusOK, target: target, wantsBody: string(method) == "GET"}
 	switch {
 	case saysClose || !isNew && !saysKeepAlive:
 		good.connection = closes

@@ -5,7 +5,6 @@ import java.time.Instant;
 import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.Locale;
-import java.util.Set;
 
 /**
  * HTTP/1.1 GET and HEAD with keep-alive and pipelining (RFC 9112); the reply's body is the request target. By hand, as
@@ -16,9 +15,10 @@ final class HttpSession extends Session {
   private static final int END = 4; // bytes of the CRLF CRLF that ends a head
   private static final String PUNCTUATION = "!#$%&'*+-.^_`|~";
 
-  /** Methods of RFC 9110, 9.3, and PATCH of RFC 5789, that are not served. */
-  private static final Set<String> KNOWN =
-      Set.of("POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH");
+  private static final String OK = "200 OK";
+  private static final String BAD_REQUEST = "400 Bad Request";
+  private static final String NOT_IMPLEMENTED = "501 Not Implemented";
+  private static final byte[] NOTHING = {};
   private static volatile Dated dated = new Dated(-1);
 
   private final int maxHead;
@@ -42,7 +42,7 @@ final class HttpSession extends Session {
       int end = endOfHead(data, at, size);
       // The last bytes of an incomplete head may be the beginning of its end, which does not count.
       int length = end < 0 ? size - at - END + 1 : end - at;
-      if (length > maxHead) refuse(endOfLine(data, at, at + maxHead) < at + maxHead ? 431 : 414, data, at, effects);
+      if (length > maxHead) refuse(BAD_REQUEST, effects);
       else if (end < 0) break;
       else serve(data, at, end, effects);
       at = end + END;
@@ -57,30 +57,26 @@ final class HttpSession extends Session {
   }
 
   private void serve(byte[] data, int from, int to, Effects effects) {
-    int status = parse(data, from, to);
-    if (status != 200) {
-      refuse(status, data, from, effects);
+    String status = parse(data, from, to);
+    if (!status.equals(OK)) {
+      refuse(status, effects);
       return;
     }
     totals.requests.increment();
     effects.serve(options.burns, options.serviceTime);
-    respond(200, data, targetFrom, targetTo, wantsBody, connection, effects);
+    respond(OK, data, targetFrom, targetTo, wantsBody, connection, effects);
     if (connection.equals("close")) close(effects);
   }
 
-  /** RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it. */
-  private void refuse(int status, byte[] data, int from, Effects effects) {
-    byte[] body = ascii(reason(status));
-    boolean isHead = is(data, from, from + 5, "HEAD ", false);
-    respond(status, body, 0, body.length, !isHead, "close", effects);
+  private void refuse(String status, Effects effects) {
+    respond(status, NOTHING, 0, 0, false, "close", effects);
     protocolError(effects);
   }
 
   private static void respond(
-      int status, byte[] body, int from, int to, boolean withBody, String connection, Effects effects) {
-    byte[] head = ascii("HTTP/1.1 " + status + " " + reason(status) + "\r\nDate: " + date()
+      String status, byte[] body, int from, int to, boolean withBody, String connection, Effects effects) {
+    byte[] head = ascii("HTTP/1.1 " + status + "\r\nDate: " + date()
         + "\r\nContent-Type: text/plain\r\nContent-Length: " + (to - from)
-        + (status == 405 ? "\r\nAllow: GET, HEAD" : "")
         + (connection.isEmpty() ? "" : "\r\nConnection: " + connection) + "\r\n\r\n");
     effects.reply(head, head.length, body, from, withBody ? to - from : 0);
   }
@@ -109,29 +105,17 @@ final class HttpSession extends Session {
     return text.getBytes(StandardCharsets.ISO_8859_1);
   }
 
-  private static String reason(int status) {
-    switch (status) {
-      case 200: return "OK";
-      case 405: return "Method Not Allowed";
-      case 413: return "Content Too Large";
-      case 414: return "URI Too Long";
-      case 431: return "Request Header Fields Too Large";
-      case 501: return "Not Implemented";
-      default: return "Bad Request";
-    }
-  }
-
-  /** The status of a head, 200 when it is good. */
-  private int parse(byte[] data, int from, int to) {
+  /** The status of a head, OK when it is good. */
+  private String parse(byte[] data, int from, int to) {
     int line = endOfLine(data, from, to);
     int method = tokenEnd(data, from, line);
-    if (method == from || method == line || data[method] != ' ') return 400;
+    if (method == from || method == line || data[method] != ' ') return BAD_REQUEST;
     targetFrom = method + 1;
     targetTo = targetFrom;
     while (targetTo < line && data[targetTo] > ' ' && data[targetTo] < 0x7f) ++targetTo;
     boolean good = targetTo > targetFrom && targetTo < line && data[targetTo] == ' ';
-    if (!good || !is(data, targetTo + 1, line - 1, "HTTP/1.", false)) return 400;
-    if (data[line - 1] != '0' && data[line - 1] != '1') return 400;
+    if (!good || !is(data, targetTo + 1, line - 1, "HTTP/1.", false)) return BAD_REQUEST;
+    if (data[line - 1] != '0' && data[line - 1] != '1') return BAD_REQUEST;
     boolean isNew = data[line - 1] == '1';
     int hosts = 0;
     boolean saysClose = false;
@@ -140,7 +124,7 @@ final class HttpSession extends Session {
     for (int at = line + 2; at <= to; at = line + 2) {
       line = endOfLine(data, at, to);
       int colon = tokenEnd(data, at, line);
-      if (colon == at || colon == line || data[colon] != ':' || !isValue(data, colon + 1, line)) return 400;
+      if (colon == at || colon == line || data[colon] != ':' || !isValue(data, colon + 1, line)) return BAD_REQUEST;
       if (is(data, at, colon, "host", true)) {
         ++hosts;
       } else if (is(data, at, colon, "connection", true)) {
@@ -153,13 +137,12 @@ final class HttpSession extends Session {
         if (!is(data, first, trimmed(data, first, line), "0", false)) hasBody = true;
       }
     }
-    if (hosts > 1 || (hosts == 0 && isNew)) return 400;
+    if (hosts > 1 || (hosts == 0 && isNew)) return BAD_REQUEST;
     wantsBody = is(data, from, method, "GET", false);
-    if (!wantsBody && !is(data, from, method, "HEAD", false))
-      return KNOWN.contains(new String(data, from, method - from, StandardCharsets.ISO_8859_1)) ? 405 : 501;
-    if (hasBody) return 413;
+    if (!wantsBody && !is(data, from, method, "HEAD", false)) return NOT_IMPLEMENTED; // RFC 9110, 9.1: also with a body
+    if (hasBody) return BAD_REQUEST;
     connection = saysClose || (!isNew && !saysKeepAlive) ? "close" : isNew ? "" : "keep-alive";
-    return 200;
+    return OK;
   }
 
   private static boolean isValue(byte[] data, int from, int to) {

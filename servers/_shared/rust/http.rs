@@ -13,7 +13,11 @@ use crate::totals::Totals;
 const MAX_HEAD: usize = 16 << 10;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
-/// What of a request's head matters here, or the status to refuse it with.
+const OK: &str = "200 OK";
+const BAD_REQUEST: &str = "400 Bad Request";
+const NOT_IMPLEMENTED: &str = "501 Not Implemented";
+
+/// What of a request's head matters here.
 struct Request<'a> {
     target: &'a [u8],
     wants_body: bool, // not of HEAD
@@ -67,31 +71,23 @@ fn is_value(text: &[u8]) -> bool {
     !text.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'))
 }
 
-/// Of a method that is not served: RFC 9110, 9.3, and PATCH of RFC 5789 are known.
-fn refusal(method: &[u8]) -> u16 {
-    match method {
-        b"POST" | b"PUT" | b"DELETE" | b"CONNECT" | b"OPTIONS" | b"TRACE" | b"PATCH" => 405,
-        _ => 501,
-    }
-}
-
-/// A head without the empty line that ends it.
-fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
+/// A head without the empty line that ends it, or the status to refuse it with.
+fn parse_head(head: &[u8]) -> Result<Request<'_>, &'static str> {
     let (line, mut rest) = cut(head, b"\r\n").unwrap_or((head, &[]));
-    let (method, line) = cut(line, b" ").ok_or(400u16)?;
-    let (target, version) = cut(line, b" ").ok_or(400u16)?;
+    let (method, line) = cut(line, b" ").ok_or(BAD_REQUEST)?;
+    let (target, version) = cut(line, b" ").ok_or(BAD_REQUEST)?;
     let is_1_0 = version == b"HTTP/1.0";
     if !is_token(method) || !is_target(target) || !(is_1_0 || version == b"HTTP/1.1") {
-        return Err(400);
+        return Err(BAD_REQUEST);
     }
     let (mut hosts, mut says_close, mut says_keep_alive, mut has_body) = (0, false, false, false);
     while !rest.is_empty() {
         let line;
         (line, rest) = cut(rest, b"\r\n").unwrap_or((rest, &[]));
-        let colon = find_byte(line, b':').ok_or(400u16)?;
+        let colon = find_byte(line, b':').ok_or(BAD_REQUEST)?;
         let (name, value) = (&line[..colon], trim(&line[colon + 1..]));
         if !is_token(name) || !is_value(value) {
-            return Err(400);
+            return Err(BAD_REQUEST);
         }
         if name.eq_ignore_ascii_case(b"host") {
             hosts += 1;
@@ -104,13 +100,13 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
         has_body |= name.eq_ignore_ascii_case(b"content-length") && value != b"0";
     }
     if hosts > 1 || (hosts == 0 && !is_1_0) {
-        return Err(400);
+        return Err(BAD_REQUEST);
     }
     if method != b"GET" && method != b"HEAD" {
-        return Err(refusal(method));
+        return Err(NOT_IMPLEMENTED); // RFC 9110, 9.1: also with a body
     }
     if has_body {
-        return Err(413);
+        return Err(BAD_REQUEST);
     }
     let connection = match (says_close, is_1_0, says_keep_alive) {
         (true, _, _) | (false, true, false) => Connection::Close,
@@ -123,18 +119,6 @@ fn parse_head(head: &[u8]) -> Result<Request<'_>, u16> {
 /// A comma-separated list (RFC 9110, 5.6.1) holds the token.
 fn lists(list: &[u8], token: &[u8]) -> bool {
     list.split(|byte| *byte == b',').any(|item| trim(item).eq_ignore_ascii_case(token))
-}
-
-fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        405 => "Method Not Allowed",
-        413 => "Content Too Large",
-        414 => "URI Too Long",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        _ => "Bad Request",
-    }
 }
 
 pub struct Http {
@@ -205,8 +189,7 @@ impl Server {
                 Some(end) if end <= self.max_head => self.serve(&rest[..end], effects),
                 // The last bytes of an incomplete head may be the beginning of its end, which does not count.
                 None if rest.len() < self.max_head + END_OF_HEAD.len() => return (Flow::Open, at),
-                _ if find(&rest[..self.max_head], b"\r\n").is_none() => self.refuse(414, rest, effects),
-                _ => self.refuse(431, rest, effects),
+                _ => self.refuse(BAD_REQUEST, effects),
             };
             at += end.map_or(0, |end| end + END_OF_HEAD.len());
         }
@@ -215,11 +198,11 @@ impl Server {
 
     fn serve(&mut self, head: &[u8], effects: &mut Effects) -> Flow {
         match parse_head(head) {
-            Err(status) => self.refuse(status, head, effects),
+            Err(status) => self.refuse(status, effects),
             Ok(Request { target, wants_body, connection }) => {
                 self.totals.add_request();
                 effects.serve(self.burns, self.service_time);
-                self.respond(200, target, wants_body, connection, effects);
+                self.respond(OK, target, wants_body, connection, effects);
                 if connection == Connection::Close {
                     Flow::Close
                 } else {
@@ -229,14 +212,12 @@ impl Server {
         }
     }
 
-    /// RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it.
-    fn refuse(&mut self, status: u16, request: &[u8], effects: &mut Effects) -> Flow {
-        let wants_body = !request.starts_with(b"HEAD ");
-        self.respond(status, reason(status).as_bytes(), wants_body, Connection::Close, effects);
+    fn refuse(&mut self, status: &str, effects: &mut Effects) -> Flow {
+        self.respond(status, &[], false, Connection::Close, effects);
         Flow::Error
     }
 
-    fn respond(&mut self, status: u16, body: &[u8], with_body: bool, connection: Connection, effects: &mut Effects) {
+    fn respond(&mut self, status: &str, body: &[u8], with_body: bool, connection: Connection, effects: &mut Effects) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         if now != self.second || self.date.is_empty() {
             (self.second, self.date) = (now, httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(now)));
@@ -244,11 +225,9 @@ impl Server {
         self.head.clear();
         write!(
             self.head,
-            "HTTP/1.1 {status} {}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}{}\r\n",
-            reason(status),
+            "HTTP/1.1 {status}\r\nDate: {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n{}\r\n",
             self.date,
             body.len(),
-            if status == 405 { "Allow: GET, HEAD\r\n" } else { "" },
             connection.line()
         )
         .expect("memory takes all");

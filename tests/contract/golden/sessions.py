@@ -165,17 +165,7 @@ def _chat_body(options: Options, body: bytes, outcome: Outcome) -> bool:
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 REQUEST_LINE = re.compile(rb"(" + TOKEN + rb") ([\x21-\x7e]+) (HTTP/1\.[01])")
 HEADER_LINE = re.compile(rb"(" + TOKEN + rb"):[ \t]*([^\0\r\n]*?)[ \t]*")
-REASONS = {
-    200: b"OK",
-    400: b"Bad Request",
-    405: b"Method Not Allowed",
-    413: b"Content Too Large",
-    414: b"URI Too Long",
-    431: b"Request Header Fields Too Large",
-    501: b"Not Implemented",
-}
-METHODS = {b"GET", b"HEAD", b"POST", b"PUT", b"DELETE", b"CONNECT", b"OPTIONS", b"TRACE", b"PATCH"}
-"""RFC 9110, 9.3, and PATCH of RFC 5789."""
+OK, BAD_REQUEST, NOT_IMPLEMENTED = b"200 OK", b"400 Bad Request", b"501 Not Implemented"
 
 
 def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
@@ -187,62 +177,59 @@ def _http(options: Options, stream: bytes, outcome: Outcome) -> int:
         end = stream.find(b"\r\n\r\n", served)
         # A head whose end is not there yet may still be followed by up to three bytes of that end.
         if (end - served if end >= 0 else len(stream) - served - 3) > limit:
-            _refuse(431 if b"\r\n" in stream[served : served + limit] else 414, stream[served:], outcome)
+            _refuse(BAD_REQUEST, outcome)
             return served
         if end < 0:
             return served
         status, target, connection = _judge(stream[served:end])
-        if status != 200:
-            _refuse(status, stream[served:], outcome)
+        if status != OK:
+            _refuse(status, outcome)
             return served
         outcome.count_request()
         outcome.spend(options)
-        _respond(200, target, connection, outcome, is_head=stream.startswith(b"HEAD ", served))
+        _respond(OK, target, connection, outcome, is_head=stream.startswith(b"HEAD ", served))
         served = end + 4
         if connection == b"close":
             outcome.close()
             return served
 
 
-def _judge(head: bytes) -> tuple[int, bytes, bytes]:
+def _judge(head: bytes) -> tuple[bytes, bytes, bytes]:
     """(status, target, what the header Connection says) of a request's head without its last CRLF CRLF."""
     first, *lines = head.split(b"\r\n")
     request = REQUEST_LINE.fullmatch(first)
     headers = [HEADER_LINE.fullmatch(line) for line in lines]
     if request is None or None in headers:
-        return 400, b"", b""
+        return BAD_REQUEST, b"", b""
     method, target, version = request.groups()
     pairs = [(match[1].lower(), match[2]) for match in headers if match is not None]
     hosts = sum(name == b"host" for name, _ in pairs)
     if hosts > 1 or (hosts == 0 and version == b"HTTP/1.1"):
-        return 400, b"", b""
+        return BAD_REQUEST, b"", b""
     if method not in (b"GET", b"HEAD"):
-        return (405 if method in METHODS else 501), b"", b""
+        return NOT_IMPLEMENTED, b"", b""
     if any(name == b"transfer-encoding" or (name == b"content-length" and value != b"0") for name, value in pairs):
-        return 413, b"", b""
+        return BAD_REQUEST, b"", b""
     tokens = [token.strip().lower() for name, value in pairs if name == b"connection" for token in value.split(b",")]
     if b"close" in tokens:
-        return 200, target, b"close"
+        return OK, target, b"close"
     if version == b"HTTP/1.1":
-        return 200, target, b""
-    return 200, target, b"keep-alive" if b"keep-alive" in tokens else b"close"
+        return OK, target, b""
+    return OK, target, b"keep-alive" if b"keep-alive" in tokens else b"close"
 
 
-def _refuse(status: int, request: bytes, outcome: Outcome) -> None:
-    """RFC 9110, 9.3.2: whatever is wrong with a HEAD, no body answers it."""
-    _respond(status, REASONS[status], b"close", outcome, is_head=request.startswith(b"HEAD "))
+def _refuse(status: bytes, outcome: Outcome) -> None:
+    _respond(status, b"", b"close", outcome, is_head=False)
     outcome.protocol_error()
 
 
-def _respond(status: int, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool) -> None:
+def _respond(status: bytes, body: bytes, connection: bytes, outcome: Outcome, *, is_head: bool) -> None:
     """Without the line Date, which differs with each second."""
     lines = [
-        b"HTTP/1.1 %d %s" % (status, REASONS[status]),
+        b"HTTP/1.1 " + status,
         b"Content-Type: text/plain",
         b"Content-Length: %d" % len(body),
     ]
-    if status == 405:
-        lines.append(b"Allow: GET, HEAD")
     if connection:
         lines.append(b"Connection: " + connection)
     outcome.reply(b"\r\n".join(lines) + b"\r\n\r\n", b"" if is_head else body)

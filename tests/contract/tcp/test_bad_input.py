@@ -37,11 +37,11 @@ BROKEN: dict[str, dict[str, bytes]] = {
         "garbage": GARBAGE,
     },
     "http": {
-        "414: target over the limit": b"GET /" + b"x" * (16 << 10) + b" HTTP/1.1\r\n\r\n",
-        "431: head over the limit": b"GET / HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n\r\n",
+        "400: target over the limit": b"GET /" + b"x" * (16 << 10) + b" HTTP/1.1\r\n\r\n",
+        "400: head over the limit": b"GET / HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n\r\n",
         "400: garbage": GARBAGE + b"\r\n\r\n",
-        "405: another method": b"POST / HTTP/1.1\r\nHost: x\r\n\r\n",
-        "413: a body": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+        "501: another method": b"POST / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "400: a body": b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
     },
 }
 

@@ -101,12 +101,10 @@ def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
         (b"GET /x HTTP/3\r\nHost: x\r\n", 400),
         (b"GET /x HTTP/1.1\r\nHost: x\r\nno colon\r\n", 400),
         (b"GET /x HTTP/1.1\r\n", 400),
-        (b"BREW /x HTTP/1.1\r\nHost: x\r\n", 501),
-        (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n", 405),
-        (b"GET /x HTTP/1.1\r\nHost: x\r\ncontent-length: 5\r\n", 413),
-        (b"GET /x HTTP/1.1\r\nHost: x\r\ntransfer-encoding: chunked\r\n", 413),
-        (b"GET /x HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n", 431),
-        (b"GET /" + b"x" * (17 << 10) + b" HTTP/1.1\r\n", 414),
+        (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n", 501),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\ncontent-length: 5\r\n", 400),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\ntransfer-encoding: chunked\r\n", 400),
+        (b"GET /x HTTP/1.1\r\nX: " + b"x" * (16 << 10) + b"\r\n", 400),
     ],
 )
 def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status: int) -> None:
@@ -115,8 +113,7 @@ def test_a_request_after_which_the_server_closes(talk: Talk, head: bytes, status
         reply = HttpReply(client)
         assert reply.status == status
         assert reply.closes
-        assert reply.body == b"/x" or status != 200
-        assert reply.headers.get("allow") == ("GET, HEAD" if status == 405 else None)
+        assert reply.body == (b"/x" if status == 200 else b"")
         assert client.rest_until_closed() == b""
         talk.check()
 
