@@ -50,18 +50,17 @@ func UseThreads(n int) {
 	runtime.GOMAXPROCS(1)
 	var held, done sync.WaitGroup
 	release := make(chan struct{})
-	for missing := n; missing > 0; missing = n + besides - threads(tasks) {
-		for i := 0; i < missing; i++ {
-			held.Add(1)
-			done.Add(1)
-			go func() {
-				runtime.LockOSThread() // a thread for each, as none may run another's goroutine
-				held.Done()
-				<-release
-				runtime.UnlockOSThread()
-				done.Done()
-			}()
-		}
+	// One by one: what else is ready to run has its turn before each, and may need a thread of its own.
+	for runtime.Gosched(); threads(tasks) < n+besides; runtime.Gosched() {
+		held.Add(1)
+		done.Add(1)
+		go func() {
+			runtime.LockOSThread() // a thread for each, as none may run another's goroutine
+			held.Done()
+			<-release
+			runtime.UnlockOSThread()
+			done.Done()
+		}()
 		held.Wait()
 	}
 	close(release)
