@@ -169,6 +169,8 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
     ):
         if proc.sanitized(server.pid):
             pytest.skip("a sanitizer maps terabytes, and ends a program without memory")
+        talk.check()
+        descriptors = proc.descriptors(server.pid)
         crowd = [stack.enter_context(talk.client()) for _ in range(64)]
         for client in crowd:  # has its thread, where each has one
             number, said = talk.message(client)
@@ -187,6 +189,11 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
         talk.check()
         for client in crowd:
             client.close()
+        # A newcomer may need memory as well, for its thread: what they took is given back first.
+        eventually(
+            lambda: proc.descriptors(server.pid) <= descriptors,
+            lambda: f"descriptors: {descriptors} before they came, {proc.descriptors(server.pid)} when all have left",
+        )
         with talk.client() as last:
             number, said = talk.message(last)
             last.send(said)
