@@ -613,6 +613,14 @@ class WarmedUp:
 
 
 @dataclass(frozen=True)
+class MeasuredAlone:
+    """Contestants that took no turns with others, and why."""
+
+    contestants: tuple[Name, ...]
+    why: str
+
+
+@dataclass(frozen=True)
 class ScenarioFindings:
     """The answer to one workload under one load, and all that stands behind it."""
 
@@ -663,6 +671,8 @@ class ScenarioFindings:
     uneven_threads: tuple[UnevenThreads, ...] = ()
     warmups: tuple[WarmedUp, ...] = ()
     """Who was warmed up for longer than the scenario says."""
+    alone: tuple[MeasuredAlone, ...] = ()
+    """Empty where all contestants took turns, and in a run stored before they did."""
     flips: tuple[FlipFound, ...] = ()
     """Those that the experiment asks for: its levels follow from them."""
     elsewhere: tuple[Decision, ...] = ()

@@ -24,6 +24,7 @@ from netdyno.analysis import (
     languages,
     loss,
     message_cost,
+    turns,
     uneven_threads,
     warmups,
 )
@@ -117,6 +118,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         within=languages.within(standings, family, answers.better(scenario), part.about),
         uneven_threads=uneven_threads.uneven_threads(scenario, part.ranked),
         warmups=warmups.warmed_up(part.ranked),
+        alone=turns.find_measured_alone(part.ranked),
         flips=flips,
     )
 

@@ -33,6 +33,9 @@ LARGEST_SHARE = 0.2
 MOST_CONNECTIONS = 10_000
 """Of all contestants of a group together."""
 
+ONLY = "it is the only contestant"
+BUSY = "it works while others have their slices"
+"""Why a contestant takes no turns, where nothing else is in the way."""
 SIDE_BY_SIDE = "side_by_side"
 """The audit that finds a contestant busy while another has its slice."""
 
@@ -63,8 +66,8 @@ def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contes
     connections = wanted.connections * len(contestants)
     rate = wanted.rate_per_connection * wanted.connections if wanted.rate_per_connection else wanted.rate
     reasons = {
-        "turns are switched off": scenario.turns == "off",
-        "a single contestant has nobody to take turns with": len(contestants) < 2,
+        "turns are off": scenario.turns == "off",
+        ONLY: len(contestants) < 2,
         "clients are compared": wanted.client != GENERATOR,
         "a link lies between load and server": wanted.is_apart,
         "several hosts make the load": wanted.client_hosts > 1,

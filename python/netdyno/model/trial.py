@@ -80,6 +80,8 @@ class Trial(Frozen):
     twin: bool = False
     slices: tuple[Slice, ...] = ()
     """None where the trial was made alone."""
+    alone: str = ""
+    """Why it was; empty in a run stored before contestants took turns."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is made again in its block."""
 

@@ -41,6 +41,7 @@ AS_FOUND = (
     "sampled_threads",
     "uneven_threads",
     "warmups",
+    "alone",
 )
 """Of a question, what stands there under the name that the analysis has for it, field by field."""
 

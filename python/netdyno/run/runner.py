@@ -295,10 +295,11 @@ def _run_cells(
     try:
         with signals_raise() as raise_again:
             for group in schedule.groups(stored.extend):
-                for cells in _share_out(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
+                for cells, alone in _share_out(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
                     raise_again()
                     display.trial_started(cells[0], progress)
-                    for trial in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
+                    for made in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
+                        trial = msgspec.structs.replace(made, alone=alone)
                         stored.add(trial)
                         schedule.add(trial)
                         judge.add(trial)
@@ -327,21 +328,23 @@ def _share_out(
     bench: Bench,
     schedule: Schedule,
     stage: Stage | None,
-) -> list[tuple[plan.Cell, ...]]:
-    """The cells of a group that take turns, and each of the others by itself."""
+) -> list[tuple[tuple[plan.Cell, ...], str]]:
+    """The cells of a group that take turns; each of the others by itself, with the reason."""
     busy = side_by_side.busy_beside(schedule.trials)
-    together = [
+    quiet = [
         cell
         for cell in group
         if (cell.scenario, cell.contestant) not in busy
         and not schedule.out_of_reach(cell)
         and not plan.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
     ]
-    contestants = [servers[cell.contestant] for cell in together]
+    contestants = [servers[cell.contestant] for cell in quiet]
     wanted = settings(scenario, group[0].levels)
-    if stage is not None or side_by_side.why_alone(scenario, wanted, contestants):
-        together = []
-    return [*([tuple(together)] if together else []), *((cell,) for cell in group if cell not in together)]
+    why = "a cluster makes the trials" if stage else side_by_side.why_alone(scenario, wanted, contestants)
+    together = [] if why else quiet
+    told = "" if why == side_by_side.ONLY else why or side_by_side.BUSY
+    alone = [((cell,), told) for cell in group if cell not in together]
+    return [*([(tuple(together), "")] if together else []), *alone]
 
 
 def _run_together(

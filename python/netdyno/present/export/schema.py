@@ -123,6 +123,7 @@ class Question(TypedDict):
     sampled_threads: list[Part]
     uneven_threads: list[Part]
     warmups: list[Part]
+    alone: list[Part]
 
 
 class Findings(TypedDict):

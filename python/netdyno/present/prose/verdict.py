@@ -30,6 +30,7 @@ from netdyno.present.prose import (
     ground,
     loss,
     ranking,
+    turns,
     uneven_threads,
     warmups,
 )
@@ -365,6 +366,7 @@ def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *_unsteady(findings),
         *uneven_threads.sentences(findings),
         *warmups.sentences(findings),
+        *turns.sentences(findings),
         *loss.caveats(findings.cells, findings.loss_bound),
         *_added_options(findings),
         *_threads_each(findings),

@@ -28,6 +28,7 @@ from netdyno.present.prose import (
     ranking,
     set_aside,
     stopping,
+    turns,
     uneven_threads,
     verdict,
     verdicts,
@@ -117,7 +118,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
     if text := languages.sentence(one.within, one.ground):
         parts.append(Text(text, style="dim"))
-    parts += [Text(text, style="dim") for text in warmups.sentences(one)]
+    parts += [Text(text, style="dim") for text in (*warmups.sentences(one), *turns.sentences(one))]
     noticed = (*constant_latency.sentences(one), *uneven_threads.sentences(one))
     parts += [Text(text, style="yellow") for text in noticed]
     if one.pairs:

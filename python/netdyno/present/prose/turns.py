@@ -1,0 +1,14 @@
+"""Which contestants took no turns with others, in words. Pure functions."""
+
+from __future__ import annotations
+
+from netdyno.analysis.findings import ScenarioFindings
+from netdyno.base import quantities
+
+
+def sentences(findings: ScenarioFindings) -> tuple[str, ...]:
+    """One for each reason."""
+    return tuple(
+        f"{quantities.listed(group.contestants)} took no turns with others, because {group.why}."
+        for group in findings.alone
+    )
