@@ -74,17 +74,22 @@ def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contes
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
         "failed connects are counted": wanted.failed_connects == "count",
         "some clients read slowly": wanted.slow_readers > 0,
-        "messages may be lost, and would hold up the slices of others": any(
-            transports.of(contestant).messages for contestant in contestants
-        ),
         "each connection's mean needs a whole window": scenario.metric == "connection-spread",
-        "a server that stands already serves others as well": any(map(stands_already, contestants)),
         "a request takes too much of a slice": wanted.service_time_in_all_s > longest_s,
         "a round takes too much of a slice": wanted.round_s > longest_s,
         "a slice has too few messages": rate is not None and rate * slice_s < FEWEST_MESSAGES,
         "there are too many connections": connections > MOST_CONNECTIONS,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def why_apart(contestant: Contestant) -> str:
+    """Why a contestant takes no turns, whatever the scenario; empty where it can."""
+    if transports.of(contestant).messages:
+        return "what is lost on its transport would hold up the slices of others"
+    if stands_already(contestant):
+        return "it stands already, and serves others as well"
+    return ""
 
 
 def divide_into_groups(cells: Iterable[Cell]) -> Iterator[tuple[Cell, ...]]:

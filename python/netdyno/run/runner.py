@@ -331,19 +331,21 @@ def _share_out(
 ) -> list[tuple[tuple[plan.Cell, ...], str]]:
     """The cells of a group that take turns; each of the others by itself, with the reason."""
     busy = side_by_side.busy_beside(schedule.trials)
-    quiet = [
-        cell
+    why_apart = {
+        cell.position: side_by_side.BUSY
+        if (cell.scenario, cell.contestant) in busy
+        else schedule.out_of_reach(cell)
+        or plan.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
+        or side_by_side.why_apart(servers[cell.contestant])
         for cell in group
-        if (cell.scenario, cell.contestant) not in busy
-        and not schedule.out_of_reach(cell)
-        and not plan.why_skip(servers[cell.contestant], scenario, cell.levels, bench.clients)
-    ]
-    contestants = [servers[cell.contestant] for cell in quiet]
+    }
+    quiet = [cell for cell in group if not why_apart[cell.position]]
     wanted = settings(scenario, group[0].levels)
+    contestants = [servers[cell.contestant] for cell in quiet]
     why = "a cluster makes the trials" if stage else side_by_side.why_alone(scenario, wanted, contestants)
     together = [] if why else quiet
-    told = "" if why == side_by_side.ONLY else why or side_by_side.BUSY
-    alone = [((cell,), told) for cell in group if cell not in together]
+    told = "" if why == side_by_side.ONLY else why
+    alone = [((cell,), why_apart[cell.position] or told) for cell in group if cell not in together]
     return [*([(tuple(together), "")] if together else []), *alone]
 
 
