@@ -12,9 +12,10 @@ from rich.console import Console
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
 from netdyno.present.prose.verdict import answer
+from netdyno.present.terminal.console import Console as NetdynoConsole
 from netdyno.present.terminal.table import render
 from tests.support.builders.made_claims import claims_run
-from tests.support.builders.made_run import made_run, messages_run, paired_run
+from tests.support.builders.made_run import made_run, messages_run, paired_run, unsafe_run
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,28 @@ def test_it_fits_eighty_columns_and_cuts_no_name(found: Analysis) -> None:
     assert max(len(line) for line in lines) <= 80
     assert "…" not in text(found)
     assert sum("threads-global-lock" in line for line in lines) >= len(found.scenarios)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_name_is_never_broken_nor_cut_however_narrow_the_console_is(width: int) -> None:
+    """Not of a contestant, nor of a client: a row is wider then."""
+    longest = "threads-snapshot-unlocked-of-ones-own"
+    for run in (made_run(), paired_run(), messages_run(), unsafe_run()):
+        names = {trial.contestant for trial in run.trials}
+        trials = tuple(
+            replace(trial, contestant=longest if trial.contestant == min(names) else trial.contestant)
+            for trial in run.trials
+        )
+        out = io.StringIO()
+        NetdynoConsole(file=out, width=width).print(render(analyse(replace(run, trials=trials))))
+        shown = out.getvalue()
+        for question in shown.split("\n\n"):
+            head = next((line for line in question.splitlines() if re.match(r" *(#|server) ", line)), None)
+            if head is None:
+                continue
+            rows = question.split(head)[1].splitlines()
+            assert any(longest in row for row in rows)
+            assert not any(re.match(r" {4}[a-z-]+ *$", row) for row in rows), "the rest of a broken name"
 
 
 def test_on_a_pipe_there_is_no_escape_sequence(found: Analysis) -> None:

@@ -15,12 +15,15 @@ from netdyno.base.escape import harmless_lines
 
 class Console(console.Console):
     """Rich's, but what it renders is text and nothing else: who wrote a name, a reason or a claim moves no cursor and
-    sets no colour with it, and a bracket is a bracket."""
+    sets no colour with it, and a bracket is a bracket. A row that is wider than the console is printed whole."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
         if isinstance(self.file, io.TextIOWrapper):
             self.file.reconfigure(errors="replace")  # a terminal without a sign for minus ends no run
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*objects, **{"crop": False, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -55,6 +56,8 @@ PUBLISHED_SHOWN = 4
 PAIRS_NAMED = 3
 """More pairs than this that share a cause are counted; the table of pairs names them all."""
 LONGEST_REASON = 60
+WIDEST = 1000
+"""Columns beyond which nobody asks how wide a table would be."""
 AXES_BESIDE_LOSS = 4
 """That 80 columns have room for; the report has all."""
 
@@ -108,7 +111,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     title = Text.assemble((f"{one.scenario.name}  ", "bold"), (answer.headline, _style(one)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
     if one.axes and one.standings:
-        parts.append(_scores(one))
+        parts.append(_Scores(one))
         if notes := _scores_explained(one):
             parts.append(Text(notes, style="dim"))
     elif one.standings:
@@ -135,13 +138,13 @@ def _style(one: ScenarioFindings) -> str:
 
 
 def _pairs(one: ScenarioFindings) -> Table:
-    """Servers down, clients across. A client's name breaks at its hyphens, so that five fit into 80 columns."""
+    """Servers down, clients across."""
     table = _plain_table()
-    table.add_column("server", overflow="fold", min_width=12)
-    clients = list(dict.fromkeys(pair.client for pair in one.pairs))
-    for client in clients:
-        table.add_column(client.replace("-", "-\n"), justify="right", overflow="fold")
-    for server in dict.fromkeys(pair.contestant for pair in one.pairs):
+    servers = list(dict.fromkeys(pair.contestant for pair in one.pairs))
+    _add_names(table, "server", servers)
+    for client in dict.fromkeys(pair.client for pair in one.pairs):
+        table.add_column(client, justify="right", overflow="fold", min_width=len(client))
+    for server in servers:
         row = [verdict.pair(one.scenario, pair) for pair in one.pairs if pair.contestant == server]
         table.add_row(server, *row)
     return table
@@ -150,7 +153,7 @@ def _pairs(one: ScenarioFindings) -> Table:
 def _unsafe(one: ScenarioFindings) -> Table:
     """What was lost or corrupt; the report has the rest as well."""
     table = _plain_table()
-    table.add_column("contestant", overflow="fold", min_width=12)
+    _add_names(table, "contestant", [found.contestant for found in one.unsafe])
     table.add_column("load", overflow="fold", min_width=12)
     for heading in ("trials wrong", "lost", "corrupt", "streams broken"):
         table.add_column(heading, justify="right", overflow="fold")
@@ -181,12 +184,24 @@ def _loss_explained(one: ScenarioFindings) -> str:
     return text
 
 
-def _scores(one: ScenarioFindings) -> Table:
+class _Scores:
+    """The table of scores. Where a line has no room for it, a rank follows its figure without a space."""
+
+    def __init__(self, one: ScenarioFindings) -> None:
+        self._one = one
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        wide = _scores(self._one)
+        natural = Measurement.get(console, options.update_width(WIDEST), wide).maximum
+        yield wide if natural <= options.max_width else _scores(self._one, gap="")
+
+
+def _scores(one: ScenarioFindings, gap: str = " ") -> Table:
     """Every axis with each contestant's own figure and its rank there. Where messages may be lost, the loss comes
     before anything that it flatters."""
     table = _plain_table()
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("contestant", overflow="fold", min_width=12)
+    _add_names(table, "contestant", [standing.contestant for standing in one.standings])
     axes = one.axes[:AXES_BESIDE_LOSS] if one.may_lose else one.axes
     for axis in axes:
         if one.may_lose and axis is one.axes[1]:
@@ -194,7 +209,7 @@ def _scores(one: ScenarioFindings) -> Table:
         table.add_column(METRICS[axis.metric].short, justify="right", no_wrap=True)
     for standing in one.standings:
         _begin_ground(table, one, standing)
-        cells = [score(axis, standing.contestant) for axis in axes]
+        cells = [score(axis, standing.contestant, gap) for axis in axes]
         if one.may_lose:
             cells.insert(1, loss.largest(standing))
         table.add_row(ranking.rank(one, standing), standing.contestant, *cells)
@@ -212,14 +227,16 @@ def _begin_ground(table: Table, one: ScenarioFindings, standing: Standing) -> No
     table.add_row("", Text(f"on {ground.usable_words(one.ground.together[standing.ground].cores)}:", style="italic"))
 
 
-def score(axis: Axis, contestant: str) -> str:
+def score(axis: Axis, contestant: str, gap: str = " ") -> str:
     """A figure with its rank behind it in small digits: "44.1k/s ¹"."""
     found = axis.score(contestant)
     if found is None or found.value is None:
         return quantities.DASH
     figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
     decidable = any(comparison.decidable for comparison in axis.comparisons)
-    return f"{figure} {quantities.superscript(found.rank)}" if decidable and found.rank is not None else figure
+    if not decidable or found.rank is None:
+        return figure
+    return f"{figure}{gap}{quantities.superscript(found.rank)}"
 
 
 def _scores_explained(one: ScenarioFindings) -> str:
@@ -239,6 +256,11 @@ COLUMNS_EXPLAINED = (
 )
 
 
+def _add_names(table: Table, heading: str, names: Sequence[str]) -> None:
+    """Add a column of names, which are never broken: a row may be wider than the console instead."""
+    table.add_column(heading, no_wrap=True, min_width=max(map(len, (heading, *names))))
+
+
 def _plain_table() -> Table:
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True, show_edge=False)
 
@@ -248,7 +270,7 @@ def _ranking(one: ScenarioFindings) -> Table:
     level = one.heaviest
     table = _plain_table()
     table.add_column("#", justify="right", no_wrap=True)
-    table.add_column("contestant", overflow="fold", min_width=12)
+    _add_names(table, "contestant", [standing.contestant for standing in one.standings])
     for heading in (one.scenario.metric, "to first", "95% interval", "p99", "CPU"):
         table.add_column(heading, justify="right", no_wrap=True)
     for standing in one.standings:
@@ -285,10 +307,13 @@ def _set_aside(analysis: Analysis) -> list[RenderableType]:
         table = _plain_table()
         for heading in ("set aside", "trials", "cause", "of"):
             table.add_column(heading, justify="right" if heading == "trials" else "left", overflow="fold")
-        for (status, cause), notes in list(groups.items())[:shown]:
+        shown_groups = list(groups.items())[:shown]
+        whose = [_whose(notes) for _, notes in shown_groups]
+        table.columns[-1].min_width = max(len(word) for text in whose for word in text.split())
+        for ((status, cause), notes), of in zip(shown_groups, whose, strict=True):
             why = set_aside.reason(notes[0]) if status in ("failed", "skipped") else cause
             told = Text(quantities.shortened(why, LONGEST_REASON))
-            table.add_row(verdict.STATUS_WORDS[status], str(len(notes)), told, Text(_whose(notes)))
+            table.add_row(verdict.STATUS_WORDS[status], str(len(notes)), told, Text(of))
         parts.append(table)
     if len(groups) > shown:
         parts.append(Text(f"and {quantities.plural(len(groups) - shown, 'more cause')}; all stand in the report"))
