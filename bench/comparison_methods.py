@@ -3,9 +3,15 @@
     python bench/comparison_methods.py [RUNS]                   the tables; a stored machine from TABLE
     python bench/comparison_methods.py --distil RUN.sqlite...   write TABLE anew from stored runs
 
-Five contestants on five axes are 50 comparisons in one correction, and that is one run. A method gives each comparison
-a p-value from what the blocks say; all but `max t` are corrected by Bonferroni, and as all move with the figures, their
-intervals hold together just as often as equals get no false difference. `moderated` is netdyno's (stats.corrected)."""
+Methods: five contestants on five axes, and that is one run. The ten comparisons of the first axis, which the question
+is about, are one family, the forty of the others a second. A method gives each comparison a p-value from what the
+blocks say, corrected by Bonferroni; as all move with the figures, their intervals hold together just as often as equals
+get no false difference. `moderated` is netdyno's (stats.corrected).
+
+Corrections: how wide the intervals of the first axis are, by how many comparisons are corrected together, for two to
+twelve contestants. `chosen` is netdyno's (axes.compared): as all `pairs`, but where one is better than each other when
+it alone is compared with them, that is proven. Beside it stand how often some interval of it does not hold (`missed`),
+and the bound of how far one may be behind the best (`behind`, stats.most_above)."""
 
 from __future__ import annotations
 
@@ -26,7 +32,7 @@ from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
 from netdyno.model.observation import ServerObservation
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import BORROWED, LEVEL, Floats
+from netdyno.statistics.stats import BORROWED, FEWEST_LENDERS, LEVEL, Floats
 from netdyno.store.read import load
 
 TABLE = Path(__file__).with_name("disturbed_blocks.csv")
@@ -38,7 +44,6 @@ BLOCKS = (5, 8, 11)
 BLOCKS_FOR_POWER = (5, 6, 8, 11)
 RATIOS = (1.1, 1.3, 2.0)
 SPREADS_FOR_POWER = (0.05, 0.10, 0.25)
-RESAMPLES = 400
 AT_ONCE = 50
 FEWEST_RUNS_SHARE = 4
 """Power is read from so many times fewer runs."""
@@ -152,32 +157,10 @@ METHODS: dict[str, Method] = {
 
 
 def told_apart(p_values: Floats) -> Bools:
-    return np.asarray(p_values <= LEVEL / p_values.shape[1])
-
-
-def told_by_holm(p_values: Floats) -> Bools:
-    """Step by step. An interval at the level at which each was tested agrees with it, and holds less often."""
-    order = p_values.argsort(1)
-    steps = p_values.shape[1] - np.arange(p_values.shape[1])
-    passed = np.logical_and.accumulate(np.take_along_axis(p_values, order, 1) * steps <= LEVEL, axis=1)
-    result = np.zeros_like(passed)
-    np.put_along_axis(result, order, passed, 1)
-    return result
-
-
-def told_by_largest_t(logs: Floats) -> Bools:
-    """Bootstrap over whole blocks of the largest t of all comparisons."""
-    blocks = logs.shape[1]
-    found = differences(logs).reshape(len(logs), blocks, -1)
-    drawn = np.random.default_rng(1).multinomial(blocks, [1 / blocks] * blocks, size=RESAMPLES).astype(np.float64)
-    apart = np.zeros((len(found), found.shape[2]), dtype=bool)
-    for number, one in enumerate(found):
-        centred = one - one.mean(0)
-        means = drawn @ centred / blocks
-        variances = np.maximum((drawn @ centred**2 / blocks - means**2) * blocks / (blocks - 1), 1e-30)
-        largest = np.quantile((np.abs(means) / np.sqrt(variances / blocks)).max(1), 1 - LEVEL)
-        apart[number] = np.abs(one.mean(0)) / (one.std(0, ddof=1) / math.sqrt(blocks)) > largest
-    return apart
+    """Comparisons stand pair by pair, and of each pair axis by axis."""
+    first = np.arange(p_values.shape[1]) % AXES == 0
+    among = np.where(first, first.sum(), (~first).sum())
+    return np.asarray(p_values <= LEVEL / among)
 
 
 # --- machines ----------------------------------------------------------------------------------------------------
@@ -349,57 +332,168 @@ def stored(questions: Sequence[Floats]) -> Callable[[int, int], Floats]:
     return logs
 
 
+# --- corrections -------------------------------------------------------------------------------------------------
+
+CORRECTIONS = ("all axes", "pairs", "chosen", "Tukey", "with the best")
+COUNTS = (2, 3, 5, 12)
+BLOCKS_TO_RANK = (6, 8, 10, 15)
+LEADS = ((0.02, 1.05), (0.03, 1.05), (0.10, 1.20))
+"""The spread of a log ratio between blocks, and the ratio by which one leads."""
+
+
+def critical(correction: str, contestants: int, freedom: float) -> float:
+    """How many standard errors an interval reaches to each side."""
+    pairs = contestants * (contestants - 1) // 2
+    if correction == "Tukey":
+        ranges = importlib.import_module("scipy.stats").studentized_range
+        return float(ranges.ppf(1 - LEVEL, contestants, freedom)) / math.sqrt(2)
+    tail = {
+        "all axes": LEVEL / 2 / (AXES * pairs),
+        "pairs": LEVEL / 2 / pairs,
+        "with each other": LEVEL / 2 / (contestants - 1),
+        "with the best": LEVEL / (contestants - 1),
+    }
+    return float(special().stdtrit(freedom, 1 - tail[correction]))  # type: ignore[attr-defined]
+
+
+def of_one_axis(kind: str, contestants: int, blocks: int, runs: int, lead: float = 0.0) -> Floats:
+    """Log figures by (runs, blocks, contestants), with a spread of 1 between two; the last one leads."""
+    random = np.random.default_rng(blocks)
+    logs = NOISE["normal" if kind == "one scatters 4 times as far" else kind](random, (runs, blocks, contestants))
+    if kind == "one scatters 4 times as far":
+        logs[:, :, 0] *= 4
+    logs /= math.sqrt(2)
+    logs[:, :, -1] += lead
+    return np.asarray(logs)
+
+
+def compared(logs: Floats) -> tuple[Floats, Floats, float]:
+    """Means and standard errors over (runs, winner, loser), and the degrees of freedom, as stats.corrected has them."""
+    runs, blocks, contestants = logs.shape
+    pairs = list(itertools.combinations(range(contestants), 2))
+    found = np.stack([logs[:, :, a] - logs[:, :, b] for a, b in pairs], axis=2)
+    variance, freedom = found.var(1, ddof=1), float(blocks - 1)
+    if len(pairs) > FEWEST_LENDERS:
+        others = [np.median(np.delete(variance, number, axis=1), axis=1) for number in range(len(pairs))]
+        variance = (variance + BORROWED * np.stack(others, axis=1)) / (1 + BORROWED)
+        freedom *= 1 + BORROWED
+    means, errors = np.zeros((runs, contestants, contestants)), np.ones((runs, contestants, contestants))
+    for number, (a, b) in enumerate(pairs):
+        means[:, a, b], means[:, b, a] = found.mean(1)[:, number], -found.mean(1)[:, number]
+        errors[:, a, b] = errors[:, b, a] = np.sqrt(variance[:, number] / blocks)
+    return means, errors, freedom
+
+
+def ranked(logs: Floats, lead: float) -> dict[str, tuple[float, float, float]]:
+    """Of each correction: in how many runs equals are called different, the last alone is first, and the last is not
+    among the first."""
+    means, errors, freedom = compared(logs)
+    contestants = logs.shape[2]
+    equals = range(contestants - 1 if lead else contestants)
+    found = {}
+    for correction in CORRECTIONS:
+        beats = means > reached(correction, means, errors, freedom)
+        first = ~beats.any(1)
+        alone = first[:, -1] & (first.sum(1) == 1)
+        false = beats[:, equals][:, :, equals].any((1, 2))
+        found[correction] = float(false.mean()), float(alone.mean()), float((~first[:, -1]).mean())
+    return found
+
+
+def reached(correction: str, means: Floats, errors: Floats, freedom: float) -> Floats:
+    """How far each interval reaches, over (runs, winner, loser)."""
+    contestants = means.shape[1]
+    if correction != "chosen":
+        return critical(correction, contestants, freedom) * errors
+    found = critical("pairs", contestants, freedom) * errors
+    with_each = critical("with each other", contestants, freedom) * errors
+    others = ~np.eye(contestants, dtype=bool)
+    best = ((means > with_each) | ~others).all(2)
+    found[best] = with_each[best]
+    return np.minimum(found, found.transpose(0, 2, 1))
+
+
+def intervals_missed(logs: Floats, lead: float) -> float:
+    """In how many runs some interval does not hold the truth."""
+    means, errors, freedom = compared(logs)
+    last = np.arange(logs.shape[2]) == logs.shape[2] - 1
+    truth = lead * (last[:, None].astype(float) - last[None, :])
+    far = np.abs(means - truth) > reached("chosen", means, errors, freedom) + 1e-12
+    return float(far.any((1, 2)).mean())
+
+
+def bound_missed(logs: Floats, lead: float) -> float:
+    """In how many runs some contestant is further behind the best than its bound says."""
+    means, errors, freedom = compared(logs)
+    contestants = logs.shape[2]
+    most = means + critical("with the best", contestants, freedom) * errors
+    most[:, range(contestants), range(contestants)] = 0.0
+    behind = np.where(np.arange(contestants) == contestants - 1, 0.0, lead)
+    return float((most.max(1) < behind - 1e-12).any(1).mean())
+
+
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def false_differences(logs: Floats) -> dict[str, float]:
-    """In how many runs a method finds some difference between equals."""
-    found = {name: float(told_apart(method(logs)).any(1).mean()) for name, method in METHODS.items()}
-    some = logs[: len(logs) // FEWEST_RUNS_SHARE]
-    return found | {"max t": float(told_by_largest_t(some).any(1).mean())}
+def false_differences(logs: Floats) -> dict[str, tuple[float, float]]:
+    """In how many runs a method finds some difference between equals on the first axis, and on the others."""
+    apart = {name: told_apart(method(logs)) for name, method in METHODS.items()}
+    first = np.arange(len(PAIRS) * AXES) % AXES == 0
+    return {
+        name: (float(told[:, first].any(1).mean()), float(told[:, ~first].any(1).mean()))
+        for name, told in apart.items()
+    }
 
 
 def power(draw: Draw, spread: float, blocks: int, ratio: float, runs: int) -> dict[str, float]:
-    """How often the first contestant is told from each of four equal others."""
+    """How often the first contestant is told from each of four equal others on the axis that the question is about."""
     logs = spread / math.sqrt(2) * draw(np.random.default_rng(blocks), (runs, blocks, CONTESTANTS, AXES))
     logs[:, :, 0] += math.log(ratio)
-    with_first = np.repeat(PAIRS[:, 0] == 0, AXES)
-    found = {name: float(told_apart(method(logs))[:, with_first].mean()) for name, method in METHODS.items()}
-    holm = float(told_by_holm(moderated(logs))[:, with_first].mean())
-    return found | {"max t": float(told_by_largest_t(logs[:AT_ONCE])[:, with_first].mean()), "Holm": holm}
+    with_first = np.repeat(PAIRS[:, 0] == 0, AXES) & (np.arange(len(PAIRS) * AXES) % AXES == 0)
+    return {name: float(told_apart(method(logs))[:, with_first].mean()) for name, method in METHODS.items()}
 
 
-def held_by_holm(runs: int) -> float:
-    """How often intervals at Holm's levels hold together where half of the comparisons differ."""
-    logs = 0.07 * np.random.default_rng(1).normal(size=(runs, 8, CONTESTANTS, AXES))
-    p_values = moderated(logs)
-    moved = logs.copy()
-    moved[:, :, 0] += 5
-    apart = told_by_holm(moderated(moved))
-    order = np.where(apart, moderated(moved), 2).argsort(1).argsort(1)
-    among = p_values.shape[1] - np.where(apart, order, apart.sum(1, keepdims=True))
-    return float(1 - (p_values <= LEVEL / among).any(1).mean())
-
-
-def main(runs: int) -> None:
-    names = [*METHODS, "max t", "Holm"]
-    print(f"{'false differences':38}{'blocks':>7}" + "".join(f"{name:>10}" for name in names[:-1]))
+def print_methods(runs: int) -> None:
+    print(f"{'false differences':38}{'blocks':>7}" + "".join(f"{name:>14}" for name in METHODS))
     for machine, draw in machines().items():
         for blocks in BLOCKS:
             found = false_differences(draw(runs, blocks))
-            print(f"{machine:38}{blocks:7}" + "".join(f"{found[name]:10.1%}" for name in names[:-1]), flush=True)
-    print(f"intervals at Holm's levels that hold together: {held_by_holm(runs):.1%}")
-    print(f"{'power':12}{'spread':>8}{'ratio':>7}{'blocks':>7}" + "".join(f"{name:>10}" for name in names))
+            row = "".join(f"{own:8.1%}/{others:5.1%}" for own, others in found.values())
+            print(f"{machine:38}{blocks:7}{row}", flush=True)
+    print(f"{'power':12}{'spread':>8}{'ratio':>7}{'blocks':>7}" + "".join(f"{name:>10}" for name in METHODS))
     for noise, spread, ratio, blocks in itertools.product(
         ("normal", "bursts"), SPREADS_FOR_POWER, RATIOS, BLOCKS_FOR_POWER
     ):
         told = power(NOISE[noise], spread, blocks, ratio, runs // FEWEST_RUNS_SHARE)
-        row = "".join(f"{told[name]:10.0%}" for name in names)
+        row = "".join(f"{told[name]:10.0%}" for name in METHODS)
         print(f"{noise:12}{spread:8.0%}{ratio:7}{blocks:7}{row}", flush=True)
+
+
+def print_corrections(runs: int) -> None:
+    head = "".join(f"{name:>15}" for name in CORRECTIONS)
+    print(f"{'equals called different':30}{'count':>6}{'blocks':>7}{head}{'missed':>9}{'behind':>9}")
+    for kind in ("normal", "t, 2 df", "log-normal", "bursts", "one scatters 4 times as far"):
+        for contestants, blocks in itertools.product(COUNTS, BLOCKS_TO_RANK):
+            logs = of_one_axis(kind, contestants, blocks, runs)
+            told = ranked(logs, 0.0)
+            row = "".join(f"{told[name][0]:15.1%}" for name in CORRECTIONS)
+            missed = f"{intervals_missed(logs, 0.0):9.1%}{bound_missed(logs, 0.0):9.1%}"
+            print(f"{kind:30}{contestants:6}{blocks:7}{row}{missed}", flush=True)
+    print(f"{'the leader alone is first':30}{'count':>6}{'blocks':>7}{head}{'missed':>9}{'behind':>9}")
+    for (spread, ratio), kind in itertools.product(LEADS, ("normal", "t, 2 df")):
+        lead = math.log(ratio) / spread
+        for contestants, blocks in itertools.product(COUNTS, BLOCKS_TO_RANK):
+            logs = of_one_axis(kind, contestants, blocks, runs, lead)
+            told = ranked(logs, lead)
+            row = "".join(f"{told[name][1]:8.0%} ({told[name][2]:4.1%})" for name in CORRECTIONS)
+            name = f"{kind}, {spread:.0%}, {ratio}"
+            missed = f"{intervals_missed(logs, lead):9.1%}{bound_missed(logs, lead):9.1%}"
+            print(f"{name:30}{contestants:6}{blocks:7}{row}{missed}", flush=True)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--distil"]:
         write(distil(map(Path, sys.argv[2:])))
     else:
-        main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+        print_corrections(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+        print_methods(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

@@ -297,7 +297,7 @@ def test_who_leads_only_among_the_lossy_is_no_plain_winner(browser: Browser, tmp
     file = tmp_path / "report.html"
     report.write(messages_run(5, everybody=True), file)
     for watched in opened(browser, file, WIDE, "light"):
-        assert watched.page.locator(".card .verdict").inner_text() == "Winner, with loss"
+        assert watched.page.locator(".card .verdict").inner_text() == "udp-reuseport (25% lost), with loss"
         assert "though everybody lost more than 0.1%" in watched.page.locator(".card .sentence").inner_text()
         assert watched.page.locator("tr.apart").count() == 0  # from whom?
 
@@ -605,7 +605,7 @@ def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None
     one = analyse(made_run()).scenarios[0]
     table = light.page.get_by_role("region", name="Comparisons of echo")
     assert table.locator("thead th").all_inner_texts() == [
-        *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "told apart")
+        *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     ]
     rows = [row.inner_text().split("\t") for row in table.locator("tbody tr").all()]
     assert len(rows) == sum(len(axis.comparisons) for axis in one.axes)

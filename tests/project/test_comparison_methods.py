@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from netdyno.analysis import answers, axes
 from netdyno.statistics import stats
 from tests.support import bench_script
 
@@ -32,26 +33,57 @@ def test_the_simulated_method_is_the_one_that_judges(bench: ModuleType) -> None:
         )
         for (a, b), axis in itertools.product(itertools.combinations(names, 2), range(bench.AXES))
     ]
-    judged = stats.corrected(family)
-    p_values = bench.moderated(logs)
-    assert [one.p for one in judged] == pytest.approx(p_values[0].tolist(), rel=1e-6)
-    assert [one.different for one in judged] == bench.told_apart(p_values)[0].tolist()
-    assert any(one.different for one in judged)
+    own, others = (stats.corrected([one for one in family if (one.axis == "0") == first]) for first in (True, False))
+    p_values = bench.moderated(logs)[0].reshape(-1, bench.AXES)
+    apart = bench.told_apart(bench.moderated(logs))[0].reshape(-1, bench.AXES)
+    for judged, chosen in ((own, slice(0, 1)), (others, slice(1, None))):
+        assert [one.p for one in judged] == pytest.approx(p_values[:, chosen].ravel().tolist(), rel=1e-6)
+        assert [one.different for one in judged] == apart[:, chosen].ravel().tolist()
+    assert any(one.different for one in own)
 
 
 @pytest.mark.parametrize("machine", ["normal", "t, 2 df", "one scatters 4 times as far", "levels share luck (0.5)"])
 def test_among_equals_a_false_difference_comes_in_at_most_one_run_of_twenty(bench: ModuleType, machine: str) -> None:
-    found = bench.told_apart(bench.moderated(bench.machines()[machine](1000, 6))).any(1).mean()
-    assert found <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
+    for found in bench.false_differences(bench.machines()[machine](1000, 6))["moderated"]:
+        assert found <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 def test_on_a_disturbed_machine_too(bench: ModuleType) -> None:
     draw = bench.machines()["stored, disturbed machine"]
-    assert bench.told_apart(bench.moderated(draw(500, 6))).any(1).mean() <= 0.05
+    assert max(bench.false_differences(draw(500, 6))["moderated"]) <= 0.05
 
 
 def test_borrowed_spread_finds_what_student_alone_does_not(bench: ModuleType) -> None:
-    told = bench.power(bench.NOISE["normal"], 0.1, 5, 1.3, 200)
+    told = bench.power(bench.NOISE["normal"], 0.1, 5, 1.2, 200)
     assert told["moderated"] > 1.5 * told["t"] > 0.2
     assert told["flips"] == told["ranks"] == 0
     assert bench.power(bench.NOISE["normal"], 0.1, 5, 2.0, 200)["moderated"] > 0.98
+
+
+@pytest.mark.parametrize(("contestants", "lead"), [(2, 0.0), (5, 0.0), (5, 1.7), (12, 1.7)])
+def test_the_simulated_correction_is_the_one_that_ranks(bench: ModuleType, contestants: int, lead: float) -> None:
+    """Who is proven better than whom, and how far each may be behind the best, run by run."""
+    logs = 0.03 * bench.of_one_axis("normal", contestants, 8, 20, lead)
+    means, errors, freedom = bench.compared(logs)
+    beats = means > bench.reached("chosen", means, errors, freedom)
+    most = means + bench.critical("with the best", contestants, freedom) * errors
+    most[:, range(contestants), range(contestants)] = 0.0
+    names = [f"{number:02}" for number in range(contestants)]
+    for run, found in enumerate(np.exp(logs)):
+        samples = {
+            name: {(block, ""): float(figures[number]) for block, figures in enumerate(found)}
+            for number, name in enumerate(names)
+        }
+        family = axes.compared({"throughput": samples}, [names], stats.LEVEL)["throughput"]
+        direct = {one.a + one.b if one.ratio > 1 else one.b + one.a for one in family if one.different}
+        assert direct == {names[a] + names[b] for a, b in zip(*np.nonzero(beats[run]), strict=True)}
+        for number, name in enumerate(names):
+            bound = answers.behind(name, names, family, "higher", stats.LEVEL)
+            assert math.log(bound) == pytest.approx(max(0.0, most[run, :, number].max()))
+
+
+def test_who_leads_is_found_more_often_and_equals_are_called_different_no_more_often(bench: ModuleType) -> None:
+    leads = bench.ranked(bench.of_one_axis("normal", 5, 8, 1000, math.log(1.05) / 0.03), math.log(1.05) / 0.03)
+    assert leads["chosen"][1] > 0.7 > leads["pairs"][1] > 0.5 > leads["all axes"][1]
+    equals = bench.ranked(bench.of_one_axis("normal", 5, 8, 1000), 0.0)
+    assert equals["chosen"][0] <= 0.05 < 0.1 < equals["with the best"][0]

@@ -18,7 +18,6 @@ from netdyno.analysis.findings import (
     AuditTally,
     Counts,
     MachineUse,
-    ScenarioFindings,
     TrialNote,
 )
 from netdyno.analysis.flips.judge import pursued
@@ -32,7 +31,6 @@ from netdyno.model.levels import level_key, level_label
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.statistics import stats
-from netdyno.statistics.stats import Comparison
 
 
 def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
@@ -49,7 +47,7 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         findings_of(part, ending, level, tuple(one for one in flips if one.question == part.scenario.name))
         for part, ending in zip(parts, endings, strict=True)
     )
-    families = {one.scenario.name: _whole_family(one) for one in scenarios}
+    families = {one.scenario.name: one.comparisons for one in scenarios}
     return Analysis(
         run_id=run.run_id,
         experiment=experiment.name,
@@ -83,11 +81,6 @@ def analyse(run: Run, level: float = stats.LEVEL) -> Analysis:
         gate=judge_gate(experiment.gate, parts, level) if experiment.gate else None,
         flips=flips,
     )
-
-
-def _whole_family(findings: ScenarioFindings) -> tuple[Comparison, ...]:
-    """All that a ranking's correction spans."""
-    return tuple(one for axis in findings.axes for one in axis.comparisons) or findings.comparisons
 
 
 # --- what stands around the answers ------------------------------------------------------------------------------

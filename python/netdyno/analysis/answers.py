@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from netdyno.analysis.findings import Axis, AxisRatio, Beside, Decision, Standing
@@ -11,9 +11,6 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.statistics import stats
 from netdyno.statistics.stats import Better, Comparison, Interval
-
-WORTH_TELLING = 1.05
-"""A proven difference of less changes nobody's choice."""
 
 
 def better(scenario: Scenario) -> Better:
@@ -37,12 +34,20 @@ def _turned(one: Comparison) -> Comparison:
 
 @dataclass(frozen=True)
 class Basis:
-    """What an answer stands on. `family` are the comparisons of the scenario's own metric."""
+    """What an answer stands on. `family` are the comparisons of the scenario's own metric, made at the `level`;
+    `block_s`: how long one block of it takes, None where that is not known."""
 
     scenario: Scenario
     standings: Sequence[Standing]
     family: Sequence[Comparison]
     axes: Sequence[Axis]
+    level: float
+    block_s: float | None = None
+
+    @property
+    def margin(self) -> float:
+        """The ratio from which on a difference matters."""
+        return 1 + self.scenario.margin
 
 
 def decide_each(basis: Basis) -> tuple[Decision, ...]:
@@ -66,15 +71,24 @@ def decide(basis: Basis) -> Decision:
         return Decision("unopposed", among, front=among)
     if standings[0].rank is None:
         return Decision("not_enough_blocks", among)
-    front = tuple(front_runners(standings, basis.family, better(basis.scenario)))
+    front = tuple(one.contestant for one in standings if one.rank == standings[0].rank)
     if len(front) == 1:
-        return Decision("winner", among, front, taken=front, beside=beside(basis.axes, among, front))
+        others = beside(basis.axes, among, front, basis.margin)
+        return Decision("winner", among, front, taken=front, beside=others)
+    front = _with_a_leader(front, basis.family)
     undecided = tuple(name for name in front[1:] if _undecided_between(front[0], name, basis.family))
-    tied = tuple(name for name in front if name not in undecided)
-    if len(tied) == 1:
+    if len(undecided) == len(front) - 1:
         return Decision("not_enough_blocks", among, front, undecided)
-    taken = _undominated(basis.axes, tied)
-    return Decision("tie", among, front, undecided, taken, beside(basis.axes, among, taken))
+    return _bounded(basis, Decision("undecided", among, front, undecided))
+
+
+def _with_a_leader(front: tuple[str, ...], family: Sequence[Comparison]) -> tuple[str, ...]:
+    """Return the front with the first that has blocks enough to be compared with another at its head: a few blocks of
+    one make no leader, and no answer about the others void."""
+    for name in front:
+        if not all(_undecided_between(name, other, family) for other in front if other != name):
+            return (name, *(other for other in front if other != name))
+    return front
 
 
 def _undecided_between(first: str, second: str, family: Sequence[Comparison]) -> bool:
@@ -82,44 +96,95 @@ def _undecided_between(first: str, second: str, family: Sequence[Comparison]) ->
     return one is None or not (one.decidable or one.different)
 
 
-def front_runners(standings: Sequence[Standing], family: Sequence[Comparison], direction: Better) -> list[str]:
-    """The winner alone, or those who tie for first: nobody is proven better than any of them."""
-    names = [one.contestant for one in standings if one.rank is not None]
-    if sum(one.rank == standings[0].rank for one in standings) == 1:
-        return names[:1]
-    unbeaten = stats.unbeaten(names, family, direction)
-    if len(unbeaten) > 1:
-        return unbeaten
-    # Someone beat every rival of the leader, but not the leader's own narrow lead over one of them: that is a tie too.
-    apart = {frozenset((one.a, one.b)) for one in family if one.different}
-    return [names[0], *(name for name in names[1:] if frozenset((names[0], name)) not in apart)]
+def _bounded(basis: Basis, found: Decision) -> Decision:
+    """Return the verdict on several that none is proven better than. Who is shown to be no further from the best than
+    what matters is as good as the best, and among these the other axes count. Where none is shown to be, they do not:
+    a price says nothing of what it buys."""
+    direction = better(basis.scenario)
+    rivals = len(found.among) - len(found.undecided) - 1
+    bounds = {name: behind(name, found.tied, basis.family, direction, basis.level, rivals) for name in found.tied}
+    near = tuple(name for name, bound in bounds.items() if bound <= basis.margin)
+    bounded = replace(found, near=near, within=max(bounds[name] for name in near or found.tied))
+    needed = None if near == found.tied else _blocks_needed(basis, found)
+    bounded = replace(
+        bounded,
+        blocks_to_settle=needed,
+        seconds_to_settle=needed * basis.block_s if needed is not None and basis.block_s is not None else None,
+    )
+    if not near:
+        return replace(bounded, beside=beside(basis.axes, found.among, found.front[:1], basis.margin))
+    taken, by = _preferred(basis.axes, near, basis.margin)
+    others = beside(basis.axes, found.among, taken, basis.margin)
+    return replace(bounded, verdict="equal", taken=taken, by=by, beside=others)
 
 
-def _undominated(axes: Sequence[Axis], tied: Sequence[str]) -> tuple[str, ...]:
-    """Of those that tie, the ones that nobody beats on some other axis without being beaten on another."""
+def behind(
+    name: str,
+    others: Collection[str],
+    family: Sequence[Comparison],
+    direction: Better,
+    level: float,
+    among: int | None = None,
+) -> float:
+    """Return the factor by which none of the others is better than this one: all such factors of a family hold together
+    with the chance 1 - level ("multiple comparisons with the best"). Infinite where two have too few blocks for it.
+    `among`: how many rivals the best had, where some of them are known not to be it; else as many as are given."""
+    rivals = [other for other in others if other != name]
+    share = among or len(rivals)
+    most = max((_most_better(other, name, family, direction, level, share) for other in rivals), default=0.0)
+    return math.exp(max(0.0, most)) if most < stats.MOST_LOG else math.inf
 
-    def dominates(one: str, other: str) -> bool:
-        sides = [leads for axis in axes if (leads := lead(axis, one, other)) is not None]
-        return bool(sides) and all(sides)
 
-    return tuple(name for name in tied if not any(dominates(other, name) for other in tied if other != name))
+def _most_better(
+    one: str, other: str, family: Sequence[Comparison], direction: Better, level: float, rivals: int
+) -> float:
+    """Return by how much one may be better than the other at most, on the log scale."""
+    found = against(one, other, family) if direction == "higher" else against(other, one, family)
+    return math.inf if found is None else stats.most_above(found, level, rivals)
 
 
-def lead(axis: Axis, one: str, other: str) -> bool | None:
-    """Whether the first is proven better than the other on an axis by what is worth telling; None where neither is."""
+def _blocks_needed(basis: Basis, found: Decision) -> int | None:
+    """Return how many more blocks would prove or bound what the first of the front is from each of the others; None
+    where no number of blocks would, or what there is says nothing of it."""
+    first, *others = found.tied
+    facing = [one for name in others if (one := against(first, name, basis.family)) is not None]
+    margin, rivals = math.log(basis.margin), len(found.among) - 1
+    more = [
+        None if needed is None else max(0, needed - one.blocks)
+        for one in facing
+        for needed in [stats.blocks_to_settle(one, margin, basis.level, rivals)]
+    ]
+    known = [count for count in more if count is not None]
+    return max(known) if known and len(known) == len(more) and max(known) > 0 else None
+
+
+def _preferred(axes: Sequence[Axis], near: Sequence[str], margin: float) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return who is left when one axis after the other takes away those that another is proven better than by what
+    matters, and the axes that took somebody away."""
+    left, by = tuple(near), list[str]()
+    for axis in axes:
+        kept = tuple(name for name in left if not any(lead(axis, other, name, margin) for other in left))
+        if kept and kept != left:
+            left, by = kept, [*by, axis.metric]
+    return left, tuple(by)
+
+
+def lead(axis: Axis, one: str, other: str, margin: float) -> bool | None:
+    """Whether the first is proven better than the other on an axis by what matters; None where neither is."""
     found = against(one, other, axis.comparisons)
-    if found is None or not found.different or 1 / WORTH_TELLING < found.ratio < WORTH_TELLING:
+    if found is None or not found.different or 1 / margin < found.ratio < margin:
         return None
     return (found.ratio > 1) == (axis.better == "higher")
 
 
-def beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str]) -> tuple[Beside, ...]:
-    """Everybody else of the answer beside the first of those that are taken, where anything tells the two apart."""
+def beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str], margin: float) -> tuple[Beside, ...]:
+    """Everybody else of the answer beside the first of those that are taken, where anything that matters is proven of
+    the two."""
     others = (
         Beside(
             contestant=name,
-            worse=_proven(axes, name, taken[0], better=False),
-            better=_proven(axes, name, taken[0], better=True),
+            worse=_proven(axes, name, taken[0], margin, better=False),
+            better=_proven(axes, name, taken[0], margin, better=True),
         )
         for name in among
         if name not in taken
@@ -127,12 +192,12 @@ def beside(axes: Sequence[Axis], among: Sequence[str], taken: Sequence[str]) -> 
     return tuple(one for one in others if one.worse or one.better)
 
 
-def _proven(axes: Sequence[Axis], name: str, chosen: str, *, better: bool) -> tuple[AxisRatio, ...]:
+def _proven(axes: Sequence[Axis], name: str, chosen: str, margin: float, *, better: bool) -> tuple[AxisRatio, ...]:
     """The axes on which a contestant is proven better (or worse) than the one that is taken, the largest first."""
     found = [
         AxisRatio(axis.metric, one.ratio)
         for axis in axes
         if (one := against(name, chosen, axis.comparisons)) is not None
-        if lead(axis, name, chosen) is better
+        if lead(axis, name, chosen, margin) is better
     ]
     return tuple(sorted(found, key=lambda one: -abs(math.log(one.ratio))))

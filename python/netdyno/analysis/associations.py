@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -49,17 +50,23 @@ class _Tested(NamedTuple):
 def whys(
     ranked: Sequence[Counted],
     standings: Sequence[Standing],
-    family: Sequence[Comparison],
+    families: Mapping[str, Sequence[Comparison]],
+    metric: str,
     work: Sequence[Work] = (),
     level: float = stats.LEVEL,
 ) -> tuple[Why, ...]:
-    """Each contestant that is proven to differ from the first of its kind, then for each that is from
-    the one right above it. `family` are the comparisons of the metric."""
+    """Each contestant that is proven to differ from the first of its kind by the metric, then for each that is from
+    the one right above it. `families`: the comparisons of each axis. What is ranked on an axis is not tested a second
+    time here: a counter that is one differs where the ranking says so."""
     figures = _figures(ranked)
-    pairs = _pairs(standings, family)
-    raw = [one for pair in pairs for name in COUNTERS if (one := _test(pair, name, figures[name])) is not None]
-    judged = stats.corrected([one.comparison for one in raw], level)
-    tested = [one._replace(comparison=comparison) for one, comparison in zip(raw, judged, strict=True)]
+    pairs = _pairs(standings, families[metric])
+    tested = [one for pair in pairs for name in COUNTERS if (one := _test(pair, name, figures[name])) is not None]
+    own = [one for one in tested if one.counter not in families]
+    judged = iter(stats.corrected([one.comparison for one in own], level))
+    tested = [
+        one._replace(comparison=next(judged) if one in own else _of_ranking(one, families[one.counter]))
+        for one in tested
+    ]
     return tuple(_why(pair, [one for one in tested if one.pair == pair], figures, work) for pair in pairs)
 
 
@@ -104,6 +111,12 @@ def _test(pair: _Pair, name: str, figures: Mapping[str, Samples]) -> _Tested | N
     comparison = stats.comparison(pair.worse, pair.better, pairs, ratios=relative, axis=name)
     worse, better = (_mean([values[cell] for cell in shared], relative) for values in (mine, theirs))
     return _Tested(pair, name, relative, worse, better, comparison)
+
+
+def _of_ranking(one: _Tested, family: Sequence[Comparison]) -> Comparison:
+    """Return what the ranking on this axis says of the pair; where it compared no such two, that nothing is proven."""
+    found = answers.against(one.pair.worse, one.pair.better, family)
+    return found or replace(one.comparison, decidable=False, interval=None)
 
 
 def _mean(values: Sequence[float], relative: bool) -> float:

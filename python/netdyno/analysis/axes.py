@@ -28,11 +28,12 @@ Grounds = Sequence[Groups]
 
 
 def names(scenario: Scenario) -> tuple[str, ...]:
-    """Its own metric first. A capacity stands alone: its trials have other rates for each contestant."""
+    """Its own metric first, then the others in the order that they count in (docs/adr/statistics.md). A capacity stands
+    alone: its trials have other rates for each contestant."""
     if scenario.metric == CAPACITY:
         return ()
     rate = "throughput" if scenario.arrivals == "closed" else "kept"
-    return tuple(dict.fromkeys((scenario.metric, rate, "p50", "p99", "cpu", "memory")))
+    return tuple(dict.fromkeys((scenario.metric, *scenario.then_by, rate, "p50", "p99", "cpu", "memory")))
 
 
 def is_alone(groups: Groups, grounds: Grounds) -> bool:
@@ -43,27 +44,43 @@ def is_alone(groups: Groups, grounds: Grounds) -> bool:
 def compared(
     of_axes: Mapping[str, Mapping[str, Samples]], groups: Groups, level: float
 ) -> dict[str, tuple[Comparison, ...]]:
-    """Every two contestants of a group on every axis, all of it corrected as one family. Two that share no block are no
-    hypothesis."""
+    """Return the comparisons of every two contestants of a group on every axis. Those of the first axis, which the
+    question is about, are corrected as one family (and if one is best, as such), and those of all other axes as a
+    second. Two that share no block are no hypothesis."""
+    first, *others = of_axes
+    own = _judged(of_axes, (first,), groups, level)[first]
+    rivals = [found for group in groups if len(found := [name for name in group if name in of_axes[first]]) > 1]
+    for names in rivals:
+        own = stats.compared_with_the_best(names, own, METRICS[first].better, level / len(rivals))
+    families = {first: own, **_judged(of_axes, others, groups, level)}
+    return {axis: stats.without_circles(family) for axis, family in families.items()}
+
+
+def _judged(
+    of_axes: Mapping[str, Mapping[str, Samples]], family: Sequence[str], groups: Groups, level: float
+) -> dict[str, tuple[Comparison, ...]]:
     raw = [
-        (axis, one)
-        for axis, by_name in of_axes.items()
+        one
+        for axis in family
         for group in groups
-        for a, b in itertools.combinations([name for name in group if name in by_name], 2)
-        if (one := stats.compare(a, b, by_name, axis)).pairs
+        for a, b in itertools.combinations([name for name in group if name in of_axes[axis]], 2)
+        if (one := stats.compare(a, b, of_axes[axis], axis)).pairs
     ]
-    judged = stats.corrected([one for _, one in raw], level)
-    return {axis: tuple(one for (of, _), one in zip(raw, judged, strict=True) if of == axis) for axis in of_axes}
+    judged = stats.corrected(raw, level)
+    return {axis: tuple(one for one in judged if one.axis == axis) for axis in family}
 
 
-def order(group: Sequence[str], family: Sequence[Comparison], better: Better) -> tuple[list[str], list[str]]:
-    """Best first, by the mean of the log ratios to the others, each over the blocks that the two share; then those that
-    share no block with these, who have no rank. No figure is carried over from one to another."""
-    ranked = _largest_component(group, family)
-    sides = {name: [ratio for one in family if (ratio := _log_ratio(name, one)) is not None] for name in ranked}
+def order(group: Sequence[str], family: Sequence[Comparison], better: Better) -> tuple[dict[str, int], list[str]]:
+    """Return the ranks, the best first, and those that share no block with these, who have none. Of equal ranks the
+    better comes first by the mean of the log ratios to the others, each over the blocks that the two share. No figure
+    is carried over from one to another."""
+    joined = _largest_component(group, family)
+    sides = {name: [ratio for one in family if (ratio := _log_ratio(name, one)) is not None] for name in joined}
     means = {name: statistics.fmean(each) if each else 0.0 for name, each in sides.items()}
     sign = -1.0 if better == "higher" else 1.0
-    return sorted(ranked, key=lambda name: sign * means[name]), [name for name in group if name not in ranked]
+    ranks = stats.ranks(joined, family, better)
+    best_first = sorted(joined, key=lambda name: (ranks[name], sign * means[name]))
+    return {name: ranks[name] for name in best_first}, [name for name in group if name not in joined]
 
 
 def _log_ratio(name: str, one: Comparison) -> float | None:
@@ -151,10 +168,9 @@ def _of_axis(
     for groups in grounds:
         before, alone = 0, is_alone(groups, grounds)
         for group in groups:
-            ranked, unranked = order(group, family, better)
-            ranks = stats.ranks(ranked, family, better)
+            ranks, unranked = order(group, family, better)
             sizes = Counter(ranks.values())
-            for name in (*ranked, *unranked):
+            for name in (*ranks, *unranked):
                 cell = by_name.get(name)
                 rank = ranks.get(name)
                 scores.append(

@@ -31,8 +31,9 @@ from netdyno.statistics.stats import Better, Comparison, Interval
 
 Bound = Literal["", "at least", "at most"]
 """Of a figure that is not exact, the direction."""
-Verdict = Literal["winner", "tie", "not_enough_blocks", "unopposed", "no_data", "flip"]
-"""`flip`: the question is where the winner changes, and no ranking over all levels."""
+Verdict = Literal["winner", "equal", "undecided", "not_enough_blocks", "unopposed", "no_data", "flip"]
+"""`equal`: none is proven best, and some are shown to be as good as the best, but for what does not matter.
+`undecided`: none is shown to be. `flip`: the question is where the winner changes, and no ranking over all levels."""
 
 
 @dataclass(frozen=True)
@@ -277,8 +278,12 @@ class Beside:
 class Decision:
     """The verdict on a scenario. It is about those `among` whom it holds, the best first. Nobody is proven better than
     any of the `front`, its leader first; of the `undecided` there it takes more blocks to say anything. `taken` is whom
-    to take: the winner, or of those that tie the ones that nobody beats on another axis; `beside` has what the others
-    cost."""
+    to take; `beside` has what the others cost beside the first of these, or where nobody is taken of the front.
+
+    Of a front of several: those `near` are shown to be behind the best by no more than what matters, and `within` is
+    the factor that none of them is further behind by; where nobody is near, the factor that none of the front is. `by`:
+    the axes that chose among those near. `blocks_to_settle`: how many more blocks would settle what is open, if means
+    and spreads stay what they are, and how many seconds these take; None where nothing is open, or nobody can say."""
 
     verdict: Verdict
     among: tuple[Name, ...] = ()
@@ -286,10 +291,15 @@ class Decision:
     undecided: tuple[Name, ...] = ()
     taken: tuple[Name, ...] = ()
     beside: tuple[Beside, ...] = ()
+    near: tuple[Name, ...] = ()
+    within: float | None = None
+    by: tuple[Name, ...] = ()
+    blocks_to_settle: int | None = None
+    seconds_to_settle: float | None = None
 
     @property
     def tied(self) -> tuple[Name, ...]:
-        """Of the front, those who are shown to be alike."""
+        """Of the front, those with blocks enough to be compared with its leader."""
         return tuple(name for name in self.front if name not in self.undecided)
 
 
@@ -377,13 +387,13 @@ class MadeAgain:
 
 @dataclass(frozen=True)
 class Standing:
-    """One line of a ranking. `shared`: others have the same rank; None: it shares no block with the others, or nobody
-    else could use as many cores. `relative` is the metric divided by the leader's. `lossy`: it lost more than the bound
-    in some trial, `faults`: it did something wrong; who has either is ranked after those that have not, with a leader
-    among its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md). `ground` is the place of its group in
-    `Ground.together`: each group has a ranking of its own (docs/adr/same-cores.md). `loss` is its largest share of lost
-    messages at any level, None over a stream. `value` is its own figure at the heaviest level, NaN where it has none
-    there."""
+    """One line of a ranking. `rank`: 1 and how many are proven better; None: it shares no block with the others, or
+    nobody else could use as many cores. `shared`: others have the same rank. `relative` is the metric divided by the
+    leader's. `lossy`: it lost more than the bound in some trial, `faults`: it did something wrong; who has either is
+    ranked after those that have not, with a leader among its own kind (docs/adr/loss.md, docs/adr/audit-kinds.md).
+    `ground` is the place of its group in `Ground.together`: each group has a ranking of its own
+    (docs/adr/same-cores.md). `loss` is its largest share of lost messages at any level, None over a stream. `value` is
+    its own figure at the heaviest level, NaN where it has none there."""
 
     rank: int | None
     shared: bool
@@ -659,7 +669,8 @@ class ScenarioFindings:
     whys: tuple[Why, ...] = ()
     """What goes along with the ranking: against the first, then against the one above."""
     axes: tuple[Axis, ...] = ()
-    """The scenario's own metric first; their comparisons are corrected as one family. Empty of a capacity."""
+    """The scenario's own metric first, whose comparisons are one family; those of the others are a second. Empty of a
+    capacity."""
     faulty: tuple[Faulty, ...] = ()
     """Also who has no valid trial."""
     censored: tuple[Censored, ...] = ()
@@ -838,7 +849,8 @@ class Analysis:
     charts: tuple[Chart, ...]
     """The figures that the experiment asks for."""
     level: float
-    """The chance, per scenario, that its ranking claims any difference that is not there (at most)."""
+    """The chance, per scenario, that its ranking claims any difference that is not there (at most); once for its own
+    metric, once for all other axes."""
     counts: Counts
     set_aside: tuple[TrialNote, ...]
     audits: tuple[AuditTally, ...]

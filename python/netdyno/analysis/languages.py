@@ -25,13 +25,9 @@ def within(
     if not any(one.decidable for one in family):
         return ()
     return tuple(
-        Within(language, tuple(stats.unbeaten(names, _among(family, names), better)), len(names), ground)
+        Within(language, tuple(stats.unbeaten(names, family, better)), len(names), ground)
         for ground, by_language in sorted(by_ground.items())
         if len(by_language) > 1
         for language, names in by_language.items()
         if len(names) > 1
     )
-
-
-def _among(family: Sequence[Comparison], names: Collection[str]) -> list[Comparison]:
-    return [one for one in family if one.a in names and one.b in names]

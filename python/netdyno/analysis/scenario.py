@@ -1,6 +1,6 @@
 """The findings of one scenario, from its part of a run. Only trials that are valid, or bounds, enter a figure. The
-family that the correction spans is every comparison of the scenario, for that is one answer: the chance that a ranking
-claims any difference that is not there is at most `stats.LEVEL`, each time. Pure functions."""
+comparisons of the scenario's own metric are one family, and those of the other axes together another: the chance that
+one of them claims any difference that is not there is at most `stats.LEVEL`, each time. Pure functions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ from netdyno.model.levels import level_key, level_label
 from netdyno.model.metrics import METRICS, Counted
 from netdyno.model.options import settings
 from netdyno.model.trial import Trial
-from netdyno.statistics import stats
 from netdyno.statistics.stats import Comparison, Samples
 
 LEAST_UNSTEADY, UNSTEADY_SHARE = 3, 0.25
@@ -85,7 +84,8 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
     standings = _standings(part, sampled, grounds, family, figures, faulty, scored)
     absent = tuple(name for name in names if name not in faulty and name not in {one.contestant for one in standings})
     behind = message_cost.rows(part, _first_ranked(standings, names))
-    decisions = () if flips else answers.decide_each(answers.Basis(scenario, standings, family, scored))
+    basis = answers.Basis(scenario, standings, family, scored, level, seconds_of_block(part))
+    decisions = () if flips else answers.decide_each(basis)
     return ScenarioFindings(
         scenario=scenario,
         decision=decisions[0] if decisions else Decision("flip", names),
@@ -109,7 +109,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         ending=ending,
         capacity=capacity.findings(part),
         work=behind,
-        whys=associations.whys(part.ranked, standings, family, behind, level),
+        whys=associations.whys(part.ranked, standings, families, scenario.metric, behind, level),
         axes=scored,
         faulty=tuple(faulty.values()),
         censored=censored,
@@ -224,12 +224,12 @@ def _ranked(
 ) -> list[Standing]:
     """One group, its first at rank 1."""
     direction = answers.better(part.scenario)
-    best_first, unranked = axes.order(group, family, direction)
-    ranks = stats.ranks(best_first, family, direction)
+    ranks, unranked = axes.order(group, family, direction)
     sizes = Counter(ranks.values())
+    leader = next(iter(ranks), None)
     standings = []
-    for name in (*best_first, *unranked):
-        one = answers.against(name, best_first[0], family) if best_first else None
+    for name in (*ranks, *unranked):
+        one = answers.against(name, leader, family) if leader is not None else None
         score = scored[0].score(name) if scored else None
         standings.append(
             Standing(
@@ -244,6 +244,11 @@ def _ranked(
             )
         )
     return standings
+
+
+def seconds_of_block(part: Part) -> float | None:
+    """Return how long one block of this scenario takes, with its repeated trials; None where there was none."""
+    return sum(trial.seconds for trial in part.trials) / part.blocks if part.blocks else None
 
 
 def _own(of: Samples) -> float:

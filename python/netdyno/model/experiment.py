@@ -31,10 +31,13 @@ from netdyno.model.values import (
     share,
     whole,
     word,
+    words,
 )
 
 Arrivals = Literal["closed", "constant", "poisson"]
 RankedBy = Literal["throughput", "p50", "p99", "mean", "cpu", "memory", "connection-spread", "capacity"]
+ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capacity")
+"""What may decide among those that are equal in what is ranked."""
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]
@@ -190,6 +193,11 @@ class Scenario(Conditions, kw_only=True):
     loss_bound: Annotated[Number, Option(SHARE, "Of the messages: above it a trial is marked.", "shared")] = 0.001
     factors: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
     metric: Annotated[RankedBy, Option(word(*get_args(RankedBy)), "What is ranked.", "own")] = "throughput"
+    then_by: Annotated[
+        tuple[RankedBy, ...],
+        Option(words(*ALSO_COUNTS), "Metrics by which those equal in it are chosen, in this order.", "own"),
+    ] = ()
+    margin: Annotated[Number, Option(PRECISION, "From which difference on one matters, such as 5%.", "own")] = 0.05
     slo: Annotated[str, Option(TEXT, "The objective, such as 'p99<5ms' or 'p99.9<20ms,lost<0.1%'.", "own")] = ""
 
     @property

@@ -119,6 +119,18 @@ def word(*valid: str) -> Kind:
     return Kind(read)
 
 
+def words(*valid: str) -> Kind:
+    """A list of these words, each once."""
+    one = word(*valid)
+
+    def read(value: object) -> tuple[str, ...]:
+        if not isinstance(value, list) or len({str(each) for each in value}) != len(value):
+            raise ValueError(f"{value!r} is not a list of words, each once, such as [{valid[0]!r}]")
+        return tuple(one.read(each) for each in value)
+
+    return Kind(read)
+
+
 def share(least: float, most: float = 1) -> Kind:
     """Numbers between two bounds, both included."""
 

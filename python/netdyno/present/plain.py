@@ -20,7 +20,8 @@ LEFT_OUT: Mapping[type, tuple[str, ...]] = {
     Estimate: ("points",),  # the trials have them
     Figure: ("cells", "published", "log", "x_log"),  # what was asked for, and how it is drawn; panels have the rest
     Traced: ("scenario", "contestant", "levels", "log"),  # it stands with its contestant and level
-    Comparison: ("pairs", "p", "p_corrected", "single", "spread", "relative", "axis"),  # what its interval comes from
+    # what its interval comes from
+    Comparison: ("pairs", "p", "p_corrected", "single", "spread", "relative", "axis", "error", "freedom"),
 }
 
 

@@ -252,6 +252,9 @@ class Comparison:
     spread: float = math.nan
     relative: bool = True
     axis: str = ""
+    error: float = math.nan
+    """The standard error of the mean, with `freedom` degrees of freedom, that the interval is made of."""
+    freedom: float = math.nan
 
     @property
     def same(self) -> float:
@@ -289,8 +292,10 @@ def comparison(a: str, b: str, pairs: Pairs, *, ratios: bool = True, axis: str =
         relative=ratios,
         axis=axis,
     )
-    single = _interval(blank, blank.spread, blank.blocks - 1, LEVEL)
-    return replace(blank, interval=single, single=single, p=_p(blank, blank.spread, blank.blocks - 1))
+    error = blank.spread / math.sqrt(len(means)) if len(means) > 1 else math.nan
+    freedom = len(means) - 1
+    single = _interval(blank, error, freedom, LEVEL)
+    return replace(blank, interval=single, single=single, p=_p(blank, error, freedom), error=error, freedom=freedom)
 
 
 def corrected(family: Sequence[Comparison], level: float = LEVEL) -> tuple[Comparison, ...]:
@@ -315,16 +320,41 @@ def _judged(one: Comparison, lenders: Sequence[float], among: int, level: float)
     if not one.decidable:
         return replace(one, p_corrected=1.0, interval=None, different=False)
     found, freedom = moderated(one.spread, one.blocks - 1, lenders)
-    p = _p(one, found, freedom)
-    interval = _interval(one, found, freedom, level / among)
+    error = found / math.sqrt(one.blocks)
+    own = replace(
+        one,
+        error=error,
+        freedom=freedom,
+        p=_p(one, error, freedom),
+        single=_interval(one, error, freedom, LEVEL),
+    )
+    return _as_one_of(own, among, level)
+
+
+def _as_one_of(one: Comparison, among: int, level: float) -> Comparison:
+    """The verdict as one of so many comparisons that share the level."""
+    interval = _interval(one, one.error, one.freedom, level / among)
     return replace(
         one,
-        p=p,
-        p_corrected=min(1.0, among * p),
-        single=_interval(one, found, freedom, LEVEL),
+        p_corrected=min(1.0, among * one.p),
         interval=interval,
         different=interval is not None and not interval.low <= one.same <= interval.high,
     )
+
+
+def compared_with_the_best(
+    names: Sequence[str], family: Sequence[Comparison], better: Better, level: float = LEVEL
+) -> tuple[Comparison, ...]:
+    """Return the comparisons of one axis where the question is who of these is best. If one is better than each other
+    when its comparisons with these are corrected by themselves, as many as there are others, that is what they say; all
+    others stay as they are, corrected with all pairs. Among equals hardly anybody is better than all (docs/adr/
+    statistics.md has the rates), so this errs no more often."""
+    for name in names:
+        own = [one for one in family if name in (one.a, one.b) and {one.a, one.b} <= {*names}]
+        judged = {id(one): _as_one_of(one, len(own), level) for one in own if one.decidable}
+        if len(judged) == len(names) - 1 > 0 and all(winner(one, better) == name for one in judged.values()):
+            return tuple(judged.get(id(one), one) for one in family)
+    return tuple(family)
 
 
 def moderated(own: float, freedom: int, lenders: Sequence[float]) -> tuple[float, float]:
@@ -337,14 +367,14 @@ def moderated(own: float, freedom: int, lenders: Sequence[float]) -> tuple[float
     return math.sqrt(variance), freedom * (1 + BORROWED)
 
 
-def _p(one: Comparison, found: float, freedom: float) -> float:
-    return p_of(one.mean, found / math.sqrt(one.blocks), freedom) if one.decidable else 1.0
+def _p(one: Comparison, error: float, freedom: float) -> float:
+    return p_of(one.mean, error, freedom) if one.decidable else 1.0
 
 
-def _interval(one: Comparison, found: float, freedom: float, level: float) -> Interval | None:
+def _interval(one: Comparison, error: float, freedom: float, level: float) -> Interval | None:
     if not one.decidable:
         return None
-    half = student(freedom, level) * found / math.sqrt(one.blocks)
+    half = student(freedom, level) * error
     low, high = one.mean - half, one.mean + half
     if half == 0:
         return Interval(one.ratio, one.ratio)
@@ -359,31 +389,75 @@ def _exp(value: float) -> float:
 # --- ranks ----------------------------------------------------------------------------------------------------------
 
 
-def ranks(best_first: Sequence[str], family: Sequence[Comparison], better: Better) -> dict[str, int]:
-    """Ranks with tie groups: 1, 1, 3 ... A line is drawn between two neighbours only where everyone above it is
-    proven better than everyone below it.
-
-    "Cannot be told apart" is not transitive: A~B and B~C can stand beside A better than C. Then all three share a rank,
-    for B belongs to both; that A leads C is still true, and stands in the table of comparisons.
-    """
-    ahead = {winner_loser for one in family if (winner_loser := _winner_loser(one, better))}
-    result: dict[str, int] = {}
-    rank = 1
-    for position, name in enumerate(best_first):
-        above, below = best_first[:position], best_first[position:]
-        if position and all((upper, lower) in ahead for upper in above for lower in below):
-            rank = position + 1
-        result[name] = rank
-    return result
+def ranks(names: Sequence[str], family: Sequence[Comparison], better: Better) -> dict[str, int]:
+    """Return the rank of each: 1 and how many are proven better. Equal ranks are no proof of being equal, and of three
+    neighbours the first may be proven better than the last alone: ranks 1, 1 and 2."""
+    proven = ahead(family, better)
+    return {name: 1 + sum((other, name) in proven for other in names) for name in names}
 
 
 def unbeaten(names: Sequence[str], family: Sequence[Comparison], better: Better) -> list[str]:
-    """Those that nobody is proven better than, in the order given."""
-    beaten = {pair_[1] for one in family if (pair_ := _winner_loser(one, better))}
-    return [name for name in names if name not in beaten]
+    """Return those that no other of them is proven better than, in the order given."""
+    return [name for name, rank in ranks(names, family, better).items() if rank == 1]
 
 
-def _winner_loser(one: Comparison, better: Better) -> tuple[str, str] | None:
+def ahead(family: Iterable[Comparison], better: Better) -> frozenset[tuple[str, str]]:
+    """Return who is proven better than whom: directly, or by way of others, for all intervals hold together."""
+    beats: dict[str, set[str]] = {}
+    for one in family:
+        if (above := winner(one, better)) is not None:
+            beats.setdefault(above, set()).add(one.b if above == one.a else one.a)
+    for between in list(beats):
+        for losers in beats.values():
+            if between in losers:
+                losers |= beats[between]
+    return frozenset((above, below) for above, losers in beats.items() for below in losers)
+
+
+def winner(one: Comparison, better: Better) -> str | None:
+    """Return who of the two is proven better; None where neither is."""
     if not one.different:
         return None
-    return (one.a, one.b) if (one.ratio > 1) == (better == "higher") else (one.b, one.a)
+    return one.a if (one.ratio > one.same) == (better == "higher") else one.b
+
+
+def without_circles(family: Sequence[Comparison]) -> tuple[Comparison, ...]:
+    """Return the comparisons of one axis without the verdicts and intervals that contradict each other. Where two share
+    other blocks than each of them with a third, each of the three may seem better than the next."""
+    proven = ahead(family, "higher")
+    return tuple(
+        replace(one, different=False, interval=None, decidable=False, p_corrected=1.0)
+        if {(one.a, one.b), (one.b, one.a)} <= proven
+        else one
+        for one in family
+    )
+
+
+def most_above(one: Comparison, level: float, others: int) -> float:
+    """Return the upper bound of the mean of `a` against `b`, on the scale of `Comparison.mean`, of which `others` hold
+    together with the chance 1 - level: a one-sided interval. Infinite where there are too few blocks.
+
+    Where `a` is the best of all, the bounds of all others against it are "multiple comparisons with the best" (Hsu
+    1981, Ann. Stat. 9:1026). They need no correction for the pairs that the best is not one of."""
+    if not one.decidable or not math.isfinite(one.error):
+        return math.inf
+    return one.mean + student(one.freedom, min(1.0, 2 * level / max(1, others))) * one.error
+
+
+def blocks_to_settle(one: Comparison, margin: float, level: float, others: int) -> int | None:
+    """Return how many blocks would prove the difference of the best from one of so many `others`, or bound it by the
+    `margin` (on the scale of the mean) on both sides, if mean and spread stay what they are. None where MANY_BLOCKS
+    would not do, or the blocks say nothing of it."""
+    if not one.decidable or not math.isfinite(one.error):
+        return None
+    away, spread_of_mean = abs(one.mean), one.error * math.sqrt(one.blocks)
+
+    def is_settled(count: int) -> bool:
+        freedom = one.freedom * (count - 1) / (one.blocks - 1)
+        error = spread_of_mean / math.sqrt(count)
+        proven = away > student(freedom, level / max(1, others)) * error
+        return proven or away + student(freedom, min(1.0, 2 * level / max(1, others))) * error <= margin
+
+    counts = range(FEWEST_BLOCKS, MANY_BLOCKS + 1)
+    found = bisect_left(counts, True, key=is_settled)
+    return counts[found] if found < len(counts) else None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis import associations, message_cost
+from netdyno.analysis import answers, associations, message_cost
 from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, ScenarioFindings, Why
 from netdyno.analysis.split import part_of
@@ -42,7 +42,10 @@ def whys(run: Run) -> tuple[Why, ...]:
     names = [one.contestant for one in known.standings]
     part = part_of(run, known.scenario)
     behind = message_cost.rows(part, names)
-    return associations.whys(part.ranked, known.standings, known.comparisons, behind)
+    families = {
+        str(known.scenario.metric): known.comparisons
+    }  # without the axes that are counters, which are tested here
+    return associations.whys(part.ranked, known.standings, families, known.scenario.metric, behind)
 
 
 def why(run: Run, worse: str = LOCK, better: str = EPOLL) -> Why:
@@ -122,6 +125,20 @@ def test_what_differs_beyond_chance_is_named_with_its_figures_and_its_interval()
     assert "it needs " in short_of(one)
     assert " of server CPU a message against " in short_of(one)
     assert "gives up its core " in short_of(one)
+
+
+def test_a_counter_that_is_ranked_differs_where_its_ranks_do() -> None:
+    """The CPU of a message is an axis: the line below a table says no difference that the table does not."""
+    for findings in made().scenarios:
+        cpu = next(axis for axis in findings.axes if axis.metric == "cpu")
+        for one in findings.whys:
+            proven = answers.against(one.worse, one.better, cpu.comparisons)
+            named = [each.comparison for each in one.differences if each.counter == "cpu"]
+            assert named == ([proven] if proven is not None and proven.different else [])
+            worse, better = (cpu.score(name) for name in (one.worse, one.better))
+            assert worse is not None
+            assert better is not None
+            assert not named or worse.rank != better.rank
 
 
 def test_the_other_way_round_it_is_said_the_other_way_round() -> None:

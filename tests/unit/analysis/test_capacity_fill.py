@@ -108,11 +108,14 @@ def test_contestants_are_ranked_by_their_capacity_and_told_apart() -> None:
     assert all(one.different for one in found.comparisons)
 
 
-def test_two_that_do_not_differ_tie() -> None:
+def test_two_that_do_not_differ_are_equal_within_a_bound() -> None:
     one = experiment_run(("fast",))
     twin = tuple(replace(each, contestant="twin") for each in experiment_run(("fast",)).trials)
     found = scenario(replace(one, trials=(*one.trials, *twin)))
-    assert found.verdict == "tie"
+    assert found.verdict == "equal"
+    assert set(found.decision.taken) == {"fast", "twin"}
+    assert found.decision.within is not None
+    assert found.decision.within <= 1.05
 
 
 def test_a_capacity_beyond_the_rates_is_only_a_bound_and_said_to_be() -> None:

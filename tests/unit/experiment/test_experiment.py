@@ -135,6 +135,11 @@ def test_it_is_frozen() -> None:
             "blocks = 3\nloss-bound = 1",
             "good.toml: key 'loss-bound': 1 is not a share from 0 to below 1",
         ),
+        ('workload = "echo"', 'workload = "echo"\nthen-by = "p99"', "key 'then-by': 'p99' is not a list of words"),
+        ('workload = "echo"', 'workload = "echo"\nthen-by = ["p99", "p99"]', "each once, such as ['throughput']"),
+        ('workload = "echo"', 'workload = "echo"\nthen-by = ["p98"]', "'p98' is not valid (did you mean 'p99'?)"),
+        ('workload = "echo"', 'workload = "echo"\nthen-by = ["capacity"]', "'capacity' is not valid"),
+        ('workload = "echo"', 'workload = "echo"\nmargin = 5', "key 'margin': 5 is no precision"),
         (
             "blocks = 3",
             'blocks = 3\nloss-bound = "1%"',

@@ -399,7 +399,7 @@ def verdicts(*apart: tuple[str, str], names: str = "abc") -> list[stats.Comparis
     ]
 
 
-def test_proven_differences_give_ranks_and_ties_share_one() -> None:
+def test_a_rank_is_one_and_how_many_are_proven_better() -> None:
     everything = [("a", "b"), ("a", "c"), ("b", "c")]
     assert stats.ranks("abc", verdicts(*everything), "higher") == {"a": 1, "b": 2, "c": 3}
     assert stats.ranks("abc", verdicts(("a", "c"), ("b", "c")), "higher") == {"a": 1, "b": 1, "c": 3}
@@ -407,10 +407,26 @@ def test_proven_differences_give_ranks_and_ties_share_one() -> None:
     assert stats.ranks("abc", verdicts(), "higher") == {"a": 1, "b": 1, "c": 1}
 
 
-def test_a_chain_of_ties_shares_one_rank_though_its_ends_differ() -> None:
+def test_one_uncertain_pair_does_not_make_three_ranks_one() -> None:
     chain = verdicts(("a", "c"))
-    assert stats.ranks("abc", chain, "higher") == {"a": 1, "b": 1, "c": 1}
+    assert stats.ranks("abc", chain, "higher") == {"a": 1, "b": 1, "c": 2}
     assert stats.unbeaten("abc", chain, "higher") == ["a", "b"]
+
+
+def test_who_is_proven_worse_by_way_of_another_is_ranked_below() -> None:
+    """All intervals hold together: b is better than c, and a is better than b."""
+    assert stats.ranks("abc", verdicts(("a", "b"), ("b", "c")), "higher") == {"a": 1, "b": 2, "c": 3}
+
+
+def test_verdicts_that_contradict_each_other_prove_nothing() -> None:
+    circle = [*verdicts(("a", "b"), ("b", "c"), names="abc")[:1], *verdicts(("b", "c"), names="bc")]
+    above = stats.Interval(1.4, 1.6)
+    circle.append(stats.Comparison("c", "a", 12, 12, 1.5, above, 0.001, decidable=True, different=True))
+    circle += verdicts(("c", "d"), names="cd")
+    left = stats.without_circles(circle)
+    assert [one.different for one in left] == [False, False, False, True]
+    assert all(one.interval is None for one in left[:3])
+    assert stats.ranks("abcd", left, "higher") == {"a": 1, "b": 1, "c": 1, "d": 2}
 
 
 def test_lower_is_better_turns_the_winner_round() -> None:
@@ -420,13 +436,14 @@ def test_lower_is_better_turns_the_winner_round() -> None:
 
 
 @given(st.integers(0, 2**10 - 1))
-def test_whatever_is_not_told_apart_shares_a_rank(mask: int) -> None:
+def test_whoever_is_proven_better_has_a_better_rank_and_nobody_unproven_is_ranked_below(mask: int) -> None:
     everything = list(itertools.combinations("abcde", 2))
     apart = [both for bit, both in enumerate(everything) if mask >> bit & 1]
     ranks = stats.ranks("abcde", verdicts(*apart, names="abcde"), "higher")
-    for a, b in everything:
-        assert (a, b) in apart or ranks[a] == ranks[b]
-        assert ranks[a] <= ranks[b]
+    for a, b in apart:
+        assert ranks[a] < ranks[b]
+    for name in "abcde":
+        assert (ranks[name] == 1) == all(loser != name for _, loser in apart)
 
 
 def test_what_too_few_blocks_hide_is_undecided_and_not_a_tie() -> None:

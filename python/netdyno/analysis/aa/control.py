@@ -2,7 +2,7 @@
 
 An A/A comparison is one contestant at one load: its trials against those of its twin in the same blocks, by the very
 functions that compare contestants. What a ranking would have said of the two is decided as for any other two:
-corrected for the comparisons of their scenario, with this one among them."""
+corrected for the comparisons of their scenario's own metric, with this one among them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from netdyno.statistics.block_counts import FEWEST_BLOCKS
 from netdyno.statistics.stats import Comparison, Samples
 
 Families = Mapping[Name, Sequence[Comparison]]
-"""The comparisons of each scenario's ranking."""
+"""The comparisons of each scenario by its own metric."""
 
 
 def control(

@@ -50,8 +50,8 @@ class LeftOut:
 @dataclass(frozen=True)
 class Advice:
     """`findings` are those of the run's scenario, with the ranking narrowed to those whom the answer is `among`: where
-    there is an objective, who is shown to meet it; else who may meet it; else everybody. `by_metric`: of a tie, those
-    are taken that are shown to be close to the best, or the first, whatever the other axes say. `behind`: no other that
+    there is an objective, who is shown to meet it; else who may meet it; else everybody. `by_metric`: nobody
+    is shown to be close to the best, so that the first is taken, whatever the other axes say. `behind`: no other that
     may meet the objective (nobody at all, where nobody may) is better than the first of those to take by more than this
     factor; None where somebody has no interval, or is `hidden`: may be better by any factor however many blocks there
     are, for the generator was at its limit with it. `settled`: more blocks would change nothing that matters."""

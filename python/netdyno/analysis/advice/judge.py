@@ -17,9 +17,10 @@ from netdyno.analysis.answers import Basis, against
 from netdyno.analysis.findings import ScenarioFindings
 from netdyno.analysis.peers import peers
 from netdyno.analysis.samples import of_metric
+from netdyno.analysis.scenario import seconds_of_block
 from netdyno.analysis.split import Part
 from netdyno.model import objective
-from netdyno.model.experiment import Advise
+from netdyno.model.experiment import Advise, Scenario
 from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS
 from netdyno.model.objective import LOST, Term
@@ -27,9 +28,6 @@ from netdyno.statistics import stats
 from netdyno.statistics.block_counts import ADVICE_LOOKS
 from netdyno.statistics.stats import Better, Comparison, Interval
 
-ENOUGH = answers.WORTH_TELLING
-"""Nobody needs to know more closely how far the one to take is from the best."""
-FAR = math.inf
 THROUGHPUT = "throughput"
 
 
@@ -44,9 +42,10 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
     among, names = _among(kept, _sound(part))
     able = [name for name in _sound(part) if _may_meet(kept, name)]
     rivals = able or names
-    of_those = _narrowed(findings, names)
-    narrowed, take = _taken(of_those, rivals, findings.comparisons)
-    worst = behind(take[0], rivals, findings.comparisons, findings.better) if take else None
+    share = level_of(advise, level)
+    of_those = _narrowed(findings, names, share, seconds_of_block(part))
+    narrowed, take = _taken(of_those, rivals, findings.comparisons, share)
+    worst = _behind(take[0], rivals, findings.comparisons, findings.better, share) if take else None
     hidden = tuple(sorted(_at_least(part) & {*rivals} - {*take[:1]})) if take else ()
     return Advice(
         findings=narrowed,
@@ -59,7 +58,7 @@ def judge(advise: Advise, findings: ScenarioFindings, part: Part, level: float =
         hidden=hidden,
         blocks=part.blocks,
         left_out=tuple(_left_out(part, able, findings.comparisons, findings.better)),
-        settled=bool(take) and (not able or _is_settled(kept, take[0], worst)),
+        settled=bool(take) and (not able or _is_settled(kept, take[0], worst, margin_of(findings.scenario))),
     )
 
 
@@ -74,14 +73,17 @@ def going_on(advise: Advise, part: Part, level: float = stats.LEVEL) -> tuple[st
     if not rivals:
         return ()
     metric = part.scenario.metric
-    share = level_of(advise, level) / max(1, len(axes.names(part.scenario)))
+    share = level_of(advise, level)
     family = axes.compared({metric: of_metric(part.ranked, metric)}, [sound], share)[metric]
     direction = METRICS[metric].better
     shown = [name for name in rivals if not advise.slo or _outcome(kept, name) == "meets"]
     left = [name for name in rivals if name in running and not _is_beaten(name, shown, family, direction)]
     first, _ = axes.order(shown or left, family, direction)
-    if first and _is_settled(kept, first[0], behind(first[0], rivals, family, direction)):
-        return ()
+    best = next(iter(first), None)
+    if best is not None:
+        worst = _behind(best, rivals, family, direction, share)
+        if _is_settled(kept, best, worst, margin_of(part.scenario)):
+            return ()
     return tuple(left)
 
 
@@ -193,7 +195,14 @@ def _among(kept: Sequence[Kept], names: Sequence[str]) -> tuple[Outcome, list[st
 # --- the ranking ---------------------------------------------------------------------------------------------------
 
 
-def _narrowed(findings: ScenarioFindings, names: Collection[str]) -> ScenarioFindings:
+def margin_of(scenario: Scenario) -> float:
+    """Return the factor up to which nobody needs to know how far the one to take is from the best."""
+    return 1 + scenario.margin
+
+
+def _narrowed(
+    findings: ScenarioFindings, names: Collection[str], level: float, block_s: float | None
+) -> ScenarioFindings:
     """The same ranking of fewer."""
 
     def of(family: Sequence[Comparison]) -> tuple[Comparison, ...]:
@@ -209,51 +218,33 @@ def _narrowed(findings: ScenarioFindings, names: Collection[str]) -> ScenarioFin
         )
         for axis in findings.axes
     )
-    decision = answers.decide(Basis(findings.scenario, standings, family, scored))
+    decision = answers.decide(Basis(findings.scenario, standings, family, scored, level, block_s))
     return replace(findings, standings=standings, comparisons=family, axes=scored, decision=decision, elsewhere=())
 
 
 def _taken(
-    findings: ScenarioFindings, rivals: Sequence[str], family: Sequence[Comparison]
+    findings: ScenarioFindings, rivals: Sequence[str], family: Sequence[Comparison], level: float
 ) -> tuple[ScenarioFindings, tuple[str, ...]]:
-    """Whom to take. Of those that tie, the other axes decide among the ones that are shown to be as good as anybody;
-    where none is, the first: what was asked about comes before them."""
-    decision = findings.decision
+    """Whom to take: as the ranking has it, if these are shown to be close to the best of all rivals; where none is, the
+    first: what was asked about comes before the other axes."""
+    decision, margin = findings.decision, margin_of(findings.scenario)
     first = (decision.front or decision.among)[:1]
-    if decision.verdict != "tie":
+    if decision.verdict not in ("equal", "undecided"):
         return findings, decision.taken or first
-    alike = [one for one in decision.tied if (behind(one, rivals, family, findings.better) or FAR) <= ENOUGH]
-    taken = tuple(one for one in decision.taken if one in alike) or first
+    bounds = {one: _behind(one, rivals, family, findings.better, level) for one in decision.taken}
+    taken = tuple(one for one, bound in bounds.items() if bound is not None and bound <= margin) or first
     if taken == decision.taken:
         return findings, taken
-    others = answers.beside(findings.axes, decision.among, taken)
+    others = answers.beside(findings.axes, decision.among, taken, margin)
     return replace(findings, decision=replace(decision, taken=taken, beside=others)), taken
 
 
-def behind(name: str, others: Sequence[str], family: Sequence[Comparison], direction: Better) -> float | None:
-    """The factor by which no other is better; directly, or over a third that both were compared with: all intervals
-    hold together. None where somebody can be shown to be no better by nothing."""
-    bounds = {other: _most_better(other, name, family, direction) for other in others if other != name}
-    by_way = {
-        other: min(
-            [
-                bound,
-                *(_most_better(other, third, family, direction) + bounds[third] for third in bounds if third != other),
-            ]
-        )
-        for other, bound in bounds.items()
-    }
-    worst = max(by_way.values(), default=0.0)
-    return math.exp(max(0.0, worst)) if worst < FAR else None
-
-
-def _most_better(one: str, other: str, family: Sequence[Comparison], direction: Better) -> float:
-    """By how much one may be better than the other at most, on the log scale; infinite where nobody knows."""
-    found = against(one, other, family)
-    if found is None or found.interval is None:
-        return FAR
-    end = found.interval.high if direction == "higher" else found.interval.low
-    return math.log(end) * (1 if direction == "higher" else -1) if 0 < end < FAR else FAR
+def _behind(
+    name: str, others: Sequence[str], family: Sequence[Comparison], direction: Better, level: float
+) -> float | None:
+    """The factor by which no other is better. None where nobody knows."""
+    bound = answers.behind(name, others, family, direction, level)
+    return bound if math.isfinite(bound) else None
 
 
 def _is_beaten(name: str, by: Sequence[str], family: Sequence[Comparison], direction: Better) -> bool:
@@ -261,5 +252,5 @@ def _is_beaten(name: str, by: Sequence[str], family: Sequence[Comparison], direc
     return any(one.different and (one.ratio > 1) == (direction == "higher") for one in compared)
 
 
-def _is_settled(kept: Sequence[Kept], first: str, worst: float | None) -> bool:
-    return (not kept or _outcome(kept, first) != "open") and worst is not None and worst <= ENOUGH
+def _is_settled(kept: Sequence[Kept], first: str, worst: float | None, margin: float) -> bool:
+    return (not kept or _outcome(kept, first) != "open") and worst is not None and worst <= margin

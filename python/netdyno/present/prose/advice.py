@@ -35,8 +35,8 @@ def sentences(advice: Advice) -> tuple[str, ...]:
 
 
 def _answer(advice: Advice) -> str:
-    """As the report has it; but where of a tie only some are shown to be close to the best, or nobody is, these or the
-    first are to be taken, whatever the other axes say."""
+    """As the report has it; but where nobody is shown to be close to the best, the first is to be taken, whatever the
+    other axes say."""
     found = verdict.answer(advice.findings)
     decision = advice.findings.decision
     narrowed = len(decision.among) < len(advice.kept) and advice.among != "breaks"
@@ -79,6 +79,8 @@ def _certainty(advice: Advice) -> tuple[str, ...]:
             f" It takes {FEWEST_BLOCKS} of everybody: name fewer contestants." if advice.blocks < FEWEST_BLOCKS else ""
         )
         return (f"How far {first} is from the best in {metric.title} cannot be told after {after}.{few}{rest}",)
+    if advice.behind == 1 and len(advice.findings.decision.front) > 1:
+        return (f"No other{whose} is better than {first} in {metric.title} (95%, {after}).{rest}",)
     if advice.behind == 1:
         worse = f"Nobody else{whose} is better in {metric.title}: all of them are shown to be worse"
         return (f"{worse}, after {after}.{rest}",)

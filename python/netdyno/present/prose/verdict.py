@@ -3,7 +3,8 @@ quoting it. The terminal and the report say the same. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from netdyno.analysis.answers import against
@@ -15,6 +16,7 @@ from netdyno.analysis.findings import (
     Decision,
     Pair,
     ScenarioFindings,
+    Verdict,
 )
 from netdyno.base import quantities
 from netdyno.base.units import duration_words
@@ -48,15 +50,22 @@ STATUS_WORDS = {
 }
 BOUND_SIGNS: dict[Bound, str] = {"": "", "at least": "≥", "at most": "≤"}
 """Before a figure that is a bound."""
+BADGES: Mapping[Verdict, str] = {
+    "not_enough_blocks": "Not enough blocks",
+    "unopposed": "Nothing to compare",
+    "no_data": "No valid trial",
+    "flip": "Where the winner changes",
+}
+"""Of a verdict that names none to take."""
 LARGE_LAG_SHARE = 0.1
 MOST_GAPS = 4
 """Holes in a ranking that are told one by one."""
 MOST_COSTS = 3
 """Axes that a sentence tells of one contestant; the table has all."""
 WHAT_HOLDS = (
-    "All intervals of a question hold together with 95%, and a difference is told where its interval leaves out none. "
-    "Simulated: at most 5.4% of questions about equal servers find some difference, 7% where one of them is slow in "
-    "one trial of ten."
+    "A difference is stated where its interval leaves out none. The intervals of a question's own metric hold together "
+    "with 95%, and so do those of its other axes. Simulated: at most 5.5% of questions about equal servers state some "
+    "difference in their own metric, 5.1% on another axis; 5.7% and 6.5% where one of them is slow in one trial of ten."
 )
 """At the foot of table and report (docs/adr/statistics.md)."""
 
@@ -188,6 +197,8 @@ class Speech:
         self.family = findings.comparisons
         self.decision = decision or findings.decision
         self.at_least = "at least " if findings.censored else ""
+        bound = findings.axes[0].bound if findings.axes else ""
+        self.generator_in_it = ", with the generator's own part in it" if bound else ""
         self.higher = findings.better == "higher"
         self.says = {one.contestant: loss.named(one) for one in findings.standings}
         self.qualified = _qualified(findings, self.decision)
@@ -230,12 +241,37 @@ def _verdict(speech: Speech) -> Answer:
         return Answer(leader, alone, "")
     if found.verdict == "winner":
         return Answer(leader, _winner(speech), _elsewhere(speech))
-    if found.verdict == "tie":
-        return Answer(f"Tie: {speech.listed(found.tied)}", *_tie(speech))
+    if found.verdict == "equal":
+        return Answer(_whom(found, speech), _equal(speech), _elsewhere(speech))
+    if found.verdict == "undecided":
+        return Answer(f"Undecided, {_either_way(found)}", _undecided(speech), _elsewhere(speech))
     if not found.front:
         apart = f"No two of {speech.listed(found.among)} share a block: nothing to compare."
         return Answer("Not enough blocks", apart, "")
-    return Answer("Not enough blocks", _undecided(speech), "")
+    return Answer("Not enough blocks", _too_few(speech), "")
+
+
+def badge(findings: ScenarioFindings) -> str:
+    """Return whom to take, in a few words: a name, "Any within 4%", or that it is undecided."""
+    found = findings.decision
+    if found.verdict in ("winner", "equal"):
+        return _whom(found, Speech(findings))
+    if found.verdict == "undecided":
+        return f"Undecided, {_either_way(found)}"
+    return BADGES[found.verdict]
+
+
+def _whom(found: Decision, speech: Speech) -> str:
+    if len(found.taken) == len(found.front) > 1:
+        return f"Any within {within_words(found.within)}"
+    return " or ".join(speech.says[name] for name in found.taken)
+
+
+def within_words(factor: float | None) -> str:
+    """Return a bound: "4.2%", or "×2.1" from double upwards."""
+    if factor is None or not math.isfinite(factor):
+        return "an unknown factor"
+    return f"{quantities.TIMES}{quantities.three_digits(factor)}" if factor >= 2 else quantities.margin(factor)
 
 
 def _side(ratio: float) -> str:
@@ -263,27 +299,71 @@ def _winner(speech: Speech) -> str:
     return f"{start}{seen}."
 
 
-def _tie(speech: Speech) -> tuple[str, str]:
-    """Which to take, and the rest of it."""
+def _equal(speech: Speech) -> str:
+    """Whom to take of those that are as good as the best, how closely that is known, and by what they are chosen."""
     found = speech.decision
-    too_few = f" For {speech.listed(found.undecided)} there are too few blocks to say." if found.undecided else ""
-    rest = f"{_elsewhere(speech)}{too_few}"
-    alike = f"{speech.listed(found.tied)} cannot be told apart in {speech.subject()}"
-    if len(found.taken) == len(found.tied):
-        return f"{alike}; take any of them.", rest
-    alone = len(found.taken) == 1
-    why = "nobody of these beats it on another axis" if alone else "they are not beaten on the other axes"
-    return f"{alike}. Take {' or '.join(speech.says[name] for name in found.taken)}: {why}.", rest
+    far = [name for name in found.tied if name not in found.near]
+    rest = (
+        f" How {speech.listed(far)} {'compares' if len(far) == 1 else 'compare'} is not known so closely."
+        if far
+        else ""
+    )
+    return f"{_close(speech)}.{rest}{_more_time(found)}{_few_blocks(speech)}"
+
+
+def _close(speech: Speech) -> str:
+    found = speech.decision
+    take = " or ".join(speech.says[name] for name in found.taken)
+    metric = f"in {speech.subject()}{speech.generator_in_it}"
+    within = within_words(found.within)
+    if len(found.near) == 1:
+        better = f"better {metric}" if found.within == 1 else f"better by more than {within} {metric}"
+        return f"Take {take}: no other is {better}"
+    alike = f"equal within {within} {metric}"
+    if found.near != found.tied:
+        alike = f"at most {within} behind the best {metric}"
+    if found.taken == found.near:
+        return f"{speech.listed(found.near)} are {alike}; take any of them"
+    by = ", then ".join(METRICS[metric].short for metric in found.by)
+    decide = "decides" if len(found.by) == 1 else "decide"
+    return f"Take {take}: {by} {decide} among {speech.listed(found.near)}, which are {alike}"
+
+
+def _undecided(speech: Speech) -> str:
+    found = speech.decision
+    cannot = f"{speech.listed(found.tied)} cannot be told apart in {speech.subject()}{speech.generator_in_it}"
+    return f"{cannot}: {_either_way(found)}.{_more_time(found)}{_few_blocks(speech)}"
+
+
+def _either_way(found: Decision) -> str:
+    return f"up to {within_words(found.within)} either way"
+
+
+def _more_time(found: Decision) -> str:
+    """How much longer it would take to tell."""
+    if found.blocks_to_settle is None:
+        return ""
+    blocks = f"{found.blocks_to_settle:,} more block{'s' if found.blocks_to_settle > 1 else ''}"
+    if found.seconds_to_settle is None:
+        return f" About {blocks} would tell."
+    minutes = math.ceil(found.seconds_to_settle / 60)
+    return f" About {minutes:,} more minute{'s' if minutes > 1 else ''} of this question ({blocks}) would tell."
+
+
+def _few_blocks(speech: Speech) -> str:
+    few = speech.decision.undecided
+    return f" For {speech.listed(few)} there are too few blocks to say." if few else ""
 
 
 def _elsewhere(speech: Speech) -> str:
-    """What the others cost beside the first of those that are taken, and in what they are better."""
+    """What the others cost beside the first of those that are taken, or of those that may be, and in what they are
+    better."""
     found = speech.decision
     costs = [f"{speech.says[one.contestant]} {_changes(one.worse)}" for one in found.beside if one.worse]
     gains = [f"{speech.says[one.contestant]} {_changes(one.better)}" for one in found.beside if one.better]
-    beside = f" beside {speech.says[found.taken[0]]}" if len(found.taken) > 1 else ""
+    beside = "" if len(found.taken) == 1 else f" beside {speech.says[(found.taken or found.front)[0]]}"
     text = f" What the others cost{beside}: {'; '.join(costs)}." if costs else ""
-    return f"{text} In their favour: {'; '.join(gains)}." if gains else text
+    return f"{text} In their favour{beside if not costs else ''}: {'; '.join(gains)}." if gains else text
 
 
 def _changes(ratios: Sequence[AxisRatio]) -> str:
@@ -291,7 +371,7 @@ def _changes(ratios: Sequence[AxisRatio]) -> str:
     return quantities.listed(told[:MOST_COSTS])
 
 
-def _undecided(speech: Speech) -> str:
+def _too_few(speech: Speech) -> str:
     front = speech.decision.front
     facing = [one for name in front[1:] if (one := against(front[0], name, speech.family))]
     fewest = min((one.blocks for one in facing), default=0)
@@ -323,13 +403,16 @@ def _costs(findings: ScenarioFindings) -> tuple[str, ...]:
     if not (first and last and first.cost and last.cost):
         return ()
     a, b = first.cost, last.cost
+    place = (
+        f"the last in rank ({standings[-1].rank})" if standings[-1].rank != standings[0].rank else "not ranked below"
+    )
     says = {one.contestant: loss.named(one) for one in (standings[0], standings[-1])}
     switches = [_switches(one) for one in (a, b)]
     cpu = (
         f"At {level.label}, {says[first.contestant]} spends {quantities.three_digits(a.cpu_us.value)} µs of server CPU "
         f"per message ({quantities.three_digits(a.cpu_system_us.value)} µs of it in the kernel); "
         f"{says[last.contestant]}, "
-        f"the last in rank, {quantities.three_digits(b.cpu_us.value)} µs "
+        f"{place}, {quantities.three_digits(b.cpu_us.value)} µs "
         f"({quantities.three_digits(b.cpu_system_us.value)} µs)."
     )
     rest = (

@@ -43,7 +43,7 @@ class FlipView:
     title: str
     verdict: str
     status: str
-    """As cards of answers are coloured: winner, tie or not_enough_blocks."""
+    """As cards of answers are coloured: winner, equal or not_enough_blocks."""
     sentence: str
     note: str
     """How to read the drawing."""
@@ -58,7 +58,7 @@ def view(one: FlipFound, looks: Looks, anchor: str) -> FlipView:
         anchor=anchor,
         title=f"{one.question}: {one.first} or {one.second}, by {prose.factor_words(one)}",
         verdict=prose.headline(one),
-        status={"flip": "winner", "none": "tie", "open": "not_enough_blocks"}[one.flips.verdict],
+        status={"flip": "winner", "none": "equal", "open": "not_enough_blocks"}[one.flips.verdict],
         sentence=f"{prose.sentence(one)}.",
         note=_note(one),
         keys=tuple(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 MARGIN = 0.06
 LEAST_SPAN = 1.025
-"""Never closer than 5%: a tie of half a percent must not fill the picture."""
+"""Never closer than 5%: a difference of half a percent must not fill the picture."""
 MOST_SPAN = 1000.0
 """An interval that is open, or all but, ends at the edge of the picture."""
 ROUND_RATIOS = (

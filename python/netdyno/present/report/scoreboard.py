@@ -106,7 +106,9 @@ def _note(findings: ScenarioFindings) -> str:
     told = [f"Figures at {findings.heaviest.label}."] if several else []
     if any(one.decidable for axis in findings.axes for one in axis.comparisons):
         over = f" over all {len(findings.levels)} loads" if several else ""
-        told.append(f"Small: the rank on that axis{over}; equal ones (=) could not all be told apart.")
+        told.append(
+            f"Small: the rank on that axis{over}: 1 and how many are proven better there; = marks a shared rank."
+        )
     return " ".join(told)
 
 

@@ -24,15 +24,6 @@ from netdyno.present.report.scale import RatioScale, Tick
 from netdyno.present.report.tables import Table
 from netdyno.statistics.stats import Comparison
 
-VERDICT_WORDS = {
-    "winner": "Winner",
-    "tie": "Tie",
-    "not_enough_blocks": "Not enough blocks",
-    "unopposed": "Nothing to compare",
-    "no_data": "No valid trial",
-    "flip": "Where the winner changes",
-}
-
 
 @dataclass(frozen=True)
 class Mark:
@@ -142,10 +133,10 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
 
 
 def _verdict(findings: ScenarioFindings) -> str:
-    """A word for the answer; one who leads only among those that lost messages, or failed, is never a plain winner."""
+    """Whom to take, in a few words; one who leads only among those that lost messages, or failed, is marked as such."""
     if findings.capacity is not None and findings.capacity.search is not None:
         return "Capacity"
-    word = verdict.answer(findings).headline if findings.flips else VERDICT_WORDS[findings.verdict]
+    word = verdict.answer(findings).headline if findings.flips else verdict.badge(findings)
     kind = findings.standings[0].kind if findings.standings else 0
     together, told = findings.ground.together, findings.decision.among
     several = len(together) > 1 and bool(told) and not findings.flips
@@ -442,11 +433,11 @@ def _code_row(one: About, everyone: Sequence[About]) -> tuple[str, ...]:
 
 
 def _comparisons(findings: ScenarioFindings) -> Table:
-    """Of every axis, those that are told apart first."""
+    """Of every axis, those that differ first."""
     families = {METRICS[axis.metric].short: axis.comparisons for axis in findings.axes} or {
         findings.scenario.metric: findings.comparisons
     }
-    headings = ("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "told apart")
+    headings = ("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     rows = (
         (axis, one.a, one.b, quantities.three_digits(one.ratio), _ends(one), str(one.blocks), _told_apart(one))
         for axis, family in families.items()

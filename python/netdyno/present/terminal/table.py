@@ -38,7 +38,8 @@ from netdyno.present.prose import (
 
 STYLES: dict[Verdict, str] = {
     "winner": "bold green",
-    "tie": "bold cyan",
+    "equal": "bold green",
+    "undecided": "bold yellow",
     "not_enough_blocks": "bold yellow",
     "unopposed": "bold",
     "no_data": "bold red",
@@ -252,7 +253,7 @@ def _scores_explained(one: ScenarioFindings) -> str:
 
 COLUMNS_EXPLAINED = (
     "Figures are each contestant's own: p50 and p99 of the response times of all its valid trials together, CPU of the "
-    "server per message, peak memory. The small digit is its rank on that axis; equal ones could not all be told apart."
+    "server per message, peak memory. The small digit is its rank on that axis: 1 and how many are proven better."
 )
 
 

@@ -1,0 +1,348 @@
+"""What is said of two contestants is what their ranks say: in the sentences, the tables, the report and the JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from rich.console import Console
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis, Axis, ScenarioFindings
+from netdyno.base import quantities
+from netdyno.base.paths import ROOT
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.metrics import METRICS
+from netdyno.model.run import Run
+from netdyno.present.findings_json import document
+from netdyno.present.prose import associations, verdict
+from netdyno.present.report import scoreboard
+from netdyno.present.terminal.table import render
+from netdyno.statistics import stats
+from tests.support.builders.made_claims import made_trial
+from tests.support.builders.made_run import made_run, messages_run, paired_run
+
+NAMES = ("ant", "bee", "cat", "dog", "eel")
+BASE = {"throughput": 1e4, "p50": 1e6, "p99": 5e6, "cpu": 2e4, "memory": 8e6}
+QUESTION = Scenario(name="question", workload="rpc", size=64)
+CHANGE = rf"([a-zA-Z][\w ]*?) ([+{quantities.TIMES}{quantities.MINUS}<>][\d.<>]+%?)"
+"""An axis and how far it is: "memory +11%"."""
+
+
+def drawn(seed: int, steps: float, spread: float, blocks: int, lost: float, metric: str = "throughput") -> Run:
+    """A run of five that differ by up to so much on each axis; some trials are lost."""
+    random = np.random.default_rng(seed)
+    levels = {name: {axis: random.uniform(-steps, steps) for axis in BASE} for name in NAMES}
+    scenario = replace(QUESTION, metric=metric, contestants=NAMES, blocks=blocks)
+    trials = []
+    for block, name in itertools.product(range(1, blocks + 1), NAMES):
+        figures = {axis: base * math.exp(levels[name][axis] + random.normal(0, spread)) for axis, base in BASE.items()}
+        if random.random() >= lost:
+            trials.append(made_trial(scenario, block, name, {}, figures))
+    asked = Experiment(name="drawn", question="Which?", scenarios=(scenario,))
+    return Run(
+        run_id="20250101-120000-drawn",
+        experiment=asked,
+        started_at="2025-01-01T12:00:00Z",
+        finished_at="2025-01-01T12:05:00Z",
+        environment={"cores_allowed": 2},
+        trials=tuple(trials),
+    )
+
+
+runs: st.SearchStrategy[dict[str, Any]] = st.builds(
+    dict,
+    seed=st.integers(0, 10_000),
+    steps=st.sampled_from((0.0, 0.02, 0.1, 0.5)),
+    spread=st.sampled_from((0.002, 0.02, 0.1)),
+    blocks=st.integers(5, 8),
+    lost=st.sampled_from((0.0, 0.1, 0.3)),
+    metric=st.sampled_from(("throughput", "p99", "cpu")),
+)
+MADE: Mapping[str, Callable[[], Run]] = {"made": made_run, "messages": messages_run, "pairs": paired_run}
+
+
+@lru_cache
+def made(name: str) -> Analysis:
+    return analyse(MADE[name]())
+
+
+def stored(metric: str) -> list[Run]:
+    """Runs of the figures that a disturbed machine gave, question by question (bench/comparison_methods.py)."""
+    of_question: dict[str, dict[tuple[int, str], dict[str, float]]] = {}
+    with (ROOT / "bench" / "disturbed_blocks.csv").open(encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            logs = {"throughput": row["rate"], "p50": row["p50"], "p99": row["p99"]}
+            figures = {axis: math.exp(float(log)) for axis, log in logs.items()}
+            figures["cpu"] = 1e9 * math.exp(float(row["cpu"]))
+            of_question.setdefault(row["question"], {})[int(row["turn"]), row["contestant"]] = figures
+    found = []
+    for turns in of_question.values():
+        blocks = {turn: block for block, turn in enumerate(sorted({turn for turn, _ in turns}), 1)}
+        names = tuple(sorted({name for _, name in turns}))
+        scenario = replace(QUESTION, metric=metric, contestants=names, blocks=len(blocks))
+        trials = [made_trial(scenario, blocks[turn], name, {}, figures) for (turn, name), figures in turns.items()]
+        asked = Experiment(name="stored", question="Which?", scenarios=(scenario,))
+        found.append(replace(drawn(0, 0.0, 0.1, 5, 0.0), experiment=asked, trials=tuple(trials)))
+    return found
+
+
+# --- ranks -------------------------------------------------------------------------------------------------------
+
+
+def rank(axis: Axis, name: str) -> int:
+    score = axis.score(name)
+    assert score is not None
+    assert score.rank is not None, (axis.metric, name)
+    return score.rank
+
+
+def axis_of(findings: ScenarioFindings, metric: str) -> Axis:
+    return next(axis for axis in findings.axes if metric in (axis.metric, METRICS[axis.metric].short))
+
+
+def assert_ranks_are_what_is_proven(findings: ScenarioFindings) -> None:
+    """A rank is 1, how many are ranked before its group, and how many of the group are proven better, directly or by
+    way of others."""
+    for axis in findings.axes:
+        better = {
+            (one.a, one.b) if (one.ratio > 1) == (axis.better == "higher") else (one.b, one.a)
+            for one in axis.comparisons
+            if one.different
+        }
+        names = [score.contestant for score in axis.scores if score.rank is not None]
+        for _ in names:
+            better |= {(above, below) for above, one in better for other, below in better if one == other}
+        for above, below in better:
+            assert rank(axis, above) < rank(axis, below)
+        if len({standing.peers for standing in findings.standings}) == 1:
+            for name in names:
+                assert rank(axis, name) == 1 + sum((other, name) in better for other in names)
+        for score in axis.scores:
+            alike = [
+                one
+                for one in axis.scores
+                if one.rank == score.rank
+                and findings.ground.group_of(one.contestant) == findings.ground.group_of(score.contestant)
+            ]
+            assert score.rank is None or score.shared == (len(alike) > 1)
+
+
+# --- sentences ---------------------------------------------------------------------------------------------------
+
+
+def names_in(text: str) -> list[str]:
+    return re.split(r", | and ", text)
+
+
+def assert_differences_are_of_different_ranks(findings: ScenarioFindings) -> int:
+    """Each difference that the answer states; returns how many there were."""
+    if findings.decision.verdict not in ("winner", "equal", "undecided"):
+        return 0
+    text, found = verdict.answer(findings).sentence, 0
+    first = (findings.decision.taken or findings.decision.front)[0]
+    own = findings.axes[0]
+    if won := re.match(r"Take (\S+): it has the .*?(?:above|below|that of) (\S+), the next", text):
+        assert rank(own, won[1]) < rank(own, won[2])
+        assert [name for name in findings.decision.among if rank(own, name) == rank(own, won[1])] == [won[1]]
+        found += 1
+    for heading, sign in (("What the others cost", 1), ("In their favour", -1)):
+        for part in re.findall(rf"{heading}(?: beside \S+?)?: (.*?)\.(?= [A-Z]|$)", text):
+            for clause in part.split("; "):
+                name, changes = clause.split(" ", 1)
+                for short, _ in re.findall(CHANGE, changes):
+                    axis = axis_of(findings, short.removeprefix("and "))
+                    assert sign * (rank(axis, name) - rank(axis, first)) > 0, (clause, short)
+                    found += 1
+    return found
+
+
+def assert_equals_are_of_one_rank(findings: ScenarioFindings) -> int:
+    """Whoever is said to be equal, or not to be told apart."""
+    text, found = verdict.answer(findings).sentence, 0
+    for said in re.findall(
+        r"(?:^|among )([^.:;]*?)(?:, which)? (?:are equal|are at most|cannot be told apart in)", text
+    ):
+        assert len({rank(findings.axes[0], name) for name in names_in(said)}) == 1, said
+        found += 1
+    return found
+
+
+def assert_what_goes_along_has_ranks_of_its_own(findings: ScenarioFindings) -> None:
+    for why in findings.whys:
+        text = associations.short(why, findings.scenario)
+        worse, better = re.match(r"(\S+) against (\S+) \(", text).groups()  # type: ignore[union-attr]
+        assert rank(findings.axes[0], worse) != rank(findings.axes[0], better)
+        if "of server CPU a message against" in text:
+            assert rank(axis_of(findings, "cpu"), worse) != rank(axis_of(findings, "cpu"), better)
+
+
+def assert_all_say_the_same(analysis: Analysis) -> None:
+    """Table, report and JSON have the ranks that the axes have."""
+    out = io.StringIO()
+    Console(file=out, width=300).print(render(analysis))
+    told = document(analysis)["questions"]
+    assert isinstance(told, list)
+    for findings, question in zip(analysis.scenarios, told, strict=True):
+        decidable = any(one.decidable for one in findings.comparisons)
+        of_axes = {axis.metric: {one.contestant: one for one in axis.scores} for axis in findings.axes}
+        for axis in question["axes"]:
+            for score in axis["scores"]:
+                mine = of_axes[axis["metric"]][score["contestant"]]
+                assert (score["rank"], score["shared"]) == (mine.rank, mine.shared)
+        for standing, contestant in zip(findings.standings, question["contestants"], strict=True):
+            mine = of_axes[findings.axes[0].metric][standing.contestant]
+            assert contestant["rank"] == standing.rank == mine.rank
+            assert contestant["shared"] == standing.shared == mine.shared
+            if decidable and standing.rank is not None:
+                shown = f"{standing.rank}{'=' if standing.shared else ''}"
+                assert re.search(rf"^ *{shown} +{standing.contestant} ", out.getvalue(), re.MULTILINE)
+        board = scoreboard.view(findings)
+        if board is None or findings.may_lose:  # there a column of losses stands between the axes
+            continue
+        for row in itertools.chain.from_iterable(group.rows for group in board.groups):
+            for cell, axis in zip(row.cells, findings.axes, strict=True):
+                assert not cell.rank or cell.rank.rstrip("=") == str(rank(axis, row.contestant))
+
+
+def check(analysis: Analysis) -> int:
+    stated = 0
+    for findings in analysis.scenarios:
+        if findings.axes and not any(score.rank is None for axis in findings.axes for score in axis.scores):
+            assert_ranks_are_what_is_proven(findings)
+            stated += assert_differences_are_of_different_ranks(findings) + assert_equals_are_of_one_rank(findings)
+            assert_what_goes_along_has_ranks_of_its_own(findings)
+    assert_all_say_the_same(analysis)
+    return stated
+
+
+@settings(max_examples=40, deadline=None)
+@given(runs)
+@example({"seed": 1, "steps": 0.1, "spread": 0.1, "blocks": 6, "lost": 0.0})
+@example({"seed": 2, "steps": 0.5, "spread": 0.02, "blocks": 6, "lost": 0.3})
+def test_no_sentence_states_a_difference_of_one_rank_or_equality_of_two(run: dict[str, Any]) -> None:
+    check(analyse(drawn(**run)))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_nor_does_one_of_a_whole_run(name: str) -> None:
+    check(made(name))
+
+
+@pytest.mark.parametrize("metric", ["throughput", "p50", "p99", "cpu"])
+def test_nor_does_one_about_figures_of_stored_runs(metric: str) -> None:
+    assert sum(check(analyse(run)) for run in stored(metric)) >= 4
+
+
+def test_the_sentences_that_are_looked_for_are_there() -> None:
+    """The checks above read what is printed: that they find it is shown here."""
+    assert check(made("made")) >= 10
+    assert sum(check(analyse(drawn(seed, 0.1, 0.02, 8, 0.0, "p99"))) for seed in range(5)) >= 10
+
+
+# --- verdicts ----------------------------------------------------------------------------------------------------
+
+
+def answered(effects: Mapping[str, Mapping[str, float]], spread: float = 0.01, **fields: object) -> ScenarioFindings:
+    """The findings of a run with these factors, contestant by contestant and axis by axis."""
+    random = np.random.default_rng(3)
+    scenario = replace(QUESTION, contestants=tuple(effects), blocks=8, **fields)
+    trials = []
+    for block, (name, factors) in itertools.product(range(1, 9), effects.items()):
+        figures = {
+            axis: base * factors.get(axis, 1.0) * math.exp(random.normal(0, factors.get("spread", spread)))
+            for axis, base in BASE.items()
+        }
+        trials.append(made_trial(scenario, block, name, {}, figures))
+    run = drawn(0, 0.0, 0.1, 5, 0.0)
+    asked = Experiment(name="answered", question="Which?", scenarios=(scenario,))
+    return analyse(replace(run, experiment=asked, trials=tuple(trials))).scenarios[0]
+
+
+def test_one_uncertain_pair_does_not_hide_what_is_proven() -> None:
+    """The second scatters so far that it is proven of nobody; the third is proven worse than the first by 30%."""
+    one = answered({"ant": {"throughput": 1.3}, "bee": {"throughput": 1.15, "spread": 0.3}, "cat": {}})
+    own = one.axes[0]
+    assert (rank(own, "ant"), rank(own, "bee"), rank(own, "cat")) == (1, 1, 2)
+
+
+def test_a_small_bound_is_an_answer() -> None:
+    one = answered({"ant": {}, "bee": {}, "cat": {"throughput": 0.7}})
+    assert one.verdict == "equal"
+    assert one.decision.within is not None
+    assert re.fullmatch(r"Any within \d\.\d%", verdict.badge(one))
+    assert verdict.answer(one).headline == verdict.badge(one)
+    assert re.match(r"(ant and bee|bee and ant) are equal within \d\.\d% in throughput", verdict.answer(one).sentence)
+
+
+def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
+    one = answered({"ant": {"memory": 0.8}, "bee": {}}, spread=0.2)
+    assert one.verdict == "undecided"
+    assert one.decision.taken == (), "memory says nothing of a throughput that nobody knows"
+    assert re.fullmatch(r"Undecided, up to \d+% either way", verdict.badge(one))
+    found = re.search(
+        r"cannot be told apart in throughput \(closed loop\): up to \d+% either way\. "
+        r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would tell\.",
+        verdict.answer(one).sentence,
+    )
+    assert found is not None
+    blocks, seconds = one.decision.blocks_to_settle, one.decision.seconds_to_settle
+    assert blocks is not None
+    assert seconds == pytest.approx(blocks * 2 * 2.6)
+
+
+def test_so_many_more_blocks_do_tell() -> None:
+    """With the spread that there is, by the same method."""
+    few = answered({"ant": {}, "bee": {"throughput": 1.05}}, spread=0.08).comparisons[0]
+    count = stats.blocks_to_settle(few, math.log(1.05), 0.05, 1)
+    assert count is not None
+    for blocks, settled in ((count, True), (count - 1, False)):
+        error = few.error * math.sqrt(few.blocks / blocks)
+        half, above = stats.student(blocks - 1, 0.05) * error, stats.student(blocks - 1, 0.1) * error
+        assert settled == (abs(few.mean) > half or abs(few.mean) + above <= math.log(1.05))
+
+
+def test_among_equals_the_others_count_in_the_order_that_the_question_states() -> None:
+    effects = {"ant": {"memory": 0.8, "cpu": 1.2}, "bee": {}}
+    assert answered(effects).decision.taken == ("bee",)
+    assert answered(effects).decision.by == ("cpu",)
+    stated = answered(effects, then_by=("memory", "cpu"))
+    assert [axis.metric for axis in stated.axes] == ["throughput", "memory", "cpu", "p50", "p99"]
+    assert (stated.decision.taken, stated.decision.by) == (("ant",), ("memory",))
+    said = verdict.answer(stated).sentence
+    assert re.match(
+        r"Take ant: memory decides among (ant and bee|bee and ant), which are equal within \d\.\d% in ", said
+    )
+
+
+def test_who_has_too_few_blocks_does_not_make_the_others_unknown() -> None:
+    run = drawn(0, 0.0, 0.002, 8, 0.0)
+    fewer = tuple(trial for trial in run.trials if trial.contestant != "eel" or trial.block <= 4)
+    one = analyse(replace(run, trials=fewer)).scenarios[0]
+    assert one.verdict == "equal"
+    assert one.decision.undecided == ("eel",)
+    assert set(one.decision.near) == {"ant", "bee", "cat", "dog"}
+    assert "For eel there are too few blocks to say." in verdict.answer(one).sentence
+
+
+def test_only_what_matters_counts() -> None:
+    effects = {"ant": {"memory": 0.93}, "bee": {}}
+    assert answered(effects, spread=0.005).decision.taken == ("ant",)
+    assert set(answered(effects, spread=0.005, margin=0.1).decision.taken) == {"ant", "bee"}
+
+
+def test_no_badge_says_tie() -> None:
+    for name in MADE:
+        for one in made(name).scenarios:
+            assert "tie" not in re.split(r"\W", f"{verdict.badge(one)} {verdict.answer(one).headline}".lower())
