@@ -14,6 +14,7 @@ from netdyno.analysis.aa.found import Control
 from netdyno.analysis.canary import MachineOverTime
 from netdyno.analysis.capacity.judge import Reason
 from netdyno.analysis.capacity.search import Answer
+from netdyno.analysis.company import Company
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
 from netdyno.analysis.ground import Ground
@@ -688,6 +689,8 @@ class ScenarioFindings:
     """Those that the experiment asks for: its levels follow from them."""
     elsewhere: tuple[Decision, ...] = ()
     """Of those who could use another number of cores, each group by itself."""
+    company: Company | None = None
+    """None where the machine was every trial's own."""
 
     @property
     def verdict(self) -> Verdict:

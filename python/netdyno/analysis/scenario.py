@@ -29,6 +29,7 @@ from netdyno.analysis import (
     warmups,
 )
 from netdyno.analysis.capacity import fill as capacity
+from netdyno.analysis.company import company
 from netdyno.analysis.findings import (
     Axis,
     CellFigures,
@@ -120,6 +121,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         warmups=warmups.warmed_up(part.ranked),
         alone=turns.find_measured_alone(part.ranked),
         flips=flips,
+        company=company(ranked),
     )
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from netdyno.base import quantities
 from netdyno.model import transports
 from netdyno.model.load_result import Audit, LoadResult
-from netdyno.model.observation import ForeignLoad, MachineObservation, RelayTotals, ServerObservation
+from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour, RelayTotals, ServerObservation
 
 HARNESS_CORE_SHARE = 0.02
 HARNESS_FLOOR_S = 0.01
@@ -26,6 +26,8 @@ FOREIGN_FLOOR_S = 0.03
 """Idle time is counted in ticks of 10 ms for each core, so that a short window says little of a little load."""
 FOREIGN_SWITCH_S = 2e-6
 """What the kernel may use for itself at each context switch on its way into idleness and out of it (1.3 us here)."""
+NEIGHBOUR_FACTOR = 1.25
+"""Beside a neighbour that stays, others may take this many times the most that it took: what is beyond is a burst."""
 
 
 def died(how: str) -> Audit:
@@ -210,37 +212,52 @@ class Allowed(NamedTuple):
     throttled_s: float
 
 
-def allowed(machine: MachineObservation, window_s: float) -> Allowed:
-    """In a window of this length, with the context switches that were seen."""
+def allowed(machine: MachineObservation, window_s: float, beside: Neighbour | None = None) -> Allowed:
+    """In a window of this length, with the context switches that were seen, `beside` a neighbour that stays."""
     all_s = machine.cores * window_s
     foreign_s = max(min(FOREIGN_SHARE * all_s, FOREIGN_MOST_CORES * window_s), FOREIGN_FLOOR_S)
+    expected_s = NEIGHBOUR_FACTOR * beside.most_cores * window_s if beside else 0.0
     return Allowed(
-        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S),
-        foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches,
+        steal_s=max(STEAL_SHARE * all_s, STEAL_FLOOR_S) + expected_s,
+        foreign_s=foreign_s + FOREIGN_SWITCH_S * machine.switches + expected_s,
         throttled_s=STEAL_SHARE * all_s,
     )
 
 
-def is_lost(machine: MachineObservation, window_s: float, wanted: ForeignLoad, *, paced: bool) -> bool:
+def is_lost(
+    machine: MachineObservation,
+    window_s: float,
+    wanted: ForeignLoad,
+    *,
+    paced: bool,
+    beside: Neighbour | None = None,
+) -> bool:
     """Whether a part of a window has lost more to others than its whole may, so that the rest is not worth waiting
     for."""
     if wanted == "count":
         return False
-    most = allowed(machine, window_s)
+    most = allowed(machine, window_s, beside)
     foreign = not paced and machine.foreign_s > most.foreign_s + FOREIGN_FLOOR_S
     held_back = (machine.throttled_s or 0.0) > most.throttled_s
     return foreign or held_back or machine.steal_s > most.steal_s + STEAL_FLOOR_S
 
 
-def foreign_load(machine: MachineObservation | None, wanted: ForeignLoad, *, paced: bool = False) -> tuple[Audit, ...]:
+def foreign_load(
+    machine: MachineObservation | None,
+    wanted: ForeignLoad,
+    *,
+    paced: bool = False,
+    beside: Neighbour | None = None,
+) -> tuple[Audit, ...]:
     """The machine was the trial's own: the hypervisor stole no more than 2% of its cores' time, a quota held back no
     more than that, and others used no more than 3%, nor half a core, beside the kernel's own work at context switches.
     None where the kernel does not tell.
     With "count" it strikes nothing out. Foreign load is not judged over a link that the kernel paces, for its work on
-    that is no process's and looks foreign."""
+    that is no process's and looks foreign. `beside` a neighbour that stays, the limits of both are higher by what it
+    takes."""
     if machine is None:
         return ()
-    stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s)
+    stolen_limit_s, foreign_limit_s, throttled_limit_s = allowed(machine, machine.window_s, beside)
     stolen = Audit(
         name="steal",
         passed=machine.steal_s <= stolen_limit_s,

@@ -28,6 +28,8 @@ from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
 from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
+from netdyno.present import findings_json
+from netdyno.present.prose import company
 from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
 from netdyno.present.terminal.console import Console
 from netdyno.run import capacity_search, needed
@@ -77,6 +79,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         argv=argv,
         foreign_load=wishes.foreign_load,
         show=show,
+        note=lambda text: console.print(text, markup=False),
     )
     said = sentence(server.name, objective, found.answer, found.why) if found.answer else ""
     report = run_command.write_report([str(found.folder)], wishes.results) if steps else None
@@ -84,6 +87,8 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {found.folder}", file=sys.stderr)
     else:
         console.print(f"{said}.", markup=False, style="bold")
+        for text in company.sentences(found.company):
+            console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)
     if wishes.as_json:
@@ -210,5 +215,6 @@ def _whole(
         "fails": asdict(answer.fails) if answer and answer.fails else None,
         "stopped_at_hz": answer.stopped_at if answer else None,
         "sentence": said,
+        "company": findings_json.company(found.company),
         "steps": steps,
     }

@@ -145,7 +145,11 @@ def decide(asked: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
     if wishes.as_json:
         print(json.dumps(done.line | {"gate": as_json(found) if found else None}), flush=True)
     if found is not None:
-        _write(found, str(done.line["run_id"]), wishes)
+        scenarios = done.analysis.scenarios if done.analysis else ()
+        from netdyno.present.prose import company
+
+        notes = list(dict.fromkeys(text for one in scenarios for text in company.sentences(one.company)))
+        _write(found, str(done.line["run_id"]), wishes, notes)
     else:
         print("netdyno: there was no time for any trial, so nothing is decided", file=sys.stderr)
     if done.exit_code > 128:
@@ -153,14 +157,14 @@ def decide(asked: Wishes, wishes: GateWishes, argv: Sequence[str]) -> int:
     return EXIT_CODES[found.decision if found else "open"]
 
 
-def _write(found: Found, run_id: str, wishes: GateWishes) -> None:
+def _write(found: Found, run_id: str, wishes: GateWishes, notes: Sequence[str]) -> None:
     from netdyno.present import gate
 
-    print(gate.text(found), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
+    print(gate.text(found, notes), file=sys.stderr if wishes.as_json else sys.stdout, flush=True)
     for path, written in ((wishes.markdown, gate.markdown), (wishes.junit, gate.junit)):
         if path is not None:
             try:
-                write_whole(path, written(found, run_id))
+                write_whole(path, written(found, run_id, notes))
             except OSError as error:
                 raise UserError(f"{path} cannot be written: {error.strerror}") from error
 

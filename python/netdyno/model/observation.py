@@ -63,6 +63,27 @@ ForeignLoad = Literal["strike-out", "count"]
 """What becomes of a trial that had not the machine for itself."""
 
 
+class ProgramShare(Frozen):
+    """How many cores' worth of CPU time programs of one name used."""
+
+    name: str
+    cores: Number
+
+
+class Neighbour(Frozen):
+    """Other work that stays on the cores beside a run. All figures are cores' worth of CPU time: 1.8 is all of one core
+    and most of another. `foreign_cores`: what netdyno had not started used while no trial ran. `steal_cores`: what the
+    hypervisor gave to others during the lost trials, in the median, for without own work it gives nothing away. The
+    `programs` used `foreign_cores` or a part of it, the largest share first; none where none can be seen from here.
+    `most_cores`: the most that both took together, during a trial or before."""
+
+    cores: Whole
+    foreign_cores: Number
+    steal_cores: Number
+    most_cores: Number
+    programs: tuple[ProgramShare, ...] = ()
+
+
 class Pinning(Frozen):
     """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
     generator runs before everything else on its cores (docs/adr/realtime-generator.md)."""

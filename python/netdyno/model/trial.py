@@ -12,6 +12,7 @@ from netdyno.model.observation import (
     CanaryReadings,
     HostCanary,
     MachineObservation,
+    Neighbour,
     Pinning,
     RelayTotals,
     ServerObservation,
@@ -84,6 +85,8 @@ class Trial(Frozen):
     """Why it was; empty in a run stored before contestants took turns."""
     attempt: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 1
     """The number of the try: a trial that the machine disturbed is made again in its block."""
+    beside: Neighbour | None = None
+    """Who stayed on the cores when it began; None where the machine was to be the trial's own."""
 
 
 class SystemCall(Frozen):

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from netdyno.analysis import axes
+from netdyno.analysis.company import Company
 from netdyno.analysis.findings import Analysis, Axis, Bound, Estimate, MadeAgain, ScenarioFindings, Score
 from netdyno.analysis.flips.found import FlipFound
 from netdyno.analysis.gate.found import Found as GateFound
@@ -17,6 +18,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check
 from netdyno.present.plain import plain
 from netdyno.present.prose import claims, flips, set_aside, verdict
+from netdyno.present.prose import company as company_words
 from netdyno.statistics.flips import Crossing, Point
 from netdyno.statistics.stats import Interval
 
@@ -196,6 +198,18 @@ def _faults(faults: Sequence[Fault]) -> list[dict[str, object]]:
     return [{"kind": one.kind, "trials": one.trials, "of": one.of, "detail": one.detail} for one in faults]
 
 
+def company(found: Company | None) -> dict[str, object] | None:
+    """Beside whom figures were measured; None where the machine was the run's own."""
+    if found is None:
+        return None
+    return {
+        "label": company_words.label(found),
+        "trials": found.trials,
+        "of": found.of,
+        "neighbours": plain(found.neighbours),
+    }
+
+
 def _made_again(found: MadeAgain) -> dict[str, object]:
     return {
         "tries": found.tries,
@@ -218,6 +232,7 @@ def _question(one: ScenarioFindings) -> dict[str, object]:
         "verdict": one.verdict,
         "headline": answer.headline,
         "sentence": answer.sentence,
+        "company": company(one.company),
         "levels": [{"key": level.key, "label": level_label(scenario, level.values)} for level in one.levels],
         "figures_at": heaviest.key if heaviest else None,
         "contestants": [

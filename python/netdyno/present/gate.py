@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from netdyno.analysis.gate.found import Found, Line
@@ -11,16 +12,18 @@ from netdyno.present.prose import gate as prose
 HEADINGS = ("question and metric", "before", "after", "change", "interval", "margin", "")
 
 
-def text(found: Found) -> str:
-    return "\n".join([*map(prose.sentence, found.lines), *map(prose.faults, found.faults), prose.decision(found)])
+def text(found: Found, notes: Sequence[str] = ()) -> str:
+    """The lines, what holds for all of them (`notes`), and the decision."""
+    told = [*map(prose.sentence, found.lines), *map(prose.faults, found.faults), *notes, prose.decision(found)]
+    return "\n".join(told)
 
 
-def markdown(found: Found, run_id: str) -> str:
+def markdown(found: Found, run_id: str, notes: Sequence[str] = ()) -> str:
     """A table, one line a metric."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *map(_cells, found.lines)]
     table = "\n".join(f"| {' | '.join(map(_escaped, row))} |" for row in rows)
     together = "All intervals hold together with 95%, however often they were looked at."
-    faults = "".join(f"* {_escaped(prose.faults(one))}\n" for one in found.faults)
+    faults = "".join(f"* {_escaped(one)}\n" for one in [*map(prose.faults, found.faults), *notes])
     return f"**{prose.decision(found)}**\n\n{table}\n\n{faults}{chr(10) if faults else ''}{together} Run `{run_id}`.\n"
 
 
@@ -41,7 +44,7 @@ def _escaped(cell: str) -> str:
     return cell.replace("|", "\\|").replace("<", "&lt;")
 
 
-def junit(found: Found, run_id: str) -> str:
+def junit(found: Found, run_id: str, notes: Sequence[str] = ()) -> str:
     """A test case for each line. What is not decided is skipped: that it is no failure, and no success either."""
     suite = ElementTree.Element(
         "testsuite",
@@ -57,5 +60,7 @@ def junit(found: Found, run_id: str) -> str:
             kind = "failure" if line.outcome in FAILS else "skipped"
             ElementTree.SubElement(case, kind, message=prose.sentence(line))
         ElementTree.SubElement(case, "system-out").text = prose.sentence(line)
+    if notes:
+        ElementTree.SubElement(suite, "system-out").text = "\n".join(notes)
     ElementTree.indent(suite)
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"

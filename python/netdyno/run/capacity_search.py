@@ -11,17 +11,19 @@ from msgspec.structs import replace
 
 from netdyno.analysis.capacity.judge import Reason, Verdict, judge
 from netdyno.analysis.capacity.search import Answer, Search
+from netdyno.analysis.company import Company, company
 from netdyno.audits import canary as canary_audit
 from netdyno.base.errors import UserError
 from netdyno.base.paths import canary_path
 from netdyno.base.utc_now import utc_now
 from netdyno.experiment import plan
 from netdyno.experiment.capacity import RATE
-from netdyno.model import objective
+from netdyno.model import objective, outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial, Warmup
+from netdyno.run.neighbour_watch import NeighbourWatch
 from netdyno.run.runner import Interrupted, begun, check, create_folder, set_up, signals_raise
 from netdyno.store import write
 from netdyno.trial import warm_up
@@ -31,18 +33,21 @@ from netdyno.trial.trial import run_trial
 
 Show = Callable[[Trial, Verdict], None]
 """Told of every trial and what it said."""
+Note = Callable[[str], None]
+"""Told what a person should know beside that."""
 
 
 @dataclass(frozen=True)
 class Found:
     """What is left of a search: its folder, its answer (None where it was interrupted, then with the signal's exit
-    code), and why the last trial said what it said."""
+    code), why the last trial said what it said, and beside whom it was measured."""
 
     run_id: str
     folder: Path
     answer: Answer | None
     why: Reason | None
     interrupted: int
+    company: Company | None
 
 
 def execute(
@@ -54,6 +59,7 @@ def execute(
     argv: Sequence[str],
     foreign_load: ForeignLoad,
     show: Show,
+    note: Note,
 ) -> Found:
     """Search; the experiment has one scenario and says with `capacity` what to search for. Raises UserError before the
     first trial where something cannot work."""
@@ -68,17 +74,27 @@ def execute(
     run = begun(run_id, folder, experiment, found, [server])
     with write.Store.create(folder, run, argv, ()) as stored:
         beside = Canary(canary_path(build), bench.pinning, folder)
-        answer, why, interrupted = _search(experiment, server, bench, beside, stored, show)
+        trials: list[Trial] = []
+        answer, why, interrupted = _search(experiment, server, bench, beside, stored, show, note, trials)
         if answer is not None:
             stored.finish(utc_now())
-    return Found(run_id, folder, answer, why, interrupted)
+    witnesses = [trial for trial in trials if not outcomes.disturbances(trial)]
+    return Found(run_id, folder, answer, why, interrupted, company(witnesses))
 
 
 def _search(
-    experiment: Experiment, server: Contestant, bench: Bench, canary: Canary, stored: write.Store, show: Show
+    experiment: Experiment,
+    server: Contestant,
+    bench: Bench,
+    canary: Canary,
+    stored: write.Store,
+    show: Show,
+    note: Note,
+    trials: list[Trial],
 ) -> tuple[Answer | None, Reason | None, int]:
+    """Search, and append each trial to `trials`."""
     search, wanted, why = begin(experiment), objective.parse(experiment.scenarios[0].slo, "slo"), None
-    trials: list[Trial] = []
+    neighbours = NeighbourWatch((), bench.foreign_load)
     try:
         with signals_raise() as raise_again:
             warmup = _warmup(experiment.scenarios[0], server, bench)
@@ -87,14 +103,18 @@ def _search(
                 cell = _cell(experiment.scenarios[0], server, level(rate_hz), trials)
                 experiment = _with(experiment, cell)
                 stored.extend((cell,), experiment)
-                bench = bench._replace(warmups={key(cell): warmup} if warmup else {})
+                bench = bench._replace(warmups={key(cell): warmup} if warmup else {}, neighbour=neighbours.present)
                 trial = canary.beside(partial(run_trial, cell, experiment.scenarios[0], server, bench))
                 trials.append(canary_audit.judged_at_once(trial, trials, bench.foreign_load))
                 stored.add(trials[-1])
                 verdict = judge(trials[-1], wanted, experiment.scenarios[0])
-                search.tell(verdict.outcome)
                 show(trials[-1], verdict)
                 why = verdict.why
+                if changed := neighbours.add(trials[-1]):
+                    note(changed)
+                # The search gives up after few disturbed trials, so it is not told of those that may be a neighbour's.
+                if verdict.outcome != "disturbed" or not (changed or neighbours.may_stay):
+                    search.tell(verdict.outcome)
     except Interrupted as signalled:
         return None, why, signalled.exit_code
     return search.answer, why, 0

@@ -35,6 +35,7 @@ from netdyno.model.observation import ForeignLoad
 from netdyno.model.options import settings
 from netdyno.model.run import Run
 from netdyno.model.trial import Trace, Trial, Warmup
+from netdyno.run.neighbour_watch import NeighbourWatch
 from netdyno.run.progress import Display, Progress
 from netdyno.run.schedule import Schedule
 from netdyno.store import write
@@ -291,6 +292,7 @@ def _run_cells(
             judge.know(trial)
         else:
             judge.add(trial)
+    neighbours = NeighbourWatch(schedule.trials, bench.foreign_load)
     told = False
     try:
         with signals_raise() as raise_again:
@@ -298,12 +300,16 @@ def _run_cells(
                 for cells, alone in _share_out(group, scenarios[group[0].scenario], servers, bench, schedule, stage):
                     raise_again()
                     display.trial_started(cells[0], progress)
+                    bench = bench._replace(neighbour=neighbours.present)
                     for made in _run_together(cells, scenarios, servers, bench, canary, schedule, stage):
                         trial = msgspec.structs.replace(made, alone=alone)
                         stored.add(trial)
                         schedule.add(trial)
                         judge.add(trial)
                         display.trial_done(trial, progress)
+                        # Hosts of a cluster are not looked at: who is busy here is not who was busy there.
+                        if stage is None and (changed := neighbours.add(trial)):
+                            display.note(changed)
                     if progress.is_late and not told:
                         told = True
                         display.note(late_words(progress, limit_s))

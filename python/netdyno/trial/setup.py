@@ -15,7 +15,7 @@ from netdyno.machine.pinning import give_server
 from netdyno.model.contestant import Contestant
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
-from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.observation import ForeignLoad, Neighbour, Pinning
 from netdyno.model.options import Settings
 from netdyno.model.trial import Trial, Warmup
 
@@ -40,9 +40,10 @@ def decode_load(text: bytes) -> LoadResult:
 class Bench(NamedTuple):
     """`seed` is the experiment's, `folder` the run's; `clients` are the client contestants by name; `bad_links`
     says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
-    far and its seconds so far; `foreign_load` says whether steal and foreign load strike a trial out; `warmups` are
-    those that were measured; `network` is what lies between the programs where no link is asked for, and `decode`
-    reads the result of a load. The times are what is waited for beyond what the plan and the contracts foresee."""
+    far and its seconds so far; `foreign_load` says whether steal and foreign load strike a trial out, and `neighbour`
+    whose share of the cores strikes nothing out; `warmups` are those that were measured; `network` is what lies between
+    the programs where no link is asked for, and `decode` reads the result of a load. The times are what is waited for
+    beyond what the plan and the contracts foresee."""
 
     seed: int
     generator: tuple[str, ...]
@@ -52,6 +53,7 @@ class Bench(NamedTuple):
     bad_links: Mapping[str, str] = MappingProxyType({})
     progress: Callable[[int, float], None] = unwatched
     foreign_load: ForeignLoad = "strike-out"
+    neighbour: Neighbour | None = None
     warmups: Mapping[Key, Warmup] = MappingProxyType({})
     network: Network = MACHINE
     decode: Callable[[bytes], LoadResult] = decode_load

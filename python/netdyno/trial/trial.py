@@ -110,7 +110,14 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench
         return skipped(cell, f"server-cores = {wanted.server_cores}: the server has {quantities.plural(has, 'core')}")
     bench = bench.for_cell(wanted)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
-    base = msgspec.structs.replace(base, added=added, pinning=_pinning(contestant, bench), log=str(path), warmup=warmup)
+    base = msgspec.structs.replace(
+        base,
+        added=added,
+        pinning=_pinning(contestant, bench),
+        log=str(path),
+        warmup=warmup,
+        beside=bench.neighbour,
+    )
     return Prepared(cell, wanted, contestant, bench, base, TrialLog(bench.folder / path))
 
 
@@ -131,7 +138,7 @@ def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Ben
         log.note(f"skipped: {missing}")
         return msgspec.structs.replace(base, reason=str(missing))
     except WindowLostError as lost:
-        judged = audits.foreign_load(lost.machine, bench.foreign_load)
+        judged = audits.foreign_load(lost.machine, bench.foreign_load, beside=bench.neighbour)
         return lose(prepared, lost.machine, judged, time.monotonic() - started)
     except TrialError as failure:
         return fail(prepared, failure, time.monotonic() - started)
@@ -193,7 +200,13 @@ def _measure(prepared: Prepared, network: Network) -> Measured:
             prepared,
             ready,
             network,
-            is_lost=partial(audits.is_lost, window_s=wanted.duration_s, wanted=bench.foreign_load, paced=network.paced),
+            is_lost=partial(
+                audits.is_lost,
+                window_s=wanted.duration_s,
+                wanted=bench.foreign_load,
+                paced=network.paced,
+                beside=bench.neighbour,
+            ),
         )
         program, command = load_program(cell, wanted, ready, bench)
         command = [*network.load, *command, "--linger", LINGER]
@@ -283,7 +296,7 @@ def judge(
         audits.left_behind(left, behind),
         *([] if farewell.ended else [audits.server_alive(farewell.check, farewell.check_error)]),
         *_of_observation(observed, load, ready, wanted),
-        *audits.foreign_load(machine, bench.foreign_load, paced=paced),
+        *audits.foreign_load(machine, bench.foreign_load, paced=paced, beside=bench.neighbour),
     ]
     if contestant.own is not None:
         judged.append(audits.no_totals())

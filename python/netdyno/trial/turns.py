@@ -289,7 +289,7 @@ class Stand:
         if self.failure is not None:
             return fail(self.prepared, self.failure, seconds)
         if not turns.kept or self._result is None:
-            judged = (*audits.foreign_load(turns.seen, self.prepared.bench.foreign_load), turns.audit())
+            judged = (*turns.audit_machine(turns.seen), turns.audit())
             return self._with_slices(lose(self.prepared, turns.seen, judged, seconds))
         observed = self._observe(self._result)
         own_s = self.division.length_s * len(self.slices)
@@ -409,7 +409,7 @@ class Turns:
                 complete = stand.take_slice(turn, place, beside) and complete
             self.seconds += stand.division.length_s
         self.seen = cpu_share.observation(before, cpu_share.take(own), os.sched_getaffinity(0))
-        keep = complete and self._was_left_alone(self.seen)
+        keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.failure is None:
                 stand.keep(turn, keep=keep)
@@ -419,8 +419,9 @@ class Turns:
         else:
             self.dropped += 1
 
-    def _was_left_alone(self, seen: MachineObservation | None) -> bool:
-        return all(audit.passed for audit in audits.foreign_load(seen, self._bench.foreign_load))
+    def audit_machine(self, seen: MachineObservation | None) -> tuple[Audit, ...]:
+        """Whether others left the cores to these contestants."""
+        return audits.foreign_load(seen, self._bench.foreign_load, beside=self._bench.neighbour)
 
     def audit(self) -> Audit:
         """Whether enough turns were left to the contestants."""

@@ -67,6 +67,7 @@ OF_QUESTION = {
     "scenario": "name",
     "better": "axes",
     "levels": "levels",
+    "company": "company",
     "standings": "contestants",
     "comparisons": "axes",
     "axes": "axes",

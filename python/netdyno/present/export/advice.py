@@ -9,7 +9,7 @@ from netdyno.analysis.advice.along import Along
 from netdyno.analysis.advice.found import Advice, Kept
 from netdyno.analysis.answers import against
 from netdyno.model.metrics import METRICS
-from netdyno.present.findings_json import measured
+from netdyno.present.findings_json import company, measured
 from netdyno.present.prose import flips
 from netdyno.statistics.stats import Interval
 
@@ -31,6 +31,7 @@ def document(advice: Advice, along: Sequence[Along] | None) -> dict[str, Any]:
             "behind": advice.behind,
             "settled": advice.settled,
             "blocks": advice.blocks,
+            "company": company(findings.company),
             "beside": [
                 {"contestant": one.b, "ratio": one.ratio, **_interval(one.interval), "blocks": one.blocks}
                 for one in compared
@@ -54,6 +55,7 @@ def nothing(metric: str, slo: str) -> dict[str, Any]:
         "behind": None,
         "settled": False,
         "blocks": 0,
+        "company": None,
         "beside": [],
         "kept": [],
         "left_out": [],

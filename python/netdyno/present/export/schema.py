@@ -94,6 +94,7 @@ class Question(TypedDict):
     verdict: Name
     headline: Quoted
     sentence: Quoted
+    company: Part | None
     levels: list[Part]
     figures_at: Name | None
     contestants: list[Part]

@@ -10,8 +10,8 @@ from typing import Any
 from netdyno.base.quantities import DASH
 from netdyno.model.metrics import METRICS
 from netdyno.present.export.schema import Export
+from netdyno.present.prose import company, ranking, verdict
 from netdyno.present.prose import ground as ground_words
-from netdyno.present.prose import ranking, verdict
 from netdyno.statistics.stats import Interval
 
 COLUMNS = (
@@ -195,10 +195,11 @@ def _ranking(question: Mapping[str, Any]) -> str:
 
 def _ranking_on(question: Mapping[str, Any], ground: int, *, several: bool) -> str:
     axes = question["axes"]
+    mark = company.MARK if question["company"] else ""
     names = [one["name"] for one in question["contestants"] if one["ground"] == ground]
     by_name = [{score["contestant"]: score for score in axis["scores"]} for axis in axes]
     lines = [
-        (name, *(_score(axis["metric"], scores.get(name)) for axis, scores in zip(axes, by_name, strict=True)))
+        (name, *(_score(axis["metric"], scores.get(name), mark) for axis, scores in zip(axes, by_name, strict=True)))
         for name in names
     ]
     if not names or not axes:
@@ -207,15 +208,15 @@ def _ranking_on(question: Mapping[str, Any], ground: int, *, several: bool) -> s
     return heading + _table(("contestant", *(axis["metric"] for axis in axes)), lines)
 
 
-def _score(metric: str, score: Mapping[str, Any] | None) -> str:
-    """The figure, its interval, and the rank."""
+def _score(metric: str, score: Mapping[str, Any] | None, mark: str) -> str:
+    """The figure with its mark, its interval, and the rank."""
     if score is None or score["value"] is None:
         return DASH
     speak = METRICS[metric].speak
     low, high = score["interval"] or (None, None)
     interval = f" ({speak(low)} to {speak(high)})" if low is not None and high is not None else ""
     rank = "" if score["rank"] is None else f", rank {score['rank']}{'=' if score['shared'] else ''}"
-    return f"{verdict.BOUND_SIGNS[score['bound'] or '']}{speak(score['value'])}{interval}{rank}"
+    return f"{verdict.BOUND_SIGNS[score['bound'] or '']}{speak(score['value'])}{mark}{interval}{rank}"
 
 
 def _comparisons(axis: Mapping[str, Any]) -> str:

@@ -12,7 +12,7 @@ from netdyno.base.quantities import listed, plural
 from netdyno.model import objective
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import flips, verdict
+from netdyno.present.prose import company, flips, verdict
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 MOST_NAMED = 4
@@ -152,6 +152,8 @@ def _bounds(advice: Advice) -> tuple[str, ...]:
 
 
 def _busy(advice: Advice) -> tuple[str, ...]:
+    if advice.findings.company:
+        return company.sentences(advice.findings.company)
     if advice.foreign < BUSY:
         return ()
     used = quantities.share(advice.foreign)

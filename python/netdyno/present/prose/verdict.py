@@ -25,6 +25,7 @@ from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import METRICS
 from netdyno.present.prose import (
     capacity,
+    company,
     constant_latency,
     excluded,
     faults,
@@ -435,6 +436,7 @@ def _switches(cost: Cost) -> str:
 def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
     """What a reader must know before quoting the answer."""
     return (
+        *company.sentences(findings.company),
         *excluded.caveats(findings.unsafe),
         *excluded.unranked_caveats(findings.unranked),
         *ground.sentences(findings.ground),

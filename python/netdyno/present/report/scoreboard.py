@@ -12,9 +12,9 @@ from netdyno.analysis.findings import Axis, Bound, ScenarioFindings, Standing
 from netdyno.analysis.server_faults import Fault
 from netdyno.base import quantities
 from netdyno.model.metrics import METRICS
+from netdyno.present.prose import company, loss, verdict
 from netdyno.present.prose import faults as fault_words
 from netdyno.present.prose import ground as ground_words
-from netdyno.present.prose import loss, verdict
 
 TITLES = {"cpu": "CPU per message", "memory": "peak memory"}
 """Where there is room for more than for a metric's short title."""
@@ -100,8 +100,9 @@ def _columns(findings: ScenarioFindings) -> Iterator[Column]:
 
 def _note(findings: ScenarioFindings) -> str:
     """What the figures are, and what the ranks are over."""
+    beside = company.sentences(findings.company)
     if not findings.axes or not findings.cells:
-        return ""
+        return " ".join(beside)
     several = len(findings.levels) > 1
     told = [f"Figures at {findings.heaviest.label}."] if several else []
     if any(one.decidable for axis in findings.axes for one in axis.comparisons):
@@ -109,7 +110,7 @@ def _note(findings: ScenarioFindings) -> str:
         told.append(
             f"Small: the rank on that axis{over}: 1 and how many are proven better there; = marks a shared rank."
         )
-    return " ".join(told)
+    return " ".join([*told, *beside])
 
 
 # --- rows --------------------------------------------------------------------------------------------------------
@@ -149,17 +150,18 @@ def _row(findings: ScenarioFindings, standing: Standing) -> Row:
     if not findings.axes:
         return Row(standing.contestant, (_own_cell(findings, standing),))
     peers = {one.contestant for one in findings.standings if one.ground == standing.ground}
-    cells = [_cell(axis, standing.contestant, peers) for axis in findings.axes]
+    mark = company.mark(findings.company)
+    cells = [_cell(axis, standing.contestant, peers, mark) for axis in findings.axes]
     if findings.may_lose:
         cells.insert(1, Cell(loss.largest(standing), warns=standing.lossy))
     return Row(standing.contestant, tuple(cells))
 
 
-def _cell(axis: Axis, contestant: str, peers: Collection[str]) -> Cell:
+def _cell(axis: Axis, contestant: str, peers: Collection[str], mark: str) -> Cell:
     score = axis.score(contestant)
     if score is None or score.value is None:
         return Cell(quantities.DASH)
-    figure = METRICS[axis.metric].speak(score.value.value)
+    figure = f"{METRICS[axis.metric].speak(score.value.value)}{mark}"
     if score.rank is None or not any(one.decidable for one in axis.comparisons):
         return Cell(figure, axis.bound)
     ranks = [other.rank for other in axis.scores if other.contestant in peers]
@@ -170,7 +172,7 @@ def _own_cell(findings: ScenarioFindings, standing: Standing) -> Cell:
     """Of a metric that stands alone."""
     if not math.isfinite(standing.value):
         return Cell(quantities.DASH)
-    figure = verdict.value(findings.scenario, standing.value)
+    figure = f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}"
     if standing.rank is None or not any(one.decidable for one in findings.comparisons):
         return Cell(figure, standing.bound)
     ranks = [other.rank for other in findings.standings if other.ground == standing.ground]

@@ -14,7 +14,7 @@ from netdyno.model.contestant import About
 from netdyno.model.metrics import METRICS
 from netdyno.model.verdicts import Check, Judged
 from netdyno.present.prose import claims as claim_words
-from netdyno.present.prose import excluded, ground, languages, ranking, stopping, verdict, verdicts
+from netdyno.present.prose import company, excluded, ground, languages, ranking, stopping, verdict, verdicts
 from netdyno.present.prose import loss as loss_words
 from netdyno.present.report import along, panels, scoreboard
 from netdyno.present.report import work as behind
@@ -244,7 +244,7 @@ def _rank(findings: ScenarioFindings, standing: Standing, scale: RatioScale) -> 
         rank=ranking.rank(findings, standing),
         contestant=standing.contestant,
         value=f"{verdict.BOUND_SIGNS[standing.bound] if math.isfinite(standing.value) else ''}"
-        f"{verdict.value(findings.scenario, standing.value)}",
+        f"{verdict.value(findings.scenario, standing.value)}{company.mark(findings.company)}",
         change=ranking.to_first(standing),
         interval=ranking.change_interval(relative.interval) if relative and relative.interval else "",
         blocks=one.blocks if one else None,

@@ -20,6 +20,7 @@ from netdyno.present.prose import (
     associations,
     canary,
     claims,
+    company,
     constant_latency,
     excluded,
     ground,
@@ -111,6 +112,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
     answer = verdict.answer(one)
     title = Text.assemble((f"{one.scenario.name}  ", "bold"), (answer.headline, _style(one)))
     parts: list[RenderableType] = [title, Text(answer.sentence)]
+    parts += [Text(text, style="yellow") for text in company.sentences(one.company)]
     if one.axes and one.standings:
         parts.append(_Scores(one))
         if notes := _scores_explained(one):
@@ -210,7 +212,8 @@ def _scores(one: ScenarioFindings, gap: str = " ") -> Table:
         table.add_column(METRICS[axis.metric].short, justify="right", no_wrap=True)
     for standing in one.standings:
         _begin_ground(table, one, standing)
-        cells = [score(axis, standing.contestant, gap) for axis in axes]
+        mark = company.mark(one.company)
+        cells = [score(axis, standing.contestant, gap, mark) for axis in axes]
         if one.may_lose:
             cells.insert(1, loss.largest(standing))
         table.add_row(ranking.rank(one, standing), standing.contestant, *cells)
@@ -228,12 +231,12 @@ def _begin_ground(table: Table, one: ScenarioFindings, standing: Standing) -> No
     table.add_row("", Text(f"on {ground.usable_words(one.ground.together[standing.ground].cores)}:", style="italic"))
 
 
-def score(axis: Axis, contestant: str, gap: str = " ") -> str:
-    """A figure with its rank behind it in small digits: "44.1k/s ¹"."""
+def score(axis: Axis, contestant: str, gap: str = " ", mark: str = "") -> str:
+    """A figure with its mark, and its rank behind it in small digits: "44.1k/s ¹"."""
     found = axis.score(contestant)
     if found is None or found.value is None:
         return quantities.DASH
-    figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}"
+    figure = f"{verdict.BOUND_SIGNS[axis.bound]}{METRICS[axis.metric].speak(found.value.value)}{mark}"
     decidable = any(comparison.decidable for comparison in axis.comparisons)
     if not decidable or found.rank is None:
         return figure
@@ -278,6 +281,7 @@ def _ranking(one: ScenarioFindings) -> Table:
         _begin_ground(table, one, standing)
         cell = one.cell(standing.contestant, level.key)
         value = f"{verdict.BOUND_SIGNS[standing.bound]}{verdict.value(one.scenario, standing.value)}"
+        value += company.mark(one.company)
         told = (value, ranking.to_first(standing), _interval(standing), _p99(cell), _cpu(cell))
         table.add_row(ranking.rank(one, standing), standing.contestant, *told)
     return table

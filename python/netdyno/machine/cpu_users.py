@@ -1,0 +1,98 @@
+"""Who uses the cores while nothing of netdyno runs: how much, from the cores' idle time, and which programs, from the
+CPU times of all processes (proc_pid_stat(5)). The first is exact; the second leaves out who lived for less than the
+time between two readings."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from netdyno.machine import cpu_share, server_proc
+from netdyno.model.observation import ProgramShare
+
+LOOK_S = 1.0
+READINGS = 20
+"""Within it: a compiler that lives for a tenth of a second is still met twice."""
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class ProcessTime(NamedTuple):
+    """The CPU time of one process so far, and when it began, in ticks since boot: process numbers come again."""
+
+    name: str
+    used_s: float
+    began_ticks: int
+    core: int
+    """Where it ran last."""
+
+
+class Look(NamedTuple):
+    """What others used, in cores' worth of CPU time, and their programs, the largest share first."""
+
+    foreign_cores: float
+    programs: tuple[ProgramShare, ...]
+
+
+def look(cores: Collection[int], seconds: float = LOOK_S) -> Look:
+    """Watch the machine for so long. Nothing of netdyno's may run meanwhile but this process."""
+    before = cpu_share.take(())
+    began_ticks = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS_PER_S
+    began_s = time.monotonic()
+    first = dict(_processes())
+    last = dict(first)
+    for number in range(1, READINGS + 1):
+        time.sleep(max(0.0, began_s + seconds * number / READINGS - time.monotonic()))
+        last.update(_processes())
+    seen = cpu_share.observation(before, cpu_share.take(()), cores)
+    took_s = time.monotonic() - began_s
+    used = shares(first, last, cores, took_s, began_ticks)
+    return Look(seen.foreign_s / seen.window_s if seen else sum(one.cores for one in used), used)
+
+
+def shares(
+    first: Mapping[int, ProcessTime],
+    last: Mapping[int, ProcessTime],
+    cores: Collection[int],
+    seconds: float,
+    began_ticks: float,
+) -> tuple[ProgramShare, ...]:
+    """Return what the programs on these cores used between two readings of all processes, by name. One that began after
+    `began_ticks` has used all of its time since. Pure."""
+    used: dict[str, float] = {}
+    for pid, process in last.items():
+        earlier = first.get(pid)
+        known = earlier is not None and earlier.began_ticks == process.began_ticks
+        if process.core in cores and (known or process.began_ticks >= began_ticks - 1):
+            before_s = earlier.used_s if known and earlier else 0.0
+            used[process.name] = used.get(process.name, 0.0) + process.used_s - before_s
+    found = [ProgramShare(name=name, cores=spent_s / seconds) for name, spent_s in used.items() if spent_s > 0]
+    return tuple(sorted(found, key=lambda one: (-one.cores, one.name)))
+
+
+def _processes() -> Iterator[tuple[int, ProcessTime]]:
+    """All that can be seen but this one."""
+    with os.scandir("/proc") as entries:
+        pids = [int(entry.name) for entry in entries if entry.name.isdigit()]
+    for pid in pids:
+        if pid == os.getpid():
+            continue
+        try:
+            stat = server_proc.read_file(f"/proc/{pid}/stat")
+        except OSError:
+            continue  # it has just ended, or is hidden
+        yield pid, parse_process(stat)
+
+
+def parse_process(stat: bytes) -> ProcessTime:
+    """Read a line of /proc/PID/stat. The name is the program's own word: what does not print is replaced. Pure."""
+    head, _, rest = stat.rpartition(b")")
+    name = head.partition(b"(")[2].decode("utf-8", "replace")
+    fields = rest.split()
+    return ProcessTime(
+        name="".join(character if character.isprintable() else "?" for character in name) or "?",
+        used_s=(int(fields[11]) + int(fields[12])) / _TICKS_PER_S,
+        began_ticks=int(fields[19]),
+        core=int(fields[36]),
+    )

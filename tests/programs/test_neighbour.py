@@ -1,0 +1,84 @@
+"""A run beside a program that never rests ends with an answer, and says beside whom it was measured."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from netdyno.analysis.analysis import analyse
+from netdyno.audits.neighbour import DOZEN
+from netdyno.base.paths import ROOT, build_dir
+from netdyno.contestants import contestants
+from netdyno.experiment import experiment
+from netdyno.model import outcomes
+from netdyno.present.prose import company
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.store import read, schema
+
+pytestmark = pytest.mark.needs_build
+
+NAME = "busy-neighbour"
+NEVER_RESTS = f"""
+import os
+os.sched_setaffinity(0, {{{{{{core}}}}}})
+os.nice(10)
+open("/proc/self/comm", "w").write("{NAME}")
+print(flush=True)
+while True:
+    pass
+"""
+CONTESTANTS = ("epoll-coroutines", "threads-global-lock", "asio-callbacks")
+
+
+@pytest.fixture
+def _neighbour() -> Iterator[None]:
+    """At nice 10 on every core: it takes what others leave."""
+    started = [
+        subprocess.Popen([sys.executable, "-c", NEVER_RESTS.format(core=core)], stdout=subprocess.PIPE)
+        for core in os.sched_getaffinity(0)
+    ]
+    try:
+        for process in started:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"\n"
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.usefixtures("_neighbour")
+def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(tmp_path: Path) -> None:
+    """Other tests may keep the cores busy meanwhile: then they are named as well."""
+    printed = io.StringIO()
+    outcome = runner.execute(
+        experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS, blocks=2),
+        [one for one in contestants.discover() if one.name in CONTESTANTS],
+        results=tmp_path,
+        build=build_dir(),
+        argv=["netdyno", "run", "smoke"],
+        display=PlainDisplay(printed),
+    )
+    run = outcomes.judged(read.load(outcome.folder / schema.FILE_NAME))
+    tries = sorted(run.all_trials, key=lambda one: one.started_at)
+    assert [one.beside for one in tries[:DOZEN]] == [None] * DOZEN
+    first = tries[DOZEN].beside
+    assert first is not None
+    assert NAME in {one.name for one in first.programs}
+    assert sum(one.cores for one in first.programs if one.name == NAME) > 0.1
+    lost = [one for one in tries if any(audit.name == "foreign_load" and not audit.passed for audit in one.audits)]
+    assert lost == tries[:DOZEN], "what the neighbour takes strikes nothing out any more"
+    assert printed.getvalue().count("12 tries in a row were lost alike") == 1
+    for findings in analyse(run).scenarios:
+        assert findings.standings
+        assert findings.company is not None
+        assert findings.company.trials == findings.company.of
+        assert company.label(findings.company).startswith("beside ")

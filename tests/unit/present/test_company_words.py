@@ -1,0 +1,97 @@
+"""Figures that were measured beside a neighbour say so wherever they stand."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+
+import msgspec
+import pytest
+
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
+from netdyno.model.observation import Neighbour, ProgramShare
+from netdyno.present import findings_json, gate
+from netdyno.present.export import tables
+from netdyno.present.export.collect import collect
+from netdyno.present.prose import company, verdict
+from netdyno.present.report import scoreboard
+from netdyno.present.terminal.console import Console
+from netdyno.present.terminal.table import render
+from tests.support.builders.made_run import made_run
+from tests.unit.present.test_gate import FOUND
+
+NEIGHBOUR = Neighbour(
+    cores=2,
+    foreign_cores=1.8,
+    steal_cores=0.0,
+    most_cores=1.9,
+    programs=(ProgramShare(name="<b>clang++", cores=1.8),),
+)
+LABEL = "beside 1.8 cores of <b>clang++"
+
+
+@cache
+def found(from_block: int = 1) -> Analysis:
+    """The made run, with the neighbour from a block on."""
+    run = made_run()
+    trials = (
+        msgspec.structs.replace(trial, beside=NEIGHBOUR if trial.block >= from_block else None) for trial in run.trials
+    )
+    return analyse(msgspec.structs.replace(run, trials=tuple(trials)))
+
+
+def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(render(found()))
+    text = " ".join(stream.getvalue().split())
+    assert text.count(f"{company.MARK} Measured {LABEL}") == len(found().scenarios)
+    assert "k/s† " in text
+    plain = io.StringIO()
+    Console(file=plain, width=80).print(render(analyse(made_run())))
+    assert company.MARK not in plain.getvalue()
+
+
+def test_it_says_how_many_of_the_trials_where_it_came_later() -> None:
+    (echo,) = (one for one in found(from_block=4).scenarios if one.scenario.name == "echo")
+    assert echo.company is not None
+    assert 0 < echo.company.trials < echo.company.of
+    (sentence,) = company.sentences(echo.company)
+    assert f"({echo.company.trials} of {echo.company.of} trials)" in sentence
+
+
+def test_cards_and_rankings_of_the_report_have_it() -> None:
+    board = scoreboard.view(found().scenarios[0])
+    assert board is not None
+    assert LABEL in board.note
+    figures = [cell.figure for group in board.groups for row in group.rows for cell in row.cells]
+    assert figures
+    assert all(figure.endswith(company.MARK) for figure in figures)
+    assert company.sentences(found().scenarios[0].company)[0] in verdict.caveats(found().scenarios[0])
+
+
+def test_programs_read_it() -> None:
+    document = findings_json.document(found())
+    questions = document["questions"]
+    assert isinstance(questions, list)
+    assert {one["company"]["label"] for one in questions} == {LABEL}
+    assert questions[0]["company"]["neighbours"][0]["programs"] == [{"name": "<b>clang++", "cores": 1.8}]
+    alone = findings_json.document(analyse(made_run()))["questions"]
+    assert isinstance(alone, list)
+    assert {one["company"] for one in alone} == {None}
+    assert f"k/s{company.MARK}" in tables.as_markdown(collect(found()))
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda notes: gate.text(FOUND, notes),
+        lambda notes: gate.markdown(FOUND, "1", notes),
+        lambda notes: gate.junit(FOUND, "1", notes),
+    ],
+)
+def test_a_gate_has_it(written: object) -> None:
+    assert callable(written)
+    notes = company.sentences(found().scenarios[0].company)
+    assert "beside 1.8 cores of" in written(notes)
+    assert "beside" not in written(())

@@ -1,0 +1,51 @@
+"""The run asks after each trial, and is told once when a neighbour stays and once when it has gone."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from netdyno.audits.neighbour import DOZEN
+from netdyno.machine.cpu_users import Look
+from netdyno.model.trial import Trial
+from netdyno.run.neighbour_watch import NeighbourWatch
+from tests.unit.audits.test_neighbour import CLANG, HALF, tried
+
+
+def watch(*trials: Trial) -> NeighbourWatch:
+    return NeighbourWatch(trials, "strike-out", lambda: Look(1.8, (CLANG,)))
+
+
+def test_it_says_who_it_is_at_the_dozenth_try_and_only_then() -> None:
+    watched = watch()
+    said = [watched.add(tried(foreign_s=1.8)) for _ in range(DOZEN)]
+    assert said[:-1] == [""] * (DOZEN - 1)
+    assert "12 tries in a row were lost alike, beside 1.8 cores of clang++, of " in said[-1]
+    assert "end it, or stop here (Ctrl-C)" in said[-1]
+    assert watched.present is not None
+    assert [watched.add(tried(foreign_s=1.8, beside=watched.present)) for _ in range(3 * DOZEN)] == [""] * 3 * DOZEN
+
+
+def test_it_says_that_it_has_gone() -> None:
+    watched = watch(tried(foreign_s=0.5, beside=HALF))
+    said = [watched.add(tried(beside=HALF)) for _ in range(DOZEN)]
+    assert said[:-1] == [""] * (DOZEN - 1)
+    assert said[-1].startswith("The machine is this run's alone again, without 0.5 cores of ")
+    assert watched.present is None
+
+
+def test_a_run_that_goes_on_keeps_its_neighbour() -> None:
+    """The last try in time, and not in the order of blocks; what was skipped says nothing."""
+    first = tried(foreign_s=1.8)
+    later = replace(tried(beside=HALF), started_at="2025-01-01T12:00:05Z", attempt=2)
+    skipped = replace(first, status="skipped", started_at="2025-01-01T12:00:09Z", block=2)
+    assert watch(later, first, skipped).present == HALF
+    assert watch(first, skipped).present is None
+
+
+def test_nobody_looks_at_the_machine_while_trials_come_out_well() -> None:
+    def look() -> Look:
+        raise AssertionError("the machine was looked at for nothing")
+
+    watched = NeighbourWatch((), "strike-out", look)
+    assert {watched.add(tried(foreign_s=0.9 * (number % 3 > 0))) for number in range(5 * DOZEN)} == {""}
+    assert not watched.may_stay or watched.present is None
