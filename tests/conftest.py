@@ -63,6 +63,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))
     if (machine := config.getoption("--machine")) is not None:
-        left_out = [item for item in items if (item.get_closest_marker("quiet") is None) == (machine == "quiet")]
+        quiet: list[pytest.Item] = []
+        shared: list[pytest.Item] = []
+        for item in items:
+            (shared if item.get_closest_marker("quiet") is None else quiet).append(item)
+        items[:], left_out = (quiet, shared) if machine == "quiet" else (shared, quiet)
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]

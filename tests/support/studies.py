@@ -12,5 +12,5 @@ FOLDER = ROOT / "experiments"
 
 def at(name: str, budget: Budget = "normal") -> Experiment:
     """One of them at a size, with its patterns made names of contestants."""
-    found = experiment.load(FOLDER / f"{name}.toml", budget)
-    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(discover(), patterns)])
+    found, servers = experiment.load(FOLDER / f"{name}.toml", budget), discover()
+    return experiment.with_contestants(found, lambda patterns: [one.name for one in select(servers, patterns)])

@@ -24,6 +24,9 @@ from netdyno.model.contestant import Contestant, Manifest, behind_launcher, laun
 from netdyno.model.transports import TRANSPORTS
 
 Kind = Literal["server", "client"]
+# Asked once: for the types of its fields, msgspec evaluates every annotation.
+_KEYS = tuple(field.encode_name for field in msgspec.structs.fields(Manifest))
+_PACKAGES = sysconfig.get_path("platlib")
 
 
 def parse_manifest(path: Path) -> Manifest:
@@ -36,7 +39,7 @@ def parse_manifest(path: Path) -> Manifest:
         raise UserError(f"{path}: not valid JSON: {error}") from error
     if not isinstance(raw, dict):
         raise UserError(f"{path}: must hold one JSON object")
-    check_keys(str(path), raw, (field.encode_name for field in msgspec.structs.fields(Manifest)))
+    check_keys(str(path), raw, _KEYS)
     try:
         manifest = msgspec.convert(raw, Manifest)
     except msgspec.ValidationError as error:
@@ -117,7 +120,7 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
         "{folder}": str(folder),
         "{build}": str(build),
         "{python}": sys.executable,
-        "{packages}": sysconfig.get_path("platlib"),
+        "{packages}": _PACKAGES,
     }
     expanded = list(arguments)
     for name, place in places.items():
