@@ -49,7 +49,7 @@ from tests.support.foreign import (
 )
 from tests.support.patience import eventually
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 SO_ATTACH_FILTER = 26  # asm-generic/socket.h
 ALL_RIGHT = always(OK)

@@ -16,7 +16,7 @@ from tests.support.foreign import OK as REPLY
 from tests.support.names import naming
 from tests.support.server import serving
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 ADDRESSES = [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")]
 

@@ -28,7 +28,7 @@ from tests.support.foreign import MEASURED, OK, http, load, replies_of, requests
 from tests.support.nodes import NODES
 from tests.support.server import serving
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 Rows = list[dict[str, str]]
 

@@ -29,7 +29,7 @@ from tests.support import audit_names
 from tests.support.foreign import MEASURED, expect_one_line
 from tests.support.server import serving
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 PATIENCE_S = 20
 QUICK = ("--warmup", "20ms", "--duration", "200ms")
@@ -187,6 +187,7 @@ def test_slow_readers_say_nothing_and_only_the_others_are_measured() -> None:
     assert [audit.detail for audit in told if not audit.passed] == []
 
 
+@pytest.mark.quiet
 def test_a_slow_reader_that_the_server_closes_is_no_error() -> None:
     """A megabyte for each of twenty messages in a window, which no socket between them holds."""
     with room() as (url, process):

@@ -39,7 +39,7 @@ from tests.support.foreign import (
 )
 from tests.support.patience import eventually
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.support.foreign import MANY, QUICK, Serve, end, failed, listening, lo
 from tests.support.patience import eventually
 from tests.support.websocket import BINARY, CLOSE, PING, PONG, TEXT, accept_of, agree, frame, frames, read_head
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+pytestmark = pytest.mark.needs_build
 
 
 def echo(connection: socket.socket, _number: int) -> None:
