@@ -244,7 +244,6 @@ def kill_after(trials: int, experiment: str, folder: Path, build: Path) -> Path:
     return results / run_id / schema.FILE_NAME
 
 
-@pytest.mark.quiet
 @pytest.mark.parametrize("trials", [0, 2, 3])
 def test_kill_9_in_the_middle_leaves_a_readable_file(trials: int, tmp_path: Path, fake_build: Path) -> None:
     file = kill_after(trials, ENDLESS, tmp_path, fake_build)
@@ -255,7 +254,6 @@ def test_kill_9_in_the_middle_leaves_a_readable_file(trials: int, tmp_path: Path
     assert all(trial.load is not None for trial in run.trials)  # valid or not, for a machine may be late
 
 
-@pytest.mark.quiet
 def test_kill_9_leaves_each_block_judged_or_not_yet(tmp_path: Path, fake_build: Path) -> None:
     experiment = ENDLESS + "[scenario.factors]\nconnections = [1, 2, 3]\n"
     trials = read.load(kill_after(7, experiment, tmp_path, fake_build)).trials  # two blocks, and a trial of the third

@@ -39,8 +39,6 @@ from netdyno.trial.setup import Bench
 from netdyno.trial.trial import CLOSING_S, _closing_s, run_trial
 from tests.support.inside import inside
 
-pytestmark = pytest.mark.quiet
-
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 CELL = Cell(block=1, position=0, scenario="echo", contestant="fake", levels={})
 SCENARIO = Scenario(
@@ -109,6 +107,7 @@ def accounted(one: Relayed) -> int:
 # --- what it gives --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog) -> None:
     asked = Terms(delay_s=0.02, loss=0.1)
@@ -131,6 +130,7 @@ def test_delay_and_loss_are_those_that_were_asked_for(rights: str, log: TrialLog
     assert totals.cpu_user_s + totals.cpu_system_s > 0
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_without_loss_nothing_is_lost(log: TrialLog) -> None:
     asked = Terms(delay_s=0.003)
@@ -347,6 +347,7 @@ def counts(end: Namespace) -> list[int]:
 # --- trials over it -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.parametrize("transport", ["tcp", "udp"])
 def test_a_trial_over_it_keeps_what_its_relay_says(transport: str, contestant: Contestant, bench: Bench) -> None:
@@ -370,6 +371,7 @@ def only_late(trial: Trial) -> None:
     assert set(failed) <= {"link"}, trial.reason
 
 
+@pytest.mark.quiet
 @pytest.mark.needs_build
 def test_a_server_ten_milliseconds_away_answers_after_ten_milliseconds(bench: Bench) -> None:
     generator = generator_path(build_dir())
