@@ -24,7 +24,7 @@ from tests.support.fakes import faulty
 
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
-BLOCKS = 6
+BLOCKS = 3
 WARMUP_S, DURATION_S, STALL_S = 0.2, 0.7, 0.3
 FAULT_AFTER_S = WARMUP_S + (DURATION_S - STALL_S) / 2
 """After the first request, so that a stall lies in the middle of the window."""
