@@ -61,11 +61,20 @@ def test_the_documents_have_commands() -> None:
     assert sum(block.info == RUN for block in BLOCKS) >= 5
 
 
-ALONE = re.compile(
-    r"^\./netdyno (load|capacity|calibrate|new|advise)\b|^\./netdyno run (flip-|.* --address )", re.MULTILINE
-)
+ALONE = re.compile(r"^\./netdyno (calibrate|new|advise)\b|^\./netdyno run .* --address ", re.MULTILINE)
 """What ends with a failure where its machine was too busy to be believed, or adds to the tree. A run only says so, but
-one of a few trials, as for an advice or a flip, may have none that is believed."""
+one of a few trials, as for an advice, may have none that is believed."""
+SHORTER = {
+    re.compile(r"(?<=\./netdyno load )"): "--warmup 0 ",
+    re.compile(r"(?<=--duration )[12]s\b"): "200ms",
+    re.compile(r"(?<=run trap-write-write-read --blocks 1)$", re.MULTILINE): " --duration 200ms",
+}
+"""What is asked here is whether the commands work, not for their figures: for that, less of the same time will do."""
+ELSEWHERE = {"./netdyno run smoke": "tests/programs/test_built.py"}
+"""Commands that another test executes as they stand, and looks at what comes of them."""
+COPY_IS_CHECKED = "-k 'test_golden or test_it_listens or test_stdout or test_half_close'"
+"""The tests that `check` runs for a copy of a server which the contract suites have judged already: it is found, built
+and talked to. Of a page's own -k the last counts."""
 NOT_AT_ONCE = f"set -Euo pipefail; trap 'code=$?; [ $code = {NOT_BELIEVED} ] || exit $code' ERR"
 """As `set -e`, but for a load that its machine was too busy for: it has worked and says so (docs/load.md)."""
 EXECUTED = [
@@ -79,10 +88,26 @@ EXECUTED = [
 ]
 
 
+def commands(block: Block) -> str:
+    """Of a block, as they are executed here."""
+    body = "\n".join(line for line in block.body.splitlines() if line not in ELSEWHERE)
+    for words, shorter in SHORTER.items():
+        body = words.sub(shorter, body)
+    return body
+
+
+def test_what_is_shortened_or_executed_elsewhere_stands_in_a_page() -> None:
+    page = "".join(block.body for block in BLOCKS if block.info == RUN)
+    assert [words.pattern for words in SHORTER if not words.search(page)] == []
+    for command, test in ELSEWHERE.items():
+        assert command in page.splitlines()
+        assert command in (ROOT / test).read_text()
+
+
 def execute(block: Block, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     try:
         return subprocess.run(
-            ["bash", "-c", f"{NOT_AT_ONCE}\n{block.body}"],
+            ["bash", "-c", f"{NOT_AT_ONCE}\n{commands(block)}"],
             cwd=ROOT,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -101,7 +126,7 @@ def execute(block: Block, environment: dict[str, str]) -> subprocess.CompletedPr
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("block", EXECUTED)
 def test_the_commands_of_the_documents_work(block: Block, tmp_path: Path) -> None:
-    environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results")}
+    environment = os.environ | {"NETDYNO_RESULTS": str(tmp_path / "results"), "PYTEST_ADDOPTS": COPY_IS_CHECKED}
     environment.pop("NETDYNO_BUILD", None)  # a reader's commands build what they need
     done = execute(block, environment)
     assert done.returncode in {0, NOT_BELIEVED}, f"{block}\n{block.body}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
