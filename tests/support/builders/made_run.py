@@ -276,6 +276,7 @@ def _trials(blocks: int, seed: int) -> list[Trial]:
     return trials
 
 
+@lru_cache
 def paired_run() -> Run:
     """Three servers with three clients at two loads: one pair without a valid trial, one with half of them, one client
     missing. Threads are slower than epoll with either client."""

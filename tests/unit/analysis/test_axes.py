@@ -19,6 +19,7 @@ from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.verdict import answer
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_run import CALLBACKS, EPOLL, LOCK, made_run, paired_run
 
@@ -88,7 +89,7 @@ def assert_measured(run: Run, one: ScenarioFindings) -> None:
 
 
 def test_merged_percentiles_costs_and_means_lie_among_those_of_their_trials() -> None:
-    for one in analyse(made_run()).scenarios:
+    for one in analysed(made_run()).scenarios:
         assert_measured(made_run(), one)
 
 
@@ -126,14 +127,14 @@ def test_a_comparison_is_of_shared_blocks_and_nobody_without_one_has_a_rank(fill
 
 
 def test_an_answer_has_every_axis() -> None:
-    found = {one.scenario.name: one for one in analyse(made_run()).scenarios}
+    found = {one.scenario.name: one for one in analysed(made_run()).scenarios}
     assert [axis.metric for axis in found["echo"].axes] == ["throughput", "p50", "p99", "cpu", "memory"]
     assert [axis.metric for axis in found["rpc-open"].axes] == ["p99", "kept", "p50", "cpu", "memory"]
     assert found["echo"].comparisons == found["echo"].axes[0].comparisons
 
 
 def test_what_the_others_cost_is_in_the_answer() -> None:
-    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
+    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "http")
     assert one.verdict == "equal"
     assert f"What the others cost beside {one.standings[0].contestant}: " in answer(one).sentence
     assert f"{LOCK} p99 +" in answer(one).sentence
@@ -141,13 +142,13 @@ def test_what_the_others_cost_is_in_the_answer() -> None:
 
 
 def test_beside_whom_is_said_only_where_several_are_taken() -> None:
-    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "echo")
+    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "echo")
     assert one.verdict == "winner"
     assert " What the others cost: " in answer(one).sentence
 
 
 def test_a_difference_of_a_few_per_cent_in_a_small_matter_is_no_reason() -> None:
-    one = next(one for one in analyse(made_run()).scenarios if one.scenario.name == "http")
+    one = next(one for one in analysed(made_run()).scenarios if one.scenario.name == "http")
     assert all(
         answers.lead(axis, comparison.a, comparison.b, 1.05) is None
         for axis in one.axes

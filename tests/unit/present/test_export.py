@@ -12,7 +12,6 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis, CellFigures, Cost, ScenarioFindings
 from netdyno.base.paths import ROOT
 from netdyno.model import outcomes
@@ -23,6 +22,7 @@ from netdyno.present.export import schema, tables
 from netdyno.present.export.collect import collect
 from netdyno.present.export.schema import Export, Note
 from netdyno.present.prose.verdict import answer
+from tests.support.builders.analysed import analysed, exported
 from tests.support.builders.hostile_run import hostile
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_charts import charts_run
@@ -109,10 +109,6 @@ SCHEMA = ROOT / "protocol" / "export.schema.json"
 PAGE = (ROOT / "protocol" / "export.md").read_text()
 
 
-def exported(run: Run) -> Export:
-    return collect(analyse(run))
-
-
 def rows(run: Run) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(tables.as_csv(exported(run)), newline="")))
 
@@ -127,7 +123,7 @@ def test_it_is_read_back_as_it_was(name: str) -> None:
 
 def test_it_has_the_findings_and_every_trial() -> None:
     run = made_run()
-    analysis, export = analyse(run), exported(run)
+    analysis, export = analysed(run), exported(run)
     assert export.findings == findings_json.document(analysis)
     judged = outcomes.judged(run).all_trials
     assert [(one.block, one.position, one.attempt, one.status) for one in export.trials] == [
@@ -177,7 +173,7 @@ def test_nothing_that_was_found_is_left_out_but_what_is_named_here() -> None:
 
 def with_all_cells() -> Analysis:
     """With what made-up loads do not count."""
-    analysis = analyse(messages_run())
+    analysis = analysed(messages_run())
     first = analysis.scenarios[0]
     cells = tuple(
         dataclasses.replace(
@@ -192,25 +188,25 @@ def with_all_cells() -> Analysis:
 
 
 def test_what_stands_behind_a_ranking_is_there_in_full() -> None:
-    capacity = analyse(experiment_run()).scenarios[0].capacity
+    capacity = analysed(experiment_run()).scenarios[0].capacity
     assert capacity is not None
     told = exported(experiment_run()).findings["questions"][0]["capacity"]
     assert told is not None
     assert [one["knee_hz"] for one in told["curves"]] == [one.knee_hz for one in capacity.curves]
     assert [len(one["points"]) for one in told["curves"]] == [len(one.points) for one in capacity.curves]
     assert told["curves"][0]["points"][0]["p99_ns"] == capacity.curves[0].points[0].p99_ns
-    pairs = analyse(paired_run()).scenarios[0].pairs
+    pairs = analysed(paired_run()).scenarios[0].pairs
     assert [
         (one["contestant"], one["client"], one["figure"])
         for one in exported(paired_run()).findings["questions"][0]["pairs"]
     ] == [(one.contestant, one.client, one.figure) for one in pairs]
-    chart = analyse(charts_run()).charts[0]
+    chart = analysed(charts_run()).charts[0]
     spots = exported(charts_run()).findings["charts"][0]["panels"][0]["spots"]
     assert [one["contestant"] for one in spots] == [one.contestant for one in chart.panels[0].spots]
     work = exported(made_run()).findings["questions"][0]["work"]
-    assert [one["contestant"] for one in work] == [one.contestant for one in analyse(made_run()).scenarios[0].work]
+    assert [one["contestant"] for one in work] == [one.contestant for one in analysed(made_run()).scenarios[0].work]
     unsafe = exported(unsafe_run()).findings["questions"][0]["unsafe"]
-    assert [one["lost"] for one in unsafe] == [one.lost for one in analyse(unsafe_run()).scenarios[0].unsafe] != []
+    assert [one["lost"] for one in unsafe] == [one.lost for one in analysed(unsafe_run()).scenarios[0].unsafe] != []
 
 
 def test_a_capacity_beyond_the_rates_is_a_bound_for_programs_too() -> None:
@@ -277,7 +273,7 @@ def test_no_text_is_taken_for_a_formula_or_for_a_line_of_the_table() -> None:
 def test_the_page_of_markdown_says_what_the_table_says() -> None:
     run = made_run()
     page = tables.as_markdown(exported(run))
-    for one in analyse(run).scenarios:
+    for one in analysed(run).scenarios:
         assert answer(one).sentence in page
         for standing in one.standings:
             assert standing.contestant in page

@@ -9,13 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 from netdyno.analysis.analysis import analyse
+from netdyno.analysis.findings import Analysis
 from netdyno.model.profile import Profile, Profiled, Stack
 from netdyno.model.run import Run
 from netdyno.present import profile, report
-from netdyno.present.export.collect import collect
 from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
 from netdyno.store.profiles import Stored
+from tests.support.builders.analysed import exported
 from tests.support.builders.made_run import EPOLL, made_run
 
 MANY = 3_000
@@ -37,17 +38,36 @@ def many_profiles(run: Run) -> Stored:
     return Stored(tuple(Profiled(question=one.name, load="", profiles=tuple(made)) for one in run.experiment.scenarios))
 
 
-def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each() -> None:
-    run = again(made_run(), MANY)
-    assert len(run.trials) >= MANY
-    analysis, profiled = analyse(run), many_profiles(run)
-    page = report.html(analysis, (), profiled)
-    without = len(report.html(analysis).encode())
+@pytest.fixture(scope="module")
+def large() -> Analysis:
+    """The findings of a run of so many trials."""
+    return analyse(again(made_run(), MANY))
+
+
+@pytest.fixture(scope="module")
+def profiled() -> Stored:
+    return many_profiles(made_run())
+
+
+@pytest.fixture(scope="module")
+def least(large: Analysis, profiled: Stored) -> int:
+    """The bytes of its page where nothing has room that may be left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report, "MOST_OF_PAGE", 0)
+        return len(report.html(large, (), profiled).encode())
+
+
+def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(
+    large: Analysis, profiled: Stored
+) -> None:
+    assert len(large.trials) >= MANY
+    page = report.html(large, (), profiled)
+    without = len(report.html(large).encode())
     assert without + 100_000 < len(page.encode()) < min(4 * 2**20, without + 1.1 * MOST_OF_PROFILES)
     assert len(profile.data(profiled.asked, 10 * MOST_OF_PROFILES)) > 1.2 * MOST_OF_PROFILES
     found = re.search(r'<script id="all-figures" type="application/json">(.*?)</script>', page)
     assert found is not None
-    assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(run.trials)
+    assert len(json.loads(found[1])["sheets"]["trials"]["rows"]) == len(large.trials)
 
 
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
@@ -59,7 +79,7 @@ def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
 
 
 def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_are_several() -> None:
-    export = collect(analyse(made_run()))
+    export = exported(made_run())
     one = everything.sheets([Source("a", export, {"echo": "echo"}, {("echo", "connections=10"): "ten"})])
     assert one["trials"].columns[:4] == ("question", "workload", "contestant", "level")
     assert one["trials"].rows[0][:2] == (export.trials[0].question, "echo")
@@ -72,13 +92,12 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
 
 
 @pytest.mark.parametrize("room", [250_000, 0])
-def test_what_has_no_room_is_left_out_and_the_page_says_so(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_no_room_is_left_out_and_the_page_says_so(
+    room: int, large: Analysis, least: int, profiled: Stored, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever a page has to hold: its flame graphs and its trials get what is left."""
-    analysis, profiled = analyse(again(made_run(), 1_000)), many_profiles(made_run())
-    monkeypatch.setattr(report, "MOST_OF_PAGE", 0)
-    least = len(report.html(analysis, (), profiled).encode())
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
-    page = report.html(analysis, (), profiled)
+    page = report.html(large, (), profiled)
     assert most - 10_000 < len(page.encode()) <= most
     assert "\0" not in page
     assert ('<script id="profiles"' in page) == (room > 0)
@@ -87,5 +106,5 @@ def test_what_has_no_room_is_left_out_and_the_page_says_so(room: int, monkeypatc
     assert found is not None
     sheet = json.loads(found[1])["sheets"]["trials"]
     assert (len(sheet["rows"]) > 0) == (room > 0)
-    of = f"(the first {len(sheet['rows'])} of {len(analysis.trials)}; report --export csv has all)"
+    of = f"(the first {len(sheet['rows'])} of {len(large.trials)}; report --export csv has all)"
     assert sheet["title"] == f"each trial {of}"
