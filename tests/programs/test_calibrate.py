@@ -774,7 +774,6 @@ def test_it_runs_above_other_runs_where_it_may(monkeypatch: pytest.MonkeyPatch, 
     assert calibrate._programs().priority == priority
 
 
-@pytest.mark.quiet
 @pytest.mark.needs_build
 @pytest.mark.parametrize("name", ["faults", "faults, UDP"])
 def test_exact_counts_with_the_programs_that_were_built(name: str) -> None:
