@@ -628,7 +628,7 @@ class MeasuredAlone:
     """Contestants that took no turns with others, and why."""
 
     contestants: tuple[Name, ...]
-    why: str
+    why: Quoted
 
 
 @dataclass(frozen=True)
