@@ -216,7 +216,7 @@ def test_what_came_of_it_is_said_with_its_interval_and_the_furthest() -> None:
     assert " and 1 by a test at 5% without correction (2.5% of 40, 95% interval" in text
     assert "Furthest from itself: a in echo at 10 connections, +10%." in text
     assert "TOO OFTEN" not in text
-    assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 told apart"
+    assert aa.short(made_control(1, 40)) == "A/A control: 1 of 40 different"
 
 
 @pytest.mark.parametrize(("different", "of", "fails"), [(1, 1, False), (2, 2, True), (5, 40, False), (7, 40, True)])

@@ -87,7 +87,7 @@ def test_of_a_tie_that_is_none_yet_the_best_that_was_seen_is_taken_whatever_othe
     assert not found.settled
     text = sentences(found)[0]
     assert text.startswith("Take a, the best that was seen in server CPU per message")
-    assert "; b cannot be told apart from it" in text
+    assert "; b is not proven worse" in text
     assert "In their favour: b memory" in text
 
 

@@ -172,7 +172,7 @@ def assert_equals_are_of_one_rank(findings: ScenarioFindings) -> int:
     """Whoever is said to be equal, or not to be told apart."""
     text, found = verdict.answer(findings).sentence, 0
     for said in re.findall(
-        r"(?:^|among )([^.:;]*?)(?:, which)? (?:are equal|are at most|cannot be told apart in)", text
+        r"(?:^|among )([^.:;]*?)(?:, which)? (?:are equal|are at most|are not proven different in)", text
     ):
         assert len({rank(findings.axes[0], name) for name in names_in(said)}) == 1, said
         found += 1
@@ -292,7 +292,7 @@ def test_a_large_one_is_undecided_and_says_how_much_longer_it_takes() -> None:
     assert one.decision.taken == (), "memory says nothing of a throughput that nobody knows"
     assert re.fullmatch(r"Undecided, up to \d+% either way", verdict.badge(one))
     found = re.search(
-        r"cannot be told apart in throughput \(closed loop\): up to \d+% either way\. "
+        r"are not proven different in throughput \(closed loop\): up to \d+% either way\. "
         r"About ([\d,]+) more minutes? of this question \(([\d,]+) more blocks?\) would tell\.",
         verdict.answer(one).sentence,
     )

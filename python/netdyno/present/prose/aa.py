@@ -40,7 +40,7 @@ def short(one: Control) -> str:
     """The same in a few words, for where a reader begins."""
     if not one.single.of:
         return "No A/A control" if one.none else "No A/A comparison could be judged"
-    return f"A/A control: {one.different.count} of {one.different.of} told apart"
+    return f"A/A control: {one.different.count} of {one.different.of} different"
 
 
 def _of(rate: Rate) -> str:

@@ -52,7 +52,7 @@ def _answer(advice: Advice) -> str:
     close = "shown to be close to the best" if advice.settled else "the best that was seen"
     seen = f"Take {' or '.join(decision.taken)}, {close} in {speech.subject()}"
     named = _some([speech.says[name] for name in others])
-    return f"{of}{seen}; {named} cannot be told apart from it in this.{found.rest}"
+    return f"{of}{seen}; {named} {'is' if len(others) == 1 else 'are'} not proven worse in this.{found.rest}"
 
 
 def _wanted(advice: Advice) -> str:

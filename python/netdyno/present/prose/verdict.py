@@ -332,7 +332,7 @@ def _close(speech: Speech) -> str:
 
 def _undecided(speech: Speech) -> str:
     found = speech.decision
-    cannot = f"{speech.listed(found.tied)} cannot be told apart in {speech.subject()}{speech.generator_in_it}"
+    cannot = f"{speech.listed(found.tied)} are not proven different in {speech.subject()}{speech.generator_in_it}"
     return f"{cannot}: {_either_way(found)}.{_more_time(found)}{_few_blocks(speech)}"
 
 

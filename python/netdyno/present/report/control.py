@@ -19,7 +19,7 @@ from netdyno.present.report.views import comparison_row
 AXIS_INCHES, ROW_INCHES = 0.75, 0.14
 HEADINGS = (
     *("scenario", "load", "contestant", "first / twin", "95% interval"),
-    *("blocks", "p", "p corrected", "told apart"),
+    *("blocks", "p", "p corrected", "different"),
 )
 
 
