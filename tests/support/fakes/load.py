@@ -197,18 +197,18 @@ def take_turns() -> tuple[int, int]:
             time.sleep(max(0.0, int(begins_ns) / 1e9 - time.monotonic()))
             for connection in [one for one in connections for _ in range(MESSAGES)]:
                 ask(connection, b"x" * options.size)
-            undecided += MESSAGES * len(connections)
-            everything += MESSAGES * len(connections)
+            kept += undecided
+            undecided = MESSAGES * len(connections)
+            everything += undecided
             say(event="slice", number=number, sent=MESSAGES * len(connections))
             number += 1
-        elif order in ("keep", "drop"):
-            kept += undecided if order == "keep" else 0
+        elif order == "drop":
             undecided = 0
         else:
             break
     for connection in connections:
         connection.close()
-    return kept, everything
+    return kept + undecided, everything
 
 
 def took(times_ns: list[int]) -> int:
