@@ -1,0 +1,505 @@
+"""Whether turns (docs/adr/turns.md) measure what contestants that run alone measure.
+
+    python bench/turns.py [--curve] [--same] [--order] [--aa] [--minutes 10] [--seed 1] [--results DIR] [--runs DIR ...]
+
+--curve: throughput and median response time in each 5 ms of a slice, relative to its second half; three contestants of
+`quick` take slices in turns. This shows how much of a slice's beginning must not be measured.
+--same: every contestant of `quick` in turns against alone, both in every block of one run. The ratio with its 90%
+interval lies within the margin where two one-sided tests at 5% reject every larger difference.
+--order: whether a place in a turn or the contestant before matters: the largest effects on the messages of a slice
+(closed loops) and on the CPU of a message, both over whole slices, of the runs of --same and --aa and of --runs.
+--aa: `quick` with every contestant twice: how many comparisons of a contestant with itself come out different.
+
+Without any of them, all four. They share --minutes; each ends when another batch would not fit, after one batch at the
+least. --results keeps the runs; $NETDYNO_BUILD names the build.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from serving import LOAD_CORE, SERVER_CORE, Served, on_core, serving
+
+from netdyno.analysis import samples
+from netdyno.analysis.analysis import analyse
+from netdyno.analysis.split import split
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.contestants import contestants
+from netdyno.experiment import experiment as experiments
+from netdyno.experiment.side_by_side import SKIPPED_S
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import MOST_AA_SHARE, Experiment
+from netdyno.model.levels import level_key
+from netdyno.model.run import Run
+from netdyno.model.trial import Slice, Trial
+from netdyno.present.terminal.display import PlainDisplay
+from netdyno.run import runner
+from netdyno.statistics import stats
+from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from netdyno.statistics.stats import Cell
+from netdyno.store import read, schema
+from netdyno.trial.load import NOT_BELIEVED
+
+MARGINS = {"throughput": 0.03, "p50": 0.03, "p99": 0.1, "cpu": 0.03}
+"""Within which a metric in turns must be what it is alone."""
+LARGEST_EFFECT = 0.01
+"""Of the order within a turn."""
+ALONE = "-alone"
+"""Added to the name of a scenario whose contestants take no turns."""
+BLOCKS_OF_A_BATCH = 2
+CURVE_CONTESTANTS = ("threads-global-lock", "epoll-coroutines", "asio-callbacks")
+CURVE_LOADS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "compute": (
+        ["--workload", "rpc", "--service-kind", "cpu", "--service-time", "20us"],
+        ["--workload", "rpc", "--connections", "10", "--size", "64"],
+    ),
+    "wait": (
+        ["--workload", "rpc", "--service-kind", "wait", "--service-time", "500us"],
+        ["--workload", "rpc", "--connections", "50", "--rate", "10000", "--arrivals", "poisson", "--size", "64"],
+    ),
+    "echo": (["--workload", "echo"], ["--workload", "echo", "--connections", "1"]),
+}
+"""Options of the server and of the load, as in experiments/quick.toml."""
+SLICE_S, INTERVAL_S = 0.1, 0.005
+INTERVALS = round(SLICE_S / INTERVAL_S)
+SLICES_OF_A_BATCH = 20
+AHEAD_NS = 3_000_000
+
+
+class Ratio(NamedTuple):
+    """A ratio with its 90% interval."""
+
+    middle: float
+    low: float
+    high: float
+    blocks: int
+
+    def __str__(self) -> str:
+        return f"{self.middle - 1:+8.2%} [{self.low - 1:+7.2%}, {self.high - 1:+7.2%}]"
+
+    def is_within(self, margin: float) -> bool:
+        """Whether two one-sided tests at 5% reject a ratio beyond the margin, on the log scale."""
+        return 1 / (1 + margin) < self.low and self.high < 1 + margin
+
+
+def estimate_ratio(log_ratios: Sequence[float], level: float = 0.1) -> Ratio:
+    """Return the ratio of independent blocks with the interval by Student's t; infinite for fewer than two. Pure."""
+    middle = statistics.fmean(log_ratios)
+    count = len(log_ratios)
+    half = math.inf
+    if count > 1:
+        half = stats.student(count - 1, level) * statistics.stdev(log_ratios) / math.sqrt(count)
+    high = math.inf if half > stats.MOST_LOG else math.exp(middle + half)
+    return Ratio(math.exp(middle), math.exp(middle - half), high, count)
+
+
+class Batches:
+    """Counts down a time limit: another batch begins while the longest so far still fits."""
+
+    def __init__(self, limit_s: float) -> None:
+        self.began_s = time.monotonic()
+        self.limit_s = limit_s
+
+    @property
+    def left_s(self) -> float:
+        return self.limit_s - (time.monotonic() - self.began_s)
+
+    def __iter__(self) -> Iterator[int]:
+        longest_s = 0.0
+        for number in itertools.count():
+            if number and self.left_s < longest_s:
+                return
+            before_s = time.monotonic()
+            yield number
+            longest_s = max(longest_s, time.monotonic() - before_s)
+
+
+def measure(experiment: Experiment, servers: Sequence[Contestant], results: Path) -> Run:
+    """Run an experiment and return what was stored. Raises SystemExit where it was interrupted."""
+    outcome = runner.execute(
+        experiment,
+        servers,
+        results=results,
+        build=build_dir(),
+        argv=["bench", experiment.name],
+        display=PlainDisplay(io.StringIO()),
+        foreign_load="count" if os.environ.get("NETDYNO_FOREIGN_LOAD") == "count" else "strike-out",
+        trace="never",
+    )
+    if outcome.interrupted:
+        raise SystemExit(outcome.interrupted)
+    return read.load(outcome.folder / schema.FILE_NAME)
+
+
+def load_quick() -> tuple[Experiment, tuple[Contestant, ...]]:
+    """Return `quick` and its contestants. Raises SystemExit where one is not built."""
+    quick = experiments.load(experiments.find("quick", experiments.experiments_dir()))
+    known = contestants.discover(build=build_dir())
+    names = sorted({name for scenario in quick.scenarios for name in scenario.contestants})
+    servers = contestants.select(known, names)
+    if missing := [server.name for server in servers if not server.available]:
+        raise SystemExit(f"not built: {', '.join(missing)}")
+    return quick, servers
+
+
+# --- the curve of a slice -----------------------------------------------------------------------------------------
+
+
+class SlicedLoad:
+    """A running netdyno-load that makes a slice whenever it is told to."""
+
+    def __init__(self, served: Served, options: Sequence[str], result: Path) -> None:
+        command = [*on_core(LOAD_CORE), str(generator_path(build_dir())), served.url, *options]
+        command += ["--turns", "--warmup", "0ms", "--duration", f"{SLICE_S * 1000:g}ms", "--timeout", "5s"]
+        self._result = result
+        self.process = subprocess.Popen(
+            [*command, "--json", str(result), "--events-fd", "1"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._expect_event("connected")
+
+    def make_slice(self) -> None:
+        self._tell(f"go {time.monotonic_ns() + AHEAD_NS}")
+        self._expect_event("slice", "missed")
+
+    def finish(self) -> list[Interval]:
+        """End the load and return the intervals of all of its slices."""
+        self._tell("end")
+        if (code := self.process.wait(30)) not in (0, NOT_BELIEVED):
+            raise SystemExit(f"netdyno-load ended with {code}")
+        series = json.loads(self._result.read_text(encoding="utf-8"))["timeseries"]
+        assert series["interval_ns"] == round(INTERVAL_S * 1e9), series["interval_ns"]
+        pairs = zip(series["completed"], series["p50_ns"], strict=True)
+        return [Interval(completed, p50_ns) for completed, p50_ns in pairs]
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def _tell(self, line: str) -> None:
+        stdin: IO[str] | None = self.process.stdin
+        assert stdin is not None
+        stdin.write(line + "\n")
+        stdin.flush()
+
+    def _expect_event(self, *events: str) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if json.loads(line)["event"] in events:
+                return
+        raise SystemExit("netdyno-load ended before its last slice")
+
+
+class Interval(NamedTuple):
+    """Of the time series of a slice; `p50_ns` is None where nothing completed."""
+
+    completed: int
+    p50_ns: float | None
+
+
+def relate_to_second_half(intervals: Sequence[Interval]) -> list[tuple[float, float]]:
+    """Return throughput and median response time of each interval of a slice, relative to those of the slice's second
+    half over all slices. NaN where no interval of that place completed anything. Pure."""
+    slices = [intervals[at : at + INTERVALS] for at in range(0, len(intervals), INTERVALS)]
+    by_place = list(zip(*slices, strict=True))
+    completed = [statistics.fmean(one.completed for one in place) for place in by_place]
+    p50_ns = [_mean([one.p50_ns for one in place if one.p50_ns is not None]) for place in by_place]
+    late = slice(INTERVALS // 2, None)
+    rate, usual_ns = _mean(completed[late]), _mean([value for value in p50_ns[late] if not math.isnan(value)])
+    return [
+        (count / rate if rate else math.nan, value / usual_ns) for count, value in zip(completed, p50_ns, strict=True)
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def take_curves(names: Sequence[str], load: str) -> dict[str, list[tuple[float, float]]]:
+    """Start servers side by side, let them take slices in turns, and return the curve of each."""
+    of_server, of_load = CURVE_LOADS[load]
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        loads: dict[str, SlicedLoad] = {}
+        for name in names:
+            program = build_dir() / "servers" / name
+            command = [*on_core(SERVER_CORE), str(program), "--listen", "tcp://127.0.0.1:0", *of_server]
+            served = stack.enter_context(serving(command))
+            loads[name] = SlicedLoad(served, of_load, Path(folder) / f"{name}.json")
+            stack.callback(loads[name].close)
+        for turn in range(SLICES_OF_A_BATCH):
+            for name in names if turn % 2 == 0 else reversed(names):
+                loads[name].make_slice()
+        return {name: relate_to_second_half(one.finish()) for name, one in loads.items()}
+
+
+def print_curve(limit_s: float) -> None:
+    """Print how far the first intervals of a slice are from its second half."""
+    found: dict[tuple[str, str], list[list[tuple[float, float]]]] = defaultdict(list)
+    for _ in Batches(limit_s):
+        for load in CURVE_LOADS:
+            for name, curve in take_curves(CURVE_CONTESTANTS, load).items():
+                found[load, name].append(curve)
+    starts = len(next(iter(found.values())))
+    print(
+        f"\nCurve: {INTERVAL_S * 1000:g} ms intervals of slices of {SLICE_S * 1000:g} ms against their second half, "
+        f"{starts} x {SLICES_OF_A_BATCH} slices, median of the starts; a trial skips {SKIPPED_S * 1000:g} ms"
+    )
+    shown = (*range(6), INTERVALS // 2 - 1)
+    head = "".join(f"{f'{place * INTERVAL_S * 1000:g} ms':>8}" for place in shown)
+    print(f"{'load':9}{'contestant':21}{'metric':12}{head}")
+    for (load, name), curves in found.items():
+        for number, metric in enumerate(("throughput", "p50")):
+            if load == "wait" and metric == "throughput":
+                continue  # that of the schedule, not of the server
+            middles = (statistics.median(curve[place][number] for curve in curves) for place in shown)
+            print(f"{load:9}{name:21}{metric:12}" + "".join(f"{middle - 1:+8.1%}" for middle in middles))
+
+
+# --- in turns and alone -------------------------------------------------------------------------------------------
+
+
+def with_alone(quick: Experiment) -> Experiment:
+    """Return the experiment with each scenario a second time, in which nobody takes turns. Pure."""
+    alone = (
+        msgspec.structs.replace(scenario, name=f"{scenario.name}{ALONE}", turns="off") for scenario in quick.scenarios
+    )
+    return msgspec.structs.replace(quick, scenarios=(*quick.scenarios, *alone), claims=(), figures=())
+
+
+def collect_log_ratios(run: Run, metric: str) -> dict[tuple[str, str], dict[Cell, float]]:
+    """Return the log ratios of turns to alone by scenario and contestant, and by block and level. Pure."""
+    by_scenario = {part.scenario.name: samples.of_metric(part.ranked, metric) for part in split(outcomes.judged(run))}
+    found = {}
+    for scenario, in_turns in by_scenario.items():
+        alone = by_scenario.get(f"{scenario}{ALONE}", {})
+        for name in in_turns.keys() & alone.keys():
+            shared = in_turns[name].keys() & alone[name].keys()
+            ratios = {cell: math.log(in_turns[name][cell] / alone[name][cell]) for cell in sorted(shared)}
+            if ratios:
+                found[scenario, name] = ratios
+    return found
+
+
+def mean_by_block(ratios: Iterable[Mapping[tuple[int, Cell], float]]) -> list[float]:
+    """Return the mean of each block of each run over all that is given. Pure."""
+    blocks: dict[tuple[int, int], list[float]] = defaultdict(list)
+    for mapping in ratios:
+        for (number, (block, _)), value in mapping.items():
+            blocks[number, block].append(value)
+    return [statistics.fmean(values) for values in blocks.values()]
+
+
+def print_same(runs: Sequence[Run]) -> None:
+    """Print turns over alone for every scenario and contestant, and over all contestants together."""
+    print("\nSame: in turns / alone, 90% interval; * within the margin by two one-sided tests at 5%")
+    margins = ", ".join(f"{metric} {margin:.0%}" for metric, margin in MARGINS.items())
+    print(f"margins: {margins}\n{'scenario':10}{'contestant':21}{'metric':12}{'ratio':>28}{'blocks':>8}")
+    for metric, margin in MARGINS.items():
+        found: dict[tuple[str, str], dict[tuple[int, Cell], float]] = defaultdict(dict)
+        for number, run in enumerate(runs):
+            for key, ratios in collect_log_ratios(run, metric).items():
+                found[key] |= {(number, cell): value for cell, value in ratios.items()}
+        closed = {one.name for one in runs[0].experiment.scenarios if one.arrivals == "closed"}
+        asked = {key: value for key, value in found.items() if metric != "throughput" or key[0] in closed}
+        for scenario in sorted({scenario for scenario, _ in asked}):
+            members = {name: value for (of, name), value in sorted(asked.items()) if of == scenario}
+            _print_same(scenario, "all", metric, margin, mean_by_block(members.values()))
+            for name, value in members.items():
+                _print_same(scenario, name, metric, margin, mean_by_block([value]))
+
+
+def _print_same(scenario: str, name: str, metric: str, margin: float, log_ratios: Sequence[float]) -> None:
+    ratio = estimate_ratio(log_ratios)
+    mark = "*" if ratio.is_within(margin) else " "
+    print(f"{scenario:10}{name:21}{metric:12}{ratio} {mark}{ratio.blocks:6}")
+
+
+# --- effects of the order -----------------------------------------------------------------------------------------
+
+Group = Mapping[str, Sequence[Slice]]
+"""The slices of every contestant that stood side by side."""
+Figure = Callable[[Slice], float]
+
+
+def find_groups(runs: Sequence[Run]) -> list[tuple[str, Group]]:
+    """Return the groups whose trials count, each with its scenario. Pure."""
+    groups: dict[tuple[object, ...], dict[str, Sequence[Slice]]] = defaultdict(dict)
+    for number, run in enumerate(runs):
+        for trial in outcomes.judged(run).all_trials:
+            if trial.slices and trial.status in outcomes.RANKED:
+                key = (number, trial.scenario, trial.block, level_key(trial.levels), trial.attempt)
+                groups[key][_side(trial)] = trial.slices
+    return [(str(key[1]), group) for key, group in groups.items() if len(group) > 1]
+
+
+def _side(trial: Trial) -> str:
+    return f"{trial.contestant} (twin)" if trial.twin else trial.contestant
+
+
+def find_effects(group: Group, figure: Figure) -> dict[tuple[str, str], float]:
+    """Return the effects of order within one group, as log ratios: of the first place against the later ones, and of
+    each contestant after each other (or after itself, from one turn to the next) against it after the rest. What a turn
+    and a contestant have in common is taken out. Pure."""
+    logs = {
+        (one.turn, name): math.log(value)
+        for name, slices in group.items()
+        for one in slices
+        if one.kept and (value := figure(one)) > 0
+    }
+    turns = [turn for turn in {turn for turn, _ in logs} if all((turn, name) in logs for name in group)]
+    if len(turns) < 2:
+        return {}
+    of_turn = {turn: statistics.fmean(logs[turn, name] for name in group) for turn in turns}
+    of_name = {name: statistics.fmean(logs[turn, name] for turn in turns) for name in group}
+    middle = statistics.fmean(of_turn.values())
+    places = {(one.turn, one.place): name for name, slices in group.items() for one in slices}
+    first: list[float] = []
+    later: list[float] = []
+    after: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (turn, place), name in places.items():
+        if turn not in of_turn:
+            continue
+        residual = logs[turn, name] - of_turn[turn] - of_name[name] + middle
+        (later if place else first).append(residual)
+        before = places.get((turn, place - 1) if place else (turn - 1, len(group) - 1))
+        if before is not None:
+            after[name][before].append(residual)
+    effects = {("first place", ""): statistics.fmean(first) - statistics.fmean(later)}
+    for name, by_before in after.items():
+        for before, residuals in by_before.items():
+            rest = [value for other, values in by_before.items() if other != before for value in values]
+            if rest:
+                effects[name, before] = statistics.fmean(residuals) - statistics.fmean(rest)
+    return effects
+
+
+def print_order(runs: Sequence[Run]) -> None:
+    """Print the effect of the first place, and the largest effect of who was before."""
+    groups = find_groups(runs)
+    closed = {one.name for run in runs for one in run.experiment.scenarios if one.arrivals == "closed"}
+    figures: dict[str, tuple[Figure, list[tuple[str, Group]]]] = {
+        "messages": (lambda one: one.sent, [(name, group) for name, group in groups if name in closed]),
+        "CPU/message": (lambda one: one.cpu_s / one.sent if one.sent else 0.0, groups),
+    }
+    print(f"\nOrder: effects on a slice, 90% interval; * within {LARGEST_EFFECT:.0%}")
+    for what, (figure, of) in figures.items():
+        found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        for scenario, group in of:
+            for (name, before), effect in find_effects(group, figure).items():
+                found["" if name == "first place" else scenario, name, before].append(effect)
+        ratios = {key: estimate_ratio(effects) for key, effects in found.items() if len(effects) >= FEWEST_BLOCKS}
+        if not ratios:
+            print(f"{what:12} too few groups of slices ({len(of)})")
+            continue
+        first = ratios.pop(("", "first place", ""), None)
+        if first is not None:
+            print(f"{what:12} first place against later: {first} {'*' if first.is_within(LARGEST_EFFECT) else ' '}")
+        if ratios:
+            (scenario, name, before), most = max(ratios.items(), key=lambda item: abs(math.log(item[1].middle)))
+            apart = sum(not ratio.low <= 1 <= ratio.high for ratio in ratios.values())
+            within = sum(ratio.is_within(LARGEST_EFFECT) for ratio in ratios.values())
+            print(f"{what:12} largest of {len(ratios)}: {most}, {scenario}: {name} after {before}")
+            print(
+                f"{what:12} {apart} of {len(ratios)} intervals leave out 0 (10% by chance), {within} within the margin"
+            )
+
+
+# --- a contestant against itself ----------------------------------------------------------------------------------
+
+
+def print_aa(runs: Sequence[Run]) -> None:
+    """Print how many A/A comparisons came out different."""
+    controls = [analyse(run).control for run in runs]
+    print("\nA/A: a contestant against itself, both in turns with all others")
+    for what, rates in (
+        ("as a ranking would find it", [control.different for control in controls]),
+        ("by a single test at 5%", [control.single for control in controls]),
+    ):
+        times, of = sum(rate.count for rate in rates), sum(rate.of for rate in rates)
+        share = f" ({times / of:.1%})" if of else ""
+        print(f"{what:28}: {times} of {of} different{share}")
+
+
+# --- all of it ----------------------------------------------------------------------------------------------------
+
+
+def run_batches(
+    experiment: Experiment, servers: Sequence[Contestant], limit_s: float, seed: int, to: Path
+) -> list[Run]:
+    """Run an experiment again and again, each time with another seed, until the time is up."""
+    runs, batches = [], Batches(limit_s)
+    for number in batches:
+        asked = msgspec.structs.replace(
+            experiment, seed=seed + number, time_budget_s=None, time_limit_s=max(60.0, batches.left_s)
+        )
+        runs.append(measure(asked, servers, to))
+        print(f"{experiment.name}: {number + 1} runs, {batches.left_s:.0f} s left", file=sys.stderr, flush=True)
+    return runs
+
+
+def main() -> None:
+    """Do what the options say."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("curve", "same", "order", "aa"):
+        parser.add_argument(f"--{name}", action="store_true")
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--results", type=Path)
+    parser.add_argument("--runs", type=Path, nargs="+", default=[])
+    options = parser.parse_args()
+    kinds = [name for name in ("curve", "same", "order", "aa") if getattr(options, name)]
+    kinds = kinds or ["curve", "same", "order", "aa"]
+    if kinds == ["order"] and not options.runs:
+        parser.error("--order alone needs --runs: it looks at slices that are stored")
+    measured = [kind for kind in kinds if kind != "order"]
+    limit_s = 60 * options.minutes / max(1, len(measured))
+    began_s = time.monotonic()
+    runs = [read.load(folder / schema.FILE_NAME) for folder in options.runs]
+    with tempfile.TemporaryDirectory() as temporary:
+        results = options.results or Path(temporary)
+        if "curve" in kinds:
+            print_curve(min(limit_s, 120.0))
+        if "same" in kinds:
+            quick, servers = load_quick()
+            both = with_alone(quick).with_each(blocks=BLOCKS_OF_A_BATCH, most_blocks=None)
+            same = run_batches(
+                msgspec.structs.replace(both, name="same", aa_share=0.0), servers, limit_s, options.seed, results
+            )
+            print_same(same)
+            runs += same
+        if "aa" in kinds:
+            quick, servers = load_quick()
+            twice = msgspec.structs.replace(quick, name="aa", aa_share=MOST_AA_SHARE, claims=(), figures=())
+            twice = twice.with_each(blocks=FEWEST_BLOCKS, most_blocks=None)
+            found = run_batches(twice, servers, limit_s, options.seed, results)
+            print_aa(found)
+            runs += found
+        if "order" in kinds:
+            print_order(runs)
+    print(f"\n{(time.monotonic() - began_s) / 60:.1f} minutes, load average {os.getloadavg()[1]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

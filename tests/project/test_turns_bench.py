@@ -1,0 +1,125 @@
+"""What bench/turns.py computes from slices, intervals and stored runs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from netdyno.model.trial import Slice
+from tests.support import bench_script
+
+turns = bench_script.load("turns")
+NAMES = ("a", "b", "c")
+MESSAGES = 100_000
+
+
+def test_a_ratio_lies_within_a_margin_where_both_one_sided_tests_reject_more() -> None:
+    ratio = turns.estimate_ratio([math.log(1.01), math.log(1.02), math.log(1.00), math.log(1.01)])
+    assert ratio.middle == pytest.approx(1.01, abs=1e-4)
+    assert ratio.is_within(0.03)
+    assert not ratio.is_within(0.015), "its middle is within, its interval is not"
+    below = turns.estimate_ratio([math.log(0.99), math.log(0.98), math.log(1.00), math.log(0.99)])
+    assert below.is_within(0.03)
+    assert not below.is_within(0.015)
+
+
+def test_the_interval_of_a_ratio_misses_the_truth_in_one_run_of_ten() -> None:
+    drawn = np.random.default_rng(1).normal(0.02, 0.05, size=(4000, 6))
+    found = [turns.estimate_ratio(list(map(float, blocks))) for blocks in drawn]
+    missed = sum(not ratio.low <= math.exp(0.02) <= ratio.high for ratio in found)
+    assert missed / len(found) == pytest.approx(0.1, abs=0.02)
+
+
+def test_a_single_block_says_nothing_of_a_margin() -> None:
+    assert not turns.estimate_ratio([0.0]).is_within(0.5)
+
+
+def test_a_curve_is_relative_to_the_second_half_of_the_slices() -> None:
+    cold = turns.Interval(50, 200.0)
+    warm = turns.Interval(100, 100.0)
+    curve = turns.relate_to_second_half([cold, *[warm] * (turns.INTERVALS - 1)] * 3)
+    assert curve[0] == (0.5, 2.0)
+    assert set(curve[1:]) == {(1.0, 1.0)}
+
+
+def test_an_interval_in_which_nothing_completed_has_no_response_time() -> None:
+    warm = turns.Interval(100, 100.0)
+    curve = turns.relate_to_second_half([turns.Interval(0, None), *[warm] * (turns.INTERVALS - 1)])
+    assert curve[0][0] == 0
+    assert math.isnan(curve[0][1])
+
+
+def group_of(slices: int, effect: Mapping[tuple[str, str], float], first: float = 0.0) -> Mapping[str, Sequence[Slice]]:
+    """The slices of contestants in a random order and its reverse, with the effects of who was before and of the first
+    place, on a machine whose speed changes from turn to turn."""
+    chance = random.Random(1)
+    orders = []
+    for _ in range(slices // 2):
+        order = chance.sample(NAMES, len(NAMES))
+        orders += [order, order[::-1]]
+    group: dict[str, list[Slice]] = {name: [] for name in NAMES}
+    before = ""
+    for turn, (place, name) in itertools.product(range(slices), enumerate(NAMES)):
+        name = orders[turn][place]
+        speed = 1 + 0.5 * math.sin(turn)
+        factor = speed * (1 + NAMES.index(name)) * math.exp(effect.get((name, before), 0.0) + (0 if place else first))
+        group[name].append(
+            Slice(turn=turn, place=place, kept=True, sent=round(MESSAGES * factor), cpu_s=0.1, others_cpu_s=0.0)
+        )
+        before = name
+    return group
+
+
+def test_a_planted_effect_of_the_order_is_found_and_no_other() -> None:
+    effects = turns.find_effects(group_of(400, {}), lambda one: one.sent)
+    assert all(abs(effect) < 1e-4 for effect in effects.values())
+    assert ("a", "a") in effects, "the last of a turn is the first of the next one"
+    first = turns.find_effects(group_of(400, {}, first=-0.05), lambda one: one.sent)
+    assert first["first place", ""] == pytest.approx(-0.05, abs=0.002)
+    after = turns.find_effects(group_of(400, {("a", "b"): -0.05}), lambda one: one.sent)
+    assert min(after, key=lambda key: after[key]) == ("a", "b")
+    assert after["a", "b"] < -0.025
+
+
+def test_slices_that_were_dropped_have_no_effect_but_stand_before_others() -> None:
+    group = group_of(100, {})
+    spoilt = {
+        name: [
+            Slice(**{key: getattr(one, key) for key in one.__struct_fields__} | {"kept": False, "sent": 1})
+            if one.turn % 5 == 0
+            else one
+            for one in slices
+        ]
+        for name, slices in group.items()
+    }
+    effects = turns.find_effects(spoilt, lambda one: one.sent)
+    assert effects
+    assert all(abs(effect) < 1e-4 for effect in effects.values())
+
+
+def test_every_scenario_of_quick_is_measured_a_second_time_without_turns() -> None:
+    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.experiments_dir()))
+    both = {one.name: one for one in turns.with_alone(quick).scenarios}
+    assert len(both) == 2 * len(quick.scenarios)
+    for one in quick.scenarios:
+        assert (both[one.name].turns, both[f"{one.name}{turns.ALONE}"].turns) == ("on", "off")
+
+
+def test_the_loads_of_the_curve_are_those_of_quick() -> None:
+    quick = turns.experiments.load(turns.experiments.find("quick", turns.experiments.experiments_dir()))
+    for one in quick.scenarios:
+        if one.name in turns.CURVE_LOADS:
+            _, load = turns.CURVE_LOADS[one.name]
+            assert load[load.index("--workload") + 1] == one.workload
+            assert set(turns.CURVE_CONTESTANTS) <= set(one.contestants)
+    assert turns.CURVE_LOADS.keys() <= {one.name for one in quick.scenarios}
+
+
+def test_blocks_of_different_runs_are_different_blocks() -> None:
+    cells = {(0, (1, "x")): 0.1, (0, (1, "y")): 0.3, (1, (1, "x")): 0.5}
+    assert turns.mean_by_block([cells, {(1, (1, "x")): 0.7}]) == pytest.approx([0.2, 0.6])
