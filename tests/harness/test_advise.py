@@ -38,7 +38,7 @@ from netdyno.trial import trial
 from netdyno.trial.setup import Bench
 from tests.support.builders import made_advice
 
-pytestmark = pytest.mark.needs_build
+pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial")]
 
 FIRST, SECOND, THIRD = "epoll-coroutines", "epoll-reactor", "threads-global-lock"
 COSTS = {FIRST: 10.0, SECOND: 10.1, THIRD: 30.0}

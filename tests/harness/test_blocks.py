@@ -276,6 +276,8 @@ from pathlib import Path
 from tests.support.builders import made_blocks
 from netdyno.run import runner
 
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
+
 measure = made_blocks.trials_with({"echo": 0.05})
 
 def killed(cell, scenario, contestant, bench):

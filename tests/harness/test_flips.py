@@ -42,6 +42,8 @@ workload = "echo"
 between = ["{FIRST}", "{SECOND}"]
 along = "connections"
 from = 1
+
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
 to = 1000
 within = 1.3
 """

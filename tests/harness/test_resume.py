@@ -33,6 +33,8 @@ from netdyno.trial import canary, traced
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, permit, trials_with
 
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
+
 
 @pytest.fixture
 def cut(tmp_path: Path, fake_build: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -30,6 +30,8 @@ from netdyno.trial import warm_up
 from tests.support.builders.made_blocks import execute
 from tests.support.builders.made_machine import MACHINES, Machine, run_trial
 
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
+
 ONE_THREAD = {"epoll-coroutines", "epoll-reactor", "node-events"}
 BLOCKS = 8
 Carried = Callable[..., tuple[Run, Analysis]]

@@ -16,6 +16,7 @@ import pytest
 from netdyno.audits import of_trial
 from netdyno.base.paths import launcher_path
 from netdyno.contestants.contestants import discover
+from netdyno.experiment import side_by_side
 from netdyno.machine import program_settings
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
@@ -90,6 +91,12 @@ def bench(tmp_path: Path, _unhurried: None) -> Bench:
         folder=tmp_path,
         foreign_load="count",
     )
+
+
+@pytest.fixture
+def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No contestants take turns: for tests that put trials of their own in the place of the programs', one by one."""
+    monkeypatch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
 
 
 @pytest.fixture(params=["root", "anybody"])
