@@ -57,9 +57,12 @@ class Control {
   std::atomic<bool> joining{false};           // chat: find out whether the server knows every client
   std::atomic<Nanos> start{0};                // when the load begins; never: there is nothing to load
 
-  /// --turns: whether the slice before the one that begins at `start` counts. Set before `start` is.
+  /// --turns: how many slices were named before the one that begins at `start`, with those that were missed. Set before
+  /// `start` is.
+  std::atomic<std::uint64_t> turn{0};
+  /// The same: whether the slice before counts.
   std::atomic<bool> slice_counts{false};
-  /// The same: a thread could not finish its slice, so that none can follow.
+  /// A thread could not finish its slice, so that none can follow.
   std::atomic<bool> is_stuck{false};
   std::atomic<std::uint64_t> sent_in_slice{0};
 

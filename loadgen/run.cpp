@@ -1,8 +1,12 @@
 #include "loadgen/run.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -17,6 +21,7 @@
 
 #include "lib/cli/die.hpp"
 #include "lib/measure/process.hpp"
+#include "lib/net/descriptor.hpp"
 
 namespace netdyno::load {
 namespace {
@@ -25,29 +30,86 @@ using Milestone = Control::Milestone;
 
 constexpr Nanos start_ahead = 5'000'000;  // every thread is in its loop when the load begins
 constexpr Nanos progress_interval = one_second / 2;
+constexpr Nanos furthest_ahead = 24 * 3600 * one_second;  // who names a later moment does not mean this clock
 
 /// A number that stands behind a word on a line.
 template <class Number>
 std::optional<Number> number_behind(std::string_view word, std::string_view line) {
   Number number = 0;
+  if (!line.starts_with(word)) return {};
   const char* const end = line.data() + line.size();
-  if (!line.starts_with(word) || std::from_chars(line.data() + word.size(), end, number).ptr != end) return {};
+  const auto [read_to, error] = std::from_chars(line.data() + word.size(), end, number);
+  if (error != std::errc{} || read_to != end) return {};
   return number;
 }
 
-/// The same of the next line of stdin.
-template <class Number>
-Number told(std::string_view word, const char* otherwise) {
+/// A moment that "go" names. Far ahead is none: nobody would wait for it.
+std::optional<Nanos> moment_of(std::string_view line) {
+  const auto at = number_behind<Nanos>("go ", line);
+  return at && *at >= 0 && *at <= now_ns() + furthest_ahead ? at : std::nullopt;
+}
+
+/// Lines of stdin, until somebody wants no more of them.
+class Lines {
+ public:
+  Lines() {
+    if (!stopped_) die_errno("--turns: eventfd", errno);
+  }
+
+  /// Nothing once stdin has ended, or after stop().
+  std::optional<std::string> next() {
+    for (;;) {
+      pollfd ready[] = {{stopped_.get(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+      if (const auto end = begun_.find('\n'); end == std::string::npos) {
+        if (poll(ready, 2, -1) < 0 && errno != EINTR) die_errno("--turns: poll", errno);
+      } else if (poll(ready, 1, 0) <= 0) {
+        std::string line = begun_.substr(0, end);
+        begun_.erase(0, end + 1);
+        return line;
+      }
+      if (ready[0].revents != 0) return {};
+      if (ready[1].revents != 0 && !read_more()) return {};
+    }
+  }
+
+  /// Also a signal's handler calls it.
+  void stop() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = write(stopped_.get(), &one, sizeof one);
+  }
+
+ private:
+  /// Whether there is more. A last line needs no newline.
+  bool read_more() {
+    std::array<char, 4096> bytes{};
+    const ssize_t count = read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (count > 0) begun_.append(bytes.data(), static_cast<std::size_t>(count));
+    if (count > 0 || (count < 0 && errno == EINTR)) return true;
+    if (begun_.empty()) return false;
+    begun_ += '\n';
+    return true;
+  }
+
+  UniqueFd stopped_{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  std::string begun_;
+};
+
+/// A number behind a word on the next line of stdin.
+std::uint64_t told(std::string_view word, const char* otherwise) {
   std::string line;
   std::getline(std::cin, line);
-  const auto number = number_behind<Number>(word, line);
+  const auto number = number_behind<std::uint64_t>(word, line);
   if (!number) die(otherwise);
   return *number;
 }
 
 /// The moment at which programs on several hosts begin together, each by its own clock.
 Nanos awaited_go() {
-  const Nanos at = told<Nanos>("go ", "nobody said when to begin");
+  std::string line;
+  std::getline(std::cin, line);
+  const auto named = moment_of(line);
+  if (!named) die("nobody said when to begin");
+  const Nanos at = *named;
   if (const Nanos now = now_ns(); at < now) die(fmt::format("was told to begin {} us ago", (now - at) / 1000));
   return at;
 }
@@ -109,6 +171,7 @@ class Run {
     if (Run* const run = heeding_) {
       run->control_.interrupt(now_ns());
       run->wake_all();
+      if (run->lines_) run->lines_->stop();
     }
     errno = error;
   }
@@ -130,19 +193,23 @@ class Run {
   /// --turns: a slice of the load at each moment that a line on stdin names, until one says that it ends. A slice
   /// counts unless "drop" is the next line.
   void take_turns() {
+    lines_.emplace();
     heed_interrupts();
-    for (std::string line; !cannot_go_on() && std::getline(std::cin, line) && line != "end";) {
-      if (line == "drop") {
+    while (!cannot_go_on()) {
+      const auto line = lines_->next();
+      if (!line || *line == "end") break;
+      if (*line == "drop") {
         settle(false);
-      } else if (const auto at = number_behind<Nanos>("go ", line)) {
+      } else if (const auto at = moment_of(*line)) {
         settle(true);
         take_slice(*at);
       } else {
-        die(fmt::format("--turns: '{}' is none of 'go N', 'drop', 'end'", line));
+        die(fmt::format("--turns: '{}' is none of 'go N', 'drop', 'end'", *line));
       }
     }
     settle(true);
     control_.start = never;
+    control_.start.notify_all();
     wake_all();
     control_.wait_for(Milestone::finished, never);
   }
@@ -150,6 +217,7 @@ class Run {
   bool cannot_go_on() const { return control_.established == 0 || control_.is_stuck || interrupts_ > 0; }
 
   void take_slice(Nanos at) {
+    ++control_.turn;
     if (at <= now_ns()) return observer_.missed_slice();
     start_ = at;
     timeline_.clear();
@@ -158,6 +226,7 @@ class Run {
     control_.start = at;
     wake_all();
     control_.wait_for(Milestone::sliced, never);
+    control_.window_end = never;  // who interrupts now ends the window of what might begin
     is_unsettled_ = true;
     observer_.slice(control_.sent_in_slice);
   }
@@ -168,8 +237,11 @@ class Run {
     is_unsettled_ = false;
     control_.slice_counts = counts;
     if (!counts) return;
-    counted_ += duration_of_slice();
-    std::ranges::copy(timeline_.slots(), std::back_inserter(slots_));
+    const Nanos duration = duration_of_slice();
+    counted_ += duration;
+    auto slots = timeline_.slots();
+    slots.resize(static_cast<std::size_t>((duration + timeline_.interval() - 1) / timeline_.interval()));
+    std::ranges::move(slots, std::back_inserter(slots_));
     std::size_t thread = 0;
     for (const auto& worker : workers_)
       for (const CpuTime& cpu : worker->cpu_in_window()) {
@@ -179,9 +251,7 @@ class Run {
   }
 
   Nanos duration_of_slice() const {
-    const Nanos early = control_.end_early;
-    if (early >= control_.window_end) return plan_.duration;
-    return std::max<Nanos>(0, early - (start_ + plan_.warmup));
+    return std::clamp<Nanos>(control_.end_early - (start_ + plan_.warmup), 0, plan_.duration);
   }
 
   bool begin() {
@@ -215,7 +285,7 @@ class Run {
   void hear_the_others() {
     control_.wait_for(Milestone::sent, never);
     observer_.sent(control_.intended);
-    const auto of_all = told<std::uint64_t>("sent ", "nobody said how much the other parts sent");
+    const auto of_all = told("sent ", "nobody said how much the other parts sent");
     std::uint64_t apart = 0;
     for (std::uint32_t i = 0; i < plan_.threads; ++i)
       apart += slice_of(plan_, i).size() - slice_of(plan_, i).speakers(plan_).size();
@@ -250,8 +320,6 @@ class Run {
     result.slice = std::min(counted_, plan_.duration);
     if (const Nanos ended = control_.load_ended; ended != never && !plan_.turns)
       result.load_ended = std::clamp<Nanos>(ended - (start_ + plan_.warmup), 0, result.duration);
-    const Nanos interval = timeline_.interval();
-    result.timeline.resize(static_cast<std::size_t>((result.duration + interval - 1) / interval));
     result.max_rss_bytes = peak_rss_bytes();
     result.cores = usable_cores();
     result.all_joined = all_joined;
@@ -271,7 +339,8 @@ class Run {
   Nanos counted_ = 0;          // the windows of those that do, and what they brought
   std::vector<Timeline::Slot> slots_;
   std::vector<CpuTime> cpu_;
-  std::uint64_t to_hear_ = 0;  // a part of a room: deliveries to its own connections, of all messages
+  std::optional<Lines> lines_;  // --turns
+  std::uint64_t to_hear_ = 0;   // a part of a room: deliveries to its own connections, of all messages
 };
 
 }  // namespace

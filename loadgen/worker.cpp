@@ -71,6 +71,8 @@ void Worker::run() {
   connecting_.connect_all(*this);
   connecting_.await_start(*this);
   for (Nanos start = control_.start; start != never; start = await_next_slice(start)) measure(start);
+  for (const Connection& connection : clients_.connections)
+    recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
   recorder_.figures.socket_drops = transport_->socket_drops();
   if (const Handshakes* handshakes = transport_->handshakes()) recorder_.figures.handshakes = *handshakes;
   settle(!plan_.turns || control_.slice_counts);
@@ -83,9 +85,17 @@ void Worker::run() {
 Nanos Worker::await_next_slice(Nanos last) {
   if (!plan_.turns) return never;
   control_.sent_in_slice += recorder_.figures.messages.sent;
-  if (clients_.waiting > 0 || clients_.open == 0) control_.is_stuck = true;
+  const bool stuck = clients_.waiting > 0 || clients_.open == 0 || (is_chat() && control_.owed > 0);
+  if (stuck) control_.is_stuck = true;
+  spent_ = true;  // what comes between slices calls for no message
   control_.reach(Control::Milestone::sliced);
-  while (control_.start == last) transport_->wait(never, *this);
+  while (control_.start == last) {
+    if (stuck) {
+      control_.start.wait(last);  // an answer would send what was given up
+    } else {
+      transport_->wait(never, *this);
+    }
+  }
   if (control_.start != never) settle(control_.slice_counts);
   return control_.start;
 }
@@ -97,9 +107,10 @@ void Worker::settle(bool counts) {
 
 void Worker::measure(Nanos start) {
   LoadPlan of_slice = plan_;
-  of_slice.seed += slices_++;  // the same for all programs that were given the same seed
+  of_slice.seed += control_.turn << 32;  // apart from the seeds that somebody counts up
   schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_));
   intended_ = 0;
+  spent_ = false;
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
   give_up_ = window_.end + plan_.timeout;
@@ -340,7 +351,6 @@ void Worker::finish() {
   for (std::uint32_t number = 0; number < clients_.size(); ++number) {
     Connection& connection = clients_[number];
     if (connection.gone()) continue;
-    recorder_.figures.connections.timed_out += connection.state == Connection::State::returning;
     const std::uint64_t unanswered = matching_.give_up(connection, never, now_);
     const std::uint64_t unsent = connection.flight.unsent();
     note_silence(number, unanswered + (connection.open() ? 0 : unsent));

@@ -94,7 +94,6 @@ class Worker final : private TransportEvents {
   Control& control_;
   std::unique_ptr<Codec> codec_;
   std::unique_ptr<Schedule> schedule_;  // of a slice
-  std::uint64_t slices_ = 0;
   std::unique_ptr<Transport> transport_;
   LoopClock clock_;
   WallClock wall_clock_;
@@ -118,7 +117,7 @@ class Worker final : private TransportEvents {
   Nanos spun_ = 0;     // time on it
   Nanos look_at_ = 0;  // the next look at the sockets, where they are looked at every so often
   std::uint32_t looks_left_ = 0;
-  bool spent_ = false;      // --count: no message is left
+  bool spent_ = false;      // no message is left: of --count, or between slices
   bool told_ = false;       // and all of this thread are answered, which Control knows
   Nanos boundary_ = never;  // the next of window start, window end
   Nanos expire_at_ = never;
