@@ -115,6 +115,37 @@ TEST(Recorder, FillsTheTimeSeriesByCompletion) {
   EXPECT_NEAR(static_cast<double>(slots[2].p99_ns.value()), 5.0 * ms, 0.005 * ms);
 }
 
+/// A slice of a load after the other: what is of the window begins anew, over the same timeline.
+TEST(Recorder, BeginsAnewWithAnotherWindow) {
+  Fixture fixture{{1000 * ms, 1012 * ms}};
+  auto& recorder = fixture.recorder;
+  for (const Nanos at : {1001, 1011}) {
+    recorder.sent(at * ms, at * ms, false);
+    recorder.answered(at * ms, at * ms, at * ms + 2 * ms);
+  }
+  const Figures before = fixture.finish();
+  fixture.timeline.clear();
+  for (const auto& slot : fixture.timeline.slots()) EXPECT_EQ(slot.completed + slot.p50_ns.has_value(), 0U);
+  EXPECT_EQ(fixture.timeline.latest().completed, 0U);
+
+  recorder.figures = {};
+  recorder.set_window({2000 * ms, 2012 * ms});
+  for (const Nanos at : {1500, 1999, 2006}) {  // between the windows, in the second's warm-up, and in it
+    recorder.sent(at * ms, at * ms, false);
+    recorder.answered(at * ms, at * ms, at * ms + 3 * ms);
+  }
+  recorder.error(2011 * ms);
+  const Figures after = fixture.finish();
+  const auto slots = fixture.timeline.slots();
+  ASSERT_EQ(slots.size(), 3U);
+  EXPECT_EQ(slots[0].completed, 1U) << "sent in the warm-up";
+  EXPECT_EQ(slots[1].completed, 1U);
+  EXPECT_EQ(slots[2].completed, 0U);
+  EXPECT_EQ(slots[2].errors, 1U);
+  EXPECT_EQ(before.in_flight_ns, static_cast<std::uint64_t>(3 * ms));
+  EXPECT_EQ(after.in_flight_ns, static_cast<std::uint64_t>(5 * ms));
+}
+
 TEST(Recorder, KeepsTheReceiveLagOfTheMessagesThatItTimes) {
   Fixture fixture;
   fixture.recorder.lagged(999 * ms, 7 * ms);
@@ -176,6 +207,46 @@ TEST(Figures, AddUp) {
   EXPECT_EQ(sum.connections.attempted(), 2U);
   EXPECT_EQ(sum.other_connect_error, 7);
   EXPECT_EQ(sum.in_flight_ns, static_cast<std::uint64_t>((249 + 247) * ms));
+}
+
+/// Populations of protocol/load-result.md: what is of the life, and no part of a window.
+TEST(Figures, OfASliceThatDoesNotCountKeepTheirLife) {
+  Fixture slice;
+  Recorder& recorder = slice.recorder;
+  recorder.connected(999 * ms, 1001 * ms);
+  recorder.scheduled(1000 * ms);
+  recorder.sent(1000 * ms, 1003 * ms, true);
+  recorder.lagged(1000 * ms, 2 * ms);
+  recorder.answered(1000 * ms, 1003 * ms, 1005 * ms);
+  recorder.wrong(1006 * ms);
+  Figures& figures = recorder.figures;
+  figures.connection.record(5 * ms);
+  figures.messages.received = figures.bytes.sent = figures.errors.timeout = figures.socket_drops = 1;
+  figures.statuses[200] = 1;
+  figures.faults.note("late", Population::messages, 1005 * ms);
+  figures.handshakes.times.record(ms);
+  figures.other_connect_error = 7;
+  const Figures dropped = slice.finish();
+
+  Figures life;
+  life.add_life(dropped);
+  EXPECT_EQ(life.messages.due + life.messages.sent + life.messages.received, 3U);
+  EXPECT_EQ(life.connect.count(), life.connections.established);
+  EXPECT_EQ(life.connections.established, 1U);
+  EXPECT_EQ(life.bytes.sent + life.errors.timeout + life.socket_drops + life.statuses[200], 4U);
+  EXPECT_EQ(life.faults.count(Population::messages), 1U);
+  EXPECT_EQ(life.handshakes.times.count(), 1U);
+  EXPECT_EQ(life.other_connect_error, 7);
+  EXPECT_EQ(life.scheduled_in_window + life.sent_in_window + life.completed_in_window + life.wrong_in_window, 0U);
+  EXPECT_EQ(life.connected_in_window + life.in_flight_ns + life.completed_service_ns, 0U);
+  EXPECT_EQ(life.response.count() + life.service.count() + life.connection.count(), 0U);
+  EXPECT_EQ(life.own_lag.count() + life.blocked_lag.count() + life.receive_lag.count(), 0U);
+
+  life.add(dropped);
+  EXPECT_EQ(life.messages.sent, 2U);
+  EXPECT_EQ(life.sent_in_window, 1U);
+  EXPECT_EQ(life.response.count(), 1U);
+  EXPECT_EQ(life.connection.count(), 1U);
 }
 
 TEST(Faults, AreFewKindsAndTheFirstSeenComesFirst) {

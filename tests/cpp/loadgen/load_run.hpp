@@ -19,6 +19,8 @@ struct Quiet : Observer {
   void progress(const Progress&, const Timeline::Slot&) override {}
   void window_end() override {}
   void sent(std::uint64_t) override {}
+  void slice(std::uint64_t) override {}
+  void missed_slice() override {}
   void finished() override {}
 };
 

@@ -35,6 +35,7 @@ struct Trial {
     complete(10000);
     result.cpu = {{.user_s = 1, .system_s = 3}};
     result.cores = 2;
+    result.slice = plan.duration;
   }
 
   /// Completions in the window, and what they were in the air.
@@ -309,6 +310,16 @@ TEST(Audits, SayThatAFewMessagesAreTooFewForLittlesLaw) {
   trial.result.figures.in_flight_ns = 0;
   EXPECT_TRUE(trial.of("little").passed);
   EXPECT_NE(trial.of("little").detail.find("too few"), std::string::npos);
+}
+
+/// Each slice of a window has two ends, at which the slowest messages are under way.
+TEST(Audits, LittlesLawAllowsForTheEndsOfEachSlice) {
+  Trial trial;
+  trial.result.figures.in_flight_ns += 60'000'000;  // 6%
+  trial.result.slice = 10 * service;                // of which the slowest are a tenth
+  EXPECT_TRUE(trial.of("little").passed) << trial.of("little").detail;
+  trial.result.slice = trial.plan.duration;
+  EXPECT_FALSE(trial.of("little").passed) << trial.of("little").detail;
 }
 
 /// The good trial over datagrams, of which the network lost, repeated and disordered some.

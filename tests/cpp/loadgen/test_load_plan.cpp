@@ -116,6 +116,7 @@ TEST(LoadPlan, TakesEveryOption) {
                                "off",
                                "--write-mode",
                                "split",
+                               "--turns",
                                "--events-fd",
                                "2"});
   EXPECT_EQ(plan.depth, 4U);
@@ -132,6 +133,7 @@ TEST(LoadPlan, TakesEveryOption) {
   EXPECT_EQ(plan.seed, 9U);
   EXPECT_EQ(plan.audience, Audience::all);
   EXPECT_EQ(plan.service_us, 5000);
+  EXPECT_TRUE(plan.turns);
   EXPECT_FALSE(plan.nodelay);
   EXPECT_EQ(plan.write_mode, WriteMode::split);
   EXPECT_EQ(plan.events_fd, 2);
@@ -207,6 +209,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--share", "1/2", "-c", "4", "--workload", "chat"}, "use --await-go"},
         Mistake{{"--share", "1/2", "-c", "3", "--workload", "chat", "--await-go"}, "second connection"},
         Mistake{{"--share", "1/2", "-c", "4", "-n", "5"}, "leave --count out"},
+        Mistake{{"--turns", "--await-go"}, "--turns: leave --await-go and --share out"},
+        Mistake{{"--turns", "--share", "1/2", "-c", "2"}, "--turns: leave --await-go and --share out"},
+        Mistake{{"--turns", "-n", "5"}, "--turns: leave --count out"},
+        Mistake{{"--turns", "--rate", "1k/1s,2k/1s"}, "--turns: every slice has one rate"},
+        Mistake{{"--turns", "--slow-readers", "1", "-c", "5", "--workload", "chat"}, "--turns: leave --slow-readers"},
         Mistake{{"--events-fd", "987"}, "987 is not open"}, Mistake{{"tcp://127.0.0.1:1"}, "127.0.0.1:1"}));
 
 TEST(LoadPlan, TakesTransportsThatCarryMessages) {
@@ -231,6 +238,7 @@ constexpr const char* udp = "udp://127.0.0.1:7000";
 INSTANTIATE_TEST_SUITE_P(
     Of, MessageMistakes,
     testing::Values(Mistake{{udp, "--workload", "http"}, "udp carries echo, rpc and chat"},
+                    Mistake{{udp, "--turns"}, "--turns is for tcp"},
                     Mistake{{udp, "--workload", "lines"}, "udp carries echo, rpc and chat"},
                     Mistake{{udp, "--requests-per-connection", "1"}, "per-connection is for tcp"},
                     Mistake{{udp, "--rate", "5", "--depth", "2"}, "closed loop"},
