@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -13,7 +15,16 @@ from hypothesis import strategies as st
 from netdyno.base.paths import ROOT
 from netdyno.contestants.contestants import discover, select
 from netdyno.experiment import experiment
-from netdyno.experiment.plan import CANARY_S, TRIAL_OVERHEAD_S, estimate_seconds, most_descriptors, plan, why_skip
+from netdyno.experiment.plan import (
+    CANARY_S,
+    TRIAL_OVERHEAD_S,
+    Cell,
+    Kind,
+    estimate_seconds,
+    most_descriptors,
+    plan,
+    why_skip,
+)
 from netdyno.model import transports
 from netdyno.model.base import type_level
 from netdyno.model.contestant import Contestant, Manifest
@@ -43,6 +54,38 @@ def test_every_block_holds_every_cell_once(experiment: Experiment) -> None:
         assert sorted((cell.contestant, cell.levels["connections"]) for cell in mine) == wanted
         assert [cell.position for cell in mine] == [0, 1, 2, 3]
     assert len(cells) == 8
+
+
+def groups_of(cells: Sequence[Cell]) -> list[list[str]]:
+    """Of each run of cells that differ only in their contestant, its level and then the contestants in their order."""
+    together = itertools.groupby(cells, key=lambda one: (one.block, one.scenario, one.levels["connections"]))
+    return [[f"{scenario} {level}", *(one.contestant for one in found)] for (_, scenario, level), found in together]
+
+
+@given(seed=st.integers(min_value=0, max_value=2**63))
+def test_who_is_compared_follows_each_other(seed: int) -> None:
+    """Each block has one group for a level, with everybody in it and the twin inside."""
+    scenarios = tuple(
+        Scenario(name=name, workload="echo", factors={"connections": (1, 2, 3)}, contestants=tuple("abc"), blocks=2)
+        for name in "st"
+    )
+    base = with_seed(Experiment(name="e", question="?", scenarios=scenarios), seed)
+    groups = groups_of(plan(base, [Kind("s", "b", {"connections": 2})]))
+    everybody = [
+        [f"{name} {level}", *("abbc" if (name, level) == ("s", 2) else "abc")] for name in "st" for level in (1, 2, 3)
+    ]
+    for found in (groups[:6], groups[6:]):
+        assert sorted([first, *sorted(rest)] for first, *rest in found) == everybody
+
+
+def test_groups_and_those_within_them_stand_in_any_order() -> None:
+    scenario = Scenario(name="s", workload="echo", factors={"connections": (1, 2)})
+    base = Experiment(name="e", question="?", scenarios=(scenario,)).with_each(contestants=tuple("abc"), blocks=100)
+    groups = groups_of(plan(base))
+    assert len(groups) == 200
+    levels = [first for first, *_ in groups]
+    assert {tuple(rest) for _, *rest in groups} == set(itertools.permutations("abc"))
+    assert 25 <= sum(one == "s 1" for one in levels[::2]) <= 75
 
 
 @given(seed=st.integers(min_value=0, max_value=2**63))

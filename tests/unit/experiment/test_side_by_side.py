@@ -1,0 +1,127 @@
+"""Who takes turns, with whom, and in which slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from netdyno.audits.turns import side_by_side, turns
+from netdyno.experiment.plan import Cell
+from netdyno.experiment.side_by_side import (
+    LONGEST_S,
+    MOST_CONNECTIONS,
+    SHORTEST_S,
+    SKIPPED_S,
+    STEP_S,
+    TURNS,
+    busy_beside,
+    divide,
+    divide_into_groups,
+    why_alone,
+)
+from netdyno.model.base import type_level
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Scenario
+from netdyno.model.load_result import Audit
+from netdyno.model.options import settings
+from netdyno.trial.trial import skipped
+
+PLAIN = Scenario(name="s", workload="echo", duration_s=0.4)
+
+
+def why(contestants: int, contestant: Contestant, scenario: Scenario) -> str:
+    return why_alone(scenario, settings(scenario, {}), (contestant,) * contestants)
+
+
+def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contestant) -> None:
+    assert why(2, contestant, PLAIN) == ""
+
+
+@pytest.mark.parametrize(
+    ("reason", "changed"),
+    [
+        (" off", {"turns": "off"}),
+        ("clients are compared", {"client": "qt"}),
+        ("a link lies between", {"link": "lan"}),
+        ("several hosts make the load", {"client_hosts": 2}),
+        ("a capacity is searched", {"slo": "p99<5ms"}),
+        ("failed connects are counted", {"failed_connects": "count"}),
+        ("some clients read slowly", {"workload": "chat", "slow_readers": 1}),
+        ("each connection's mean", {"metric": "connection-spread"}),
+        ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
+        ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),
+        ("a round takes too much", {"workload": "chat", "round_s": 0.02}),
+        ("too few messages", {"arrivals": "constant", "rate": 100.0}),
+        ("too few messages", {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 50}),
+        ("too many connections", {"connections": MOST_CONNECTIONS // 2 + 1}),
+    ],
+)
+def test_what_cannot_stand_side_by_side_says_why(reason: str, changed: dict[str, Any], contestant: Contestant) -> None:
+    assert reason in why(2, contestant, msgspec.structs.replace(PLAIN, **changed))
+
+
+def test_a_single_contestant_takes_no_turns(contestant: Contestant) -> None:
+    assert "only" in why(1, contestant, PLAIN) or "single" in why(1, contestant, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "within",
+    [
+        {"workload": "rpc", "service_time_s": 0.001},
+        {"arrivals": "constant", "rate": 1000.0},
+        {"connections": MOST_CONNECTIONS // 2},
+    ],
+)
+def test_what_is_just_possible_is_no_reason(within: dict[str, Any], contestant: Contestant) -> None:
+    assert why(2, contestant, msgspec.structs.replace(PLAIN, **within)) == ""
+
+
+@given(window_s=st.floats(min_value=0.1, max_value=60.0))
+def test_the_slices_of_a_window_are_whole_steps_and_measure_it(window_s: float) -> None:
+    """A time series has whole intervals, and the figures are of as long a window as was asked for."""
+    turns_of_window, measured_s = divide(window_s)
+    steps = measured_s / STEP_S
+    assert abs(steps - round(steps)) < 1e-9
+    assert SHORTEST_S - 1e-9 <= measured_s + SKIPPED_S <= LONGEST_S + 1e-9
+    assert abs(turns_of_window * measured_s - window_s) <= measured_s / 2 + 1e-9
+    assert divide(window_s).length_s == pytest.approx(measured_s + SKIPPED_S)
+
+
+def test_a_window_of_a_usual_length_is_divided_into_about_eight() -> None:
+    for window_s in (0.4, 0.6, 0.8):
+        assert TURNS <= divide(window_s).turns <= TURNS + 1
+    assert divide(0.01).turns == 2
+
+
+def cell(position: int, contestant: str, scenario: str = "s", block: int = 1, **levels: type_level) -> Cell:
+    return Cell(block=block, position=position, scenario=scenario, contestant=contestant, levels=levels)
+
+
+def test_a_group_is_what_follows_each_other_and_differs_in_its_contestant_only() -> None:
+    cells = [
+        cell(0, "b", connections=1),
+        cell(1, "a", connections=1),
+        cell(2, "a", connections=2),
+        cell(3, "a", "t", connections=2),
+        cell(4, "a", connections=2),
+        cell(0, "b", block=2, connections=2),
+        cell(1, "b", block=2, connections=2),
+    ]
+    groups = [[one.position for one in group] for group in divide_into_groups(cells)]
+    assert groups == [[0, 1], [2], [3], [4], [0, 1]]
+    assert list(divide_into_groups([])) == []
+
+
+def test_who_was_busy_beside_others_is_known_by_scenario_and_contestant() -> None:
+    def judged(contestant: str, scenario: str, *audits: Audit) -> Any:
+        return msgspec.structs.replace(skipped(cell(0, contestant, scenario), ""), audits=audits)
+
+    calm, busy = side_by_side("x", 0.001, 1.0), side_by_side("x", 0.02, 1.0)
+    assert (calm.passed, busy.passed) == (True, False)
+    few = turns(1, 8, 17)
+    trials = [judged("a", "s", calm), judged("a", "t", calm, busy), judged("b", "s", few), judged("b", "t")]
+    assert busy_beside(trials) == {("t", "a")}
