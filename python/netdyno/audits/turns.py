@@ -17,8 +17,8 @@ def turns(kept: int, wanted: int, dropped: int) -> Audit:
 
 
 def turns_of_group(disturbed: str) -> Audit:
-    """What `turns` says of a trial whose group is made again, as the machine disturbed another trial of it."""
-    return Audit(name="turns", passed=False, detail=f"the machine disturbed {disturbed}, in the same turns")
+    """What `turns` says of a trial whose group is made again, as another trial of it was disturbed."""
+    return Audit(name="turns", passed=False, detail=f"the trial of {disturbed} was disturbed, in the same turns")
 
 
 def side_by_side(contestant: str, busy_s: float, others_s: float) -> Audit:

@@ -11,7 +11,7 @@ import os
 import random
 import select
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from typing import Self
 
@@ -89,7 +89,7 @@ def attempt(stands: Sequence[Stand], step: Callable[[Stand], None]) -> None:
 
 
 def judge_together(trials: Sequence[Trial]) -> list[Trial]:
-    """Where the machine disturbed one trial of a group, all are made again: they are compared slice by slice. Pure."""
+    """Where one trial of a group was disturbed, all are made again: they are compared slice by slice. Pure."""
     disturbed = [trial for trial in trials if outcomes.is_disturbed(trial)]
     if not disturbed:
         return list(trials)
@@ -163,7 +163,7 @@ class SlicedLoad:
                 return generate.read_event(self.process, lines[0])
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                raise TrialError(f"the generator did not finish a slice within {limit_s:g} s")
+                raise TrialError(f"the generator told of nothing within {limit_s:g} s")
             ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
             if server.pidfd in ready:
                 raise ServerError(
@@ -247,16 +247,16 @@ class Stand:
 
     def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         """Take the slice at this place of a turn; false where it did not take place."""
-        before_s, used_s = self.server_cpu_s(), [stand.cpu_s() for stand in beside]
+        before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
         event = self._make_slice()
         self._harness_s.append(time.process_time() - harness_s)
         self._kernel.append((kernel, self.watch.take_kernel()))
-        others_s = [stand.cpu_s() - used for stand, used in zip(beside, used_s, strict=True)]
+        others_s = [used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
-        cpu_s = self.server_cpu_s() - before_s
+        cpu_s = used_s(before, self.read_server_cpu())
         self.slices.append(
             Slice(turn=turn, place=place, kept=False, sent=event.sent, cpu_s=cpu_s, others_cpu_s=sum(others_s))
         )
@@ -277,12 +277,13 @@ class Stand:
         self._farewell = take_leave(self.prepared, self.server, self._lines, self._ready, self._descriptors)
         self.close()
 
-    def server_cpu_s(self) -> float:
-        return sum(_cpu_s(pid) for pid in self._pids)
+    def read_server_cpu(self) -> dict[int, float]:
+        """CPU seconds of each process of the server so far."""
+        return {pid: _cpu_s(pid) for pid in self._pids}
 
-    def cpu_s(self) -> float:
-        """CPU seconds of the server and its load so far."""
-        return self.server_cpu_s() + _cpu_s(self.load.process.pid)
+    def read_cpu(self) -> dict[int, float]:
+        """CPU seconds of each process of the server, and of its load, so far."""
+        return self.read_server_cpu() | {self.load.process.pid: _cpu_s(self.load.process.pid)}
 
     def conclude(self, turns: Turns, left: Sequence[str], seconds: float) -> Trial:
         """Return the trial, once all programs have ended."""
@@ -446,6 +447,12 @@ def add_observations(first: MachineObservation | None, second: MachineObservatio
         throttled_s=throttled,
         throttled_periods=first.throttled_periods + second.throttled_periods,
     )
+
+
+def used_s(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Return the CPU seconds that processes used between two readings. Of one that has ended nothing can be read, so
+    nothing is added or taken away for it. Pure."""
+    return sum(max(0.0, after[pid] - read_s) for pid, read_s in before.items())
 
 
 def _cpu_s(pid: int) -> float:

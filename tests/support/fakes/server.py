@@ -105,6 +105,15 @@ def work(number: int) -> None:
         pass
 
 
+def never_rest() -> None:
+    """Most of a core, whether anybody asks for something or not."""
+    while True:
+        until_s = time.thread_time() + 0.002
+        while time.thread_time() < until_s:
+            pass
+        time.sleep(0.0005)
+
+
 def serve(listener: socket.socket) -> None:
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -162,5 +171,7 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN if MODE == "ignores_sigterm" else e
 if sys.argv[1:2] == ["--listen"] and sys.argv[2].startswith("udp://"):
     serve_datagrams()
 with listen() as the_listener:
+    if MODE == "never_rests":
+        threading.Thread(target=never_rest, daemon=True).start()
     announce(the_listener)
     serve(the_listener)

@@ -1,0 +1,330 @@
+"""Trials in turns, with fake programs: what meets one contestant and what meets all, and that nobody is left."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from netdyno.audits import turns as turn_audits
+from netdyno.experiment import side_by_side
+from netdyno.experiment.plan import Cell
+from netdyno.machine import cpu_share, server_proc
+from netdyno.model import outcomes
+from netdyno.model.contestant import Contestant
+from netdyno.model.experiment import Experiment, Scenario
+from netdyno.model.observation import MachineObservation
+from netdyno.model.run import Run
+from netdyno.model.trial import Trial
+from netdyno.run import runner
+from netdyno.run.runner import Interrupted, signals_raise
+from netdyno.store import read, schema
+from netdyno.trial import load as generate
+from netdyno.trial.setup import Bench
+from netdyno.trial.trial import skipped
+from netdyno.trial.turns import Stand, add_observations, judge_together, run_in_turns
+from tests.support.builders.made_blocks import Silent
+from tests.support.fixtures import FAKES, PYTHON
+from tests.support.patience import PATIENCE_S
+
+SCENARIO = Scenario(name="echo", workload="echo", connections=2, warmup_s=0.06, duration_s=0.4, timeout_s=1.0)
+WANTED = 9
+"""The turns of this window."""
+NAMES = ("a", "b", "c")
+
+
+def with_mode(contestant: Contestant, name: str, mode: str = "good") -> Contestant:
+    """A fake server of this name, which misbehaves as this says."""
+    command = ("/usr/bin/env", f"FAKE_SERVER={mode}", *PYTHON, str(FAKES / "server.py"))
+    manifest = msgspec.structs.replace(contestant.manifest, run=command)
+    return msgspec.structs.replace(contestant, name=name, manifest=manifest, command=command)
+
+
+def run(contestant: Contestant, bench: Bench, *modes: str, scenario: Scenario = SCENARIO) -> list[Trial]:
+    """Run fake servers in turns, each in its mode."""
+    group = [
+        (Cell(block=1, position=place, scenario="echo", contestant=name, levels={}), with_mode(contestant, name, mode))
+        for place, (name, mode) in enumerate(zip(NAMES, modes, strict=False))
+    ]
+    return run_in_turns(group, scenario, bench)
+
+
+def statuses(trials: Sequence[Trial]) -> list[tuple[str, str]]:
+    return [(trial.status, trial.reason) for trial in trials]
+
+
+def open_descriptors() -> set[str]:
+    return {entry.name for entry in Path("/proc/self/fd").iterdir()}
+
+
+def orders(trials: Sequence[Trial]) -> list[str]:
+    """Of each turn, who had which place."""
+    places = {(one.turn, one.place): trial.contestant for trial in trials for one in trial.slices}
+    return ["".join(places[turn, place] for place in range(len(trials))) for turn in sorted({t for t, _ in places})]
+
+
+def disturb(monkeypatch: pytest.MonkeyPatch, is_disturbed: Callable[[int], bool]) -> None:
+    """In place of the machine's own: in these turns, counted from none, the hypervisor takes half a core."""
+    taken = [0]
+
+    def observe(*_: object) -> MachineObservation:
+        taken[0] += 1
+        steal_s = 0.1 if is_disturbed(taken[0] - 1) else 0.0
+        return MachineObservation(cores=2, window_s=0.2, steal_s=steal_s, own_s=0.1, foreign_s=0.0, switches=10)
+
+    monkeypatch.setattr(cpu_share, "observation", observe)
+
+
+def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Contestant, bench: Bench) -> None:
+    before = open_descriptors()
+    trials = run(contestant, bench, "good", "good", "good")
+    assert statuses(trials) == [("valid", "")] * 3
+    assert [trial.contestant for trial in trials] == list(NAMES)
+    found = orders(trials)
+    assert len(found) == WANTED
+    assert all(sorted(one) == list(NAMES) for one in found)
+    assert [one[::-1] for one in found[:-1:2]] == found[1::2]
+    assert len(set(found[::2])) > 1
+    for trial in trials:
+        assert all(one.kept for one in trial.slices)
+        assert trial.load is not None
+        assert trial.load.requests.sent == sum(one.sent for one in trial.slices) == WANTED * 6
+        assert trial.load.messages.sent > trial.load.requests.sent  # the warm-up's
+    assert open_descriptors() == before
+    assert orders(run(contestant, bench, "good", "good", "good")) == found
+    assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
+
+
+def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda turn: turn in (0, 3))
+    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    assert statuses(trials) == [("valid", "")] * 2
+    for trial in trials:
+        assert [one.turn for one in trial.slices if not one.kept] == [0, 3]
+        assert len(trial.slices) == WANTED + 2
+        assert trial.load is not None
+        assert trial.load.requests.sent == sum(one.sent for one in trial.slices if one.kept)
+        assert trial.machine is not None
+        assert trial.machine.steal_s == 0.0
+        assert trial.machine.window_s == pytest.approx(WANTED * 0.2)
+
+
+@pytest.mark.parametrize("kept", [0, 2])
+def test_where_too_many_turns_are_dropped_no_trial_of_the_group_is_valid(
+    kept: int, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disturb(monkeypatch, lambda turn: turn >= kept)
+    trials = run(contestant, bench._replace(foreign_load="strike-out"), "good", "good")
+    for trial in trials:
+        assert trial.status == "struck_out"
+        assert f"turns: {kept} of {WANTED} turns kept, {2 * WANTED + 1} dropped" in trial.reason
+        assert outcomes.is_disturbed(trial)
+        assert outcomes.had_company(trial)
+        assert (trial.load is None) == (kept == 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "reason"),
+    [
+        ("dies_under_load", "the server ended with signal SIGKILL under load: out of luck"),
+        ("dies_at_start", "ended with exit code 3"),
+    ],
+)
+def test_a_server_that_ends_fails_alone(mode: str, reason: str, contestant: Contestant, bench: Bench) -> None:
+    first, failed, last = run(contestant, bench, "good", mode, "good")
+    assert statuses([first, last]) == [("valid", "")] * 2
+    assert failed.status == "failed"
+    assert reason in failed.reason
+
+
+def test_a_server_that_ends_between_its_slices_fails_alone(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is killed within the slice of another, which used no less CPU for that."""
+    make_slice, slices_of_b = Stand._make_slice, [0]
+    stands: dict[str, Stand] = {}
+
+    def kill_and_make(stand: Stand) -> generate.Event:
+        stands[stand.name] = stand
+        slices_of_b[0] += stand.name == "b"
+        if stand.name == "b" and slices_of_b[0] == 5:
+            server = stands["a"].server
+            os.kill(server.pid, signal.SIGKILL)
+            assert server.wait(time.monotonic() + PATIENCE_S)
+            server.exit_code()  # reaped, so that its clock is gone
+        return make_slice(stand)
+
+    monkeypatch.setattr(Stand, "_make_slice", kill_and_make)
+    failed, *others = run(contestant, bench, "good", "good", "good")
+    assert statuses(others) == [("valid", "")] * 2
+    assert failed.status == "failed"
+    assert "ended with signal SIGKILL" in failed.reason
+    assert all(one.others_cpu_s >= 0 for other in others for one in other.slices)
+
+
+def test_a_generator_that_fails_ends_its_contestant_alone(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_slice = Stand.take_slice
+
+    def kill_and_take(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+        if (turn, stand.name) == (1, "a"):
+            os.kill(stand.load.process.pid, signal.SIGKILL)
+        return take_slice(stand, turn, place, beside)
+
+    monkeypatch.setattr(Stand, "take_slice", kill_and_take)
+    failed, other = run(contestant, bench, "good", "good")
+    assert statuses([other]) == [("valid", "")]
+    assert failed.status == "failed"
+    assert "generator ended with signal SIGKILL" in failed.reason
+    assert failed.audits == ()  # not the server's fault
+
+
+def test_what_all_generators_do_wrong_is_the_reason_of_each(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "fails")
+    trials = run(contestant, bench, "good", "good")
+    assert {trial.status for trial in trials} == {"failed"}
+    assert all("something is wrong here" in trial.reason for trial in trials)
+
+
+def test_a_server_that_miscounts_is_told_by_its_totals_alone(contestant: Contestant, bench: Bench) -> None:
+    good, wrong = run(contestant, bench, "good", "miscounts")
+    assert good.status == "valid"
+    assert wrong.status == "struck_out"
+    assert not outcomes.is_disturbed(wrong)
+
+
+def test_a_server_that_is_busy_beside_others_is_told_and_its_group_made_again(
+    contestant: Contestant, bench: Bench
+) -> None:
+    calm, busy = run(contestant, bench, "good", "never_rests")
+    assert busy.status == calm.status == "struck_out"
+    assert "side_by_side: b and its load used" in busy.reason
+    assert "side_by_side" not in calm.reason
+    assert calm.reason == "turns: the trial of b was disturbed, in the same turns"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_the_middle_of_a_turn_leaves_nobody(
+    number: signal.Signals, contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_slice, before = Stand.take_slice, open_descriptors()
+
+    def hit(stand: Stand, turn: int, place: int, beside: Sequence[Stand]) -> bool:
+        if (turn, place) == (1, 1):
+            os.kill(os.getpid(), number)
+        return take_slice(stand, turn, place, beside)
+
+    monkeypatch.setattr(Stand, "take_slice", hit)
+    with signals_raise(), pytest.raises(Interrupted):
+        run(contestant, bench, "good", "good")
+    assert server_proc.children(os.getpid()) == []
+    assert open_descriptors() == before
+    assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
+
+
+def test_where_one_of_a_group_was_disturbed_all_but_who_failed_are_made_again() -> None:
+    def trial(name: str, *, busy: bool = False) -> Trial:
+        base = skipped(Cell(block=1, position=0, scenario="s", contestant=name, levels={}), "")
+        audits = (turn_audits.turns(8, 8, 0), turn_audits.side_by_side(name, 0.5 if busy else 0.0, 1.0))
+        status, reason = outcomes.verdict(audits)
+        return msgspec.structs.replace(base, status=status, reason=reason, audits=audits)
+
+    calm, busy = trial("calm"), trial("busy", busy=True)
+    failed = msgspec.structs.replace(calm, status="failed", reason="it ended")
+    assert judge_together([]) == []
+    assert judge_together([calm, failed]) == [calm, failed]
+    again, unchanged, still_failed = judge_together([calm, busy, failed])
+    assert (unchanged, still_failed) == (busy, failed)
+    assert again.status == "struck_out"
+    assert outcomes.is_disturbed(again)
+    assert [one.name for one in again.audits] == ["side_by_side", "turns"]
+
+
+def test_what_was_seen_in_two_turns_is_added() -> None:
+    one = MachineObservation(
+        cores=2, window_s=0.2, steal_s=0.01, own_s=0.1, foreign_s=0.02, switches=10, softirq_s={0: 0.1}, throttled_s=0.5
+    )
+    assert add_observations(None, one) == add_observations(one, None) == one
+    assert add_observations(None, None) is None
+    both = add_observations(one, one)
+    assert both is not None
+    assert (both.cores, both.window_s, both.steal_s, both.switches) == (2, 0.4, 0.02, 20)
+    assert (both.own_s, both.foreign_s, both.softirq_s, both.throttled_s) == (0.2, 0.04, {0: 0.2}, 1.0)
+    unknown = add_observations(one, msgspec.structs.replace(one, throttled_s=None))
+    assert unknown is not None
+    assert unknown.throttled_s is None
+
+
+def test_a_generator_that_hangs_ends_its_contestant(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_LOAD", "hangs")
+    trials = run(contestant, bench._replace(slack_s=0.2), "good", "good")
+    assert {trial.status for trial in trials} == {"failed"}
+    assert all("the generator told of nothing within" in trial.reason for trial in trials)
+
+
+ASKED = Experiment(name="tiny", question="Does it work?", scenarios=(SCENARIO,)).with_each(
+    contestants=NAMES[:2], blocks=3
+)
+
+
+def carry_out(servers: Sequence[Contestant], tmp_path: Path, build: Path, **fields: object) -> Run:
+    """A whole run of fake servers."""
+    asked = ASKED.with_each(contestants=tuple(one.name for one in servers), **fields)
+    outcome = runner.execute(
+        asked,
+        servers,
+        results=tmp_path / "results",
+        build=build,
+        argv=["netdyno", "run"],
+        display=Silent(),
+        foreign_load="count",
+        trace="never",
+    )
+    return read.load(outcome.folder / schema.FILE_NAME)
+
+
+def test_who_is_busy_beside_others_is_alone_from_then_on(
+    contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    modes = ("good", "never_rests", "good")
+    servers = [with_mode(contestant, name, mode) for name, mode in zip(NAMES, modes, strict=True)]
+    run = carry_out(servers, tmp_path, fake_build)
+    first = [trial for trial in run.trials if (trial.block, trial.attempt) == (1, 1)]
+    assert {trial.status for trial in first} == {"struck_out"}
+    later = [trial for trial in run.trials if trial not in first]
+    assert {trial.status for trial in later} == {"valid"}
+    assert sorted((trial.block, trial.contestant) for trial in later) == [
+        (b, name) for b in (1, 2, 3) for name in NAMES
+    ]
+    assert {trial.contestant for trial in later if not trial.slices} == {"b"}
+    assert {trial.contestant for trial in later if trial.slices} == {"a", "c"}
+    # So it is in a run that is gone on with, which knows no more than what is stored.
+    assert side_by_side.busy_beside(run.trials) == {("echo", "b")}
+
+
+def test_where_turns_are_off_each_is_alone(contestant: Contestant, tmp_path: Path, fake_build: Path) -> None:
+    run = carry_out([with_mode(contestant, name) for name in NAMES], tmp_path, fake_build, turns="off", blocks=1)
+    assert [(trial.status, trial.slices) for trial in run.trials] == [("valid", ())] * 3
+
+
+def test_who_is_skipped_leaves_the_turns_to_the_others(
+    contestant: Contestant, tmp_path: Path, fake_build: Path
+) -> None:
+    absent = msgspec.structs.replace(with_mode(contestant, "c"), available=False, why_not="Folly not found")
+    servers = [with_mode(contestant, "a"), with_mode(contestant, "b"), absent]
+    run = carry_out(servers, tmp_path, fake_build, blocks=1)
+    found = {trial.contestant: trial for trial in run.trials}
+    assert (found["c"].status, found["c"].reason) == ("skipped", "Folly not found")
+    assert all(found[name].status == "valid" and found[name].slices for name in "ab")
