@@ -41,6 +41,8 @@ from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
 
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
+
 Spread = Callable[..., None]
 
 
@@ -274,10 +276,10 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from tests.support.builders import made_blocks
+from netdyno.experiment import side_by_side
 from netdyno.run import runner
 
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
-
+side_by_side.why_alone = lambda *_: side_by_side.ONLY
 measure = made_blocks.trials_with({"echo": 0.05})
 
 def killed(cell, scenario, contestant, bench):

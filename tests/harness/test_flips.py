@@ -27,6 +27,8 @@ from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
 from tests.support.builders.made_claims import made_trial
 
+pytestmark = pytest.mark.usefixtures("trial_by_trial")
+
 FIRST, SECOND = NAMES
 TOML = f"""
 question = "From where on?"
@@ -42,8 +44,6 @@ workload = "echo"
 between = ["{FIRST}", "{SECOND}"]
 along = "connections"
 from = 1
-
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
 to = 1000
 within = 1.3
 """
