@@ -46,7 +46,7 @@ def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
     Console(file=stream, width=80).print(render(found()))
     text = " ".join(stream.getvalue().split())
     assert text.count(f"{company.MARK} Measured {LABEL}") == len(found().scenarios)
-    assert "k/s† " in text
+    assert "k/s†" in text
     plain = io.StringIO()
     Console(file=plain, width=80).print(render(analyse(made_run())))
     assert company.MARK not in plain.getvalue()
