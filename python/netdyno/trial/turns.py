@@ -74,16 +74,16 @@ def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, b
             attempt(stands, step)
         turns.take_all()
         for step in (Stand.end_load, Stand.end_server):
-            attempt(stands, step)
+            attempt(stands, step, also_over=True)
     seconds = (time.monotonic() - began) / len(stands)
     concluded = iter(judge_together([stand.conclude(turns, left, seconds) for stand in stands]))
     return [one if isinstance(one, Trial) else next(concluded) for one in prepared]
 
 
-def attempt(stands: Sequence[Stand], step: Callable[[Stand], None]) -> None:
-    """Take a step with each that has not failed. Who fails leaves the others alone."""
+def attempt(stands: Sequence[Stand], step: Callable[[Stand], None], *, also_over: bool = False) -> None:
+    """Take a step with each that has not failed, and where its load is over, too. Who fails leaves the others alone."""
     for stand in stands:
-        if stand.failure is None:
+        if stand.takes_turns or (also_over and stand.failure is None):
             with stand.may_fail():
                 step(stand)
 
@@ -104,6 +104,10 @@ def _with_audit(trial: Trial, audit: Audit) -> Trial:
     judged = (*(one for one in trial.audits if one.name != audit.name), audit)
     status, reason = outcomes.verdict(judged)
     return msgspec.structs.replace(trial, audits=judged, status=status, reason=reason)
+
+
+class LoadOverError(TrialError):
+    """A load has ended by itself, as a message was never answered, or no connection stands. Its result says which."""
 
 
 class SlicedLoad:
@@ -153,7 +157,8 @@ class SlicedLoad:
             os.write(self._telling, f"{line}\n".encode())
 
     def wait_event(self, server: Process, limit_s: float) -> generate.Event:
-        """Return its next event. Raises TrialError when server or generator end before, or time is up."""
+        """Return its next event. Raises TrialError when the server ends before, or time is up; LoadOverError when the
+        generator does."""
         deadline = time.monotonic() + limit_s
         poll = select.poll()
         for watched in (self._events.fd, self.process.pidfd, server.pidfd):
@@ -170,8 +175,7 @@ class SlicedLoad:
                     f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}"
                 )
             if self.process.pidfd in ready:
-                self.process.expect_success()
-                raise TrialError(f"the generator ended before its last slice{self.process.last_words()}")
+                raise LoadOverError(f"the generator ended before its last slice{self.process.last_words()}")
 
     def finish(self) -> LoadResult:
         """End it, and return the result over all slices that were kept."""
@@ -190,6 +194,9 @@ class Stand:
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
         self.failure: TrialError | None = None
+        self.is_over = False
+        """Its load has ended by itself, and takes no more turns."""
+        self._has_begun = False
         self.division: Slices = divide(prepared.wanted.duration_s)
         self.slices: list[Slice] = []
         self.busy_beside_s = 0.0
@@ -202,6 +209,10 @@ class Stand:
     @property
     def name(self) -> str:
         return self.prepared.contestant.name
+
+    @property
+    def takes_turns(self) -> bool:
+        return self.failure is None and not self.is_over
 
     def note(self, text: str) -> None:
         self.prepared.log.note(text)
@@ -227,7 +238,7 @@ class Stand:
         self._ready = wait_ready(self.server, self._lines, bench, contestant, MACHINE)
         self._descriptors = server_proc.count_descriptors(self._ready.pid)
         self.watch = watch_server(self.prepared, self._ready, MACHINE)
-        self._kernel_ready = self.watch.take_kernel()
+        self._kernel_ready = self._kernel_warm = self.watch.take_kernel()
         sliced = msgspec.structs.replace(wanted, warmup_s=SKIPPED_S, duration_s=self.division.measured_s)
         _, command = load_program(cell, sliced, self._ready, bench)
         self.load = self._running.enter_context(SlicedLoad(self.prepared, [*command, "--turns"]))
@@ -244,6 +255,7 @@ class Stand:
 
     def begin(self) -> None:
         self.watch.window_start()
+        self._has_begun = True
 
     def take_slice(self, turn: int, place: int, beside: Sequence[Stand]) -> bool:
         """Take the slice at this place of a turn; false where it did not take place."""
@@ -270,7 +282,8 @@ class Stand:
             self.slices[-1] = msgspec.structs.replace(self.slices[-1], kept=True)
 
     def end_load(self) -> None:
-        self.watch.window_end()
+        if self._has_begun:
+            self.watch.window_end()
         self._result = self.load.finish()
 
     def end_server(self) -> None:
@@ -289,10 +302,10 @@ class Stand:
         """Return the trial, once all programs have ended."""
         if self.failure is not None:
             return fail(self.prepared, self.failure, seconds)
-        if not turns.kept or self._result is None:
+        if self._result is None or not (turns.kept or self.is_over):
             judged = (*turns.audit_machine(turns.seen), turns.audit())
             return self._with_slices(lose(self.prepared, turns.seen, judged, seconds))
-        observed = self._observe(self._result)
+        observed = self._observe(self._result) if self.watch.saw_window else None
         own_s = self.division.length_s * len(self.slices)
         wanted = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
         prepared = self.prepared._replace(wanted=wanted)
@@ -361,6 +374,9 @@ class _MayFail:
         if server is not None and not isinstance(error, ServerError) and server.wait(time.monotonic() + NEWS_S):
             how = describe_exit(server.exit_code())
             error = ServerError(f"the server ended with {how} under load{server.last_words()}")
+        if isinstance(error, LoadOverError):
+            stand.is_over = True
+            return True
         stand.failure = error
         stand.close()
         return True
@@ -403,16 +419,16 @@ class Turns:
     def _take(self, turn: int, order: Sequence[Stand], own: Sequence[int]) -> None:
         before = cpu_share.take(own)
         complete = True
-        standing = [stand for stand in order if stand.failure is None]
+        standing = [stand for stand in order if stand.takes_turns]
         for place, stand in enumerate(standing):
-            beside = [one for one in standing if one is not stand and one.failure is None]
+            beside = [one for one in standing if one is not stand and one.takes_turns]
             with stand.may_fail():
                 complete = stand.take_slice(turn, place, beside) and complete
             self.seconds += stand.division.length_s
         self.seen = cpu_share.observation(before, cpu_share.take(own), os.sched_getaffinity(0))
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
-            if stand.failure is None:
+            if stand.takes_turns:
                 stand.keep(turn, keep=keep)
         if keep:
             self.kept += 1
