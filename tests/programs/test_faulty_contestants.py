@@ -47,6 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         duration_s=DURATION_S,
         timeout_s=5.0,
         connections=8,
+        turns="off",  # the faults come at a moment of a window without pauses
     )
     experiment = Experiment(name="faulty", question="Who has a fault?", scenarios=(scenario,))
     return runner.execute(

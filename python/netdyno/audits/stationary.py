@@ -59,18 +59,36 @@ def stationary(load: LoadResult) -> Audit:
     return Audit(name="stationary", passed=passed, detail="; ".join(_told(series, each) for series, each in found))
 
 
-def stalled(load: LoadResult, link: Link, among: LoadResult | None = None) -> Audit:
+def stalled(load: LoadResult, link: Link, among: LoadResult | None = None, overruns_s: Sequence[float] = ()) -> Audit:
     """Answers came all the time. Over a link that loses frames TCP itself waits a fifth of a second and more. `among`
-    is the load of which this one is a part, which is held against the others: a time counts in which they were."""
+    is the load of which this one is a part, which is held against the others: a time counts in which they were.
+    `overruns_s`: where the window is made of slices, how long the last answers of each were waited for after its
+    end."""
     interval_s = load.timeseries.interval_ns / 1e9
     full = load.timeseries.completed[: _full(load)]
     least_s = max(STALL_S, STALLED_RESPONSES * load.latency.response_ns.p50 / 1e9, STALLED_ROUNDS * load.plan.round_s)
     longest = _longest_silence(full, itertools.repeat(1) if among is None else among.timeseries.completed)
-    told = f"the longest time without an answer: {quantities.duration(longest * interval_s * 1e9)} of whole intervals"
+    longest_s = max(longest * interval_s, _longest_at_an_end(load, full, overruns_s))
+    told = f"the longest time without an answer: {quantities.duration(longest_s * 1e9)} of whole intervals"
     if LINKS[link].impaired or not answered_often(load):
         return Audit(name="stalled", passed=True, detail=f"not judged, for answers are far between: {told}")
-    passed = longest * interval_s < least_s
+    passed = longest_s < least_s
     return Audit(name="stalled", passed=passed, detail=f"{told} (limit {quantities.duration(least_s * 1e9)})")
+
+
+def _longest_at_an_end(load: LoadResult, full: Sequence[int], overruns_s: Sequence[float]) -> float:
+    """Seconds without an answer at the end of a slice and after it. No wait counts that no answer took."""
+    if not overruns_s:
+        return 0.0
+    of_slice = len(full) // len(overruns_s)
+    slowest_s = load.latency.response_ns.max / 1e9
+    longest_s = 0.0
+    for number, overrun_s in enumerate(overruns_s):
+        backwards = reversed(full[number * of_slice : (number + 1) * of_slice])
+        silent = sum(1 for _ in itertools.takewhile(lambda count: not count, backwards))
+        if silent:
+            longest_s = max(longest_s, silent * load.timeseries.interval_ns / 1e9 + min(overrun_s, slowest_s))
+    return longest_s
 
 
 def answered_often(load: LoadResult) -> bool:

@@ -30,6 +30,8 @@ FEWEST_MESSAGES = 10
 """In a slice of an open loop; fewer say nothing of a slice."""
 LARGEST_SHARE = 0.2
 """Of a slice, what one answer or one round may take."""
+MOST_IN_FLIGHT = 1000
+"""Of a closed loop: a slice begins with all of them at once, and most of it would be that."""
 MOST_CONNECTIONS = 10_000
 """Of all contestants of a group together."""
 
@@ -79,6 +81,8 @@ def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contes
         "a round takes too much of a slice": wanted.round_s > longest_s,
         "a slice has too few messages": rate is not None and rate * slice_s < FEWEST_MESSAGES,
         "there are too many connections": connections > MOST_CONNECTIONS,
+        "too many messages are in flight for a slice": wanted.arrivals == "closed"
+        and wanted.connections * wanted.depth > MOST_IN_FLIGHT,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
 

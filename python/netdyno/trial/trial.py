@@ -285,8 +285,10 @@ def judge(
     left: Sequence[str],
     *,
     paced: bool = False,
+    overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
-    """Return what the audits say of a load that was measured and of its server, which left programs of these names."""
+    """Return what the audits say of a load that was measured and of its server, which left programs of these names.
+    `overruns_s`: by how much each of its slices was over."""
     _, wanted, contestant, bench, _, _ = prepared
     behind = farewell.totals.get(LEFT_BEHIND, 0) if contestant.own is not None else 0
     judged = [
@@ -307,7 +309,7 @@ def judge(
         judged.append(audits.server_totals(totals, loads, farewell.shutdown, failed_connects=counted))
     seen = observed if ready.observed else None
     cores = _pinning(contestant, bench)
-    judged += _of_figures(load, seen, wanted, cores, load_elsewhere=bench.is_load_elsewhere)
+    judged += _of_figures(load, seen, wanted, cores, load_elsewhere=bench.is_load_elsewhere, overruns_s=overruns_s)
     return tuple(judged)
 
 
@@ -383,7 +385,13 @@ def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
 
 
 def _of_figures(
-    load: LoadResult, observed: ServerObservation | None, wanted: Settings, pinning: Pinning, *, load_elsewhere: bool
+    load: LoadResult,
+    observed: ServerObservation | None,
+    wanted: Settings,
+    pinning: Pinning,
+    *,
+    load_elsewhere: bool,
+    overruns_s: Sequence[float] = (),
 ) -> tuple[Audit, ...]:
     """What the figures of the window themselves tell. Imported here, when it is over, for they need numpy."""
     from netdyno.audits.plausible import plausible
@@ -391,7 +399,7 @@ def _of_figures(
     from netdyno.trial.limits import limits
 
     most = limits(wanted, pinning, load_elsewhere=load_elsewhere)
-    return stationary(load), stalled(load, wanted.link), plausible(load, observed, most)
+    return stationary(load), stalled(load, wanted.link, overruns_s=overruns_s), plausible(load, observed, most)
 
 
 def wait_ready(server: Process, lines: LineReader, bench: Bench, contestant: Contestant, network: Network) -> Ready:

@@ -203,6 +203,8 @@ class Stand:
         """CPU of this contestant and its load in the slices of others."""
         self._running = ExitStack()
         self._harness_s: list[float] = []
+        self._overruns_s: list[float] = []
+        """Of each slice, how long its last answers were waited for after its end."""
         self._kernel: list[tuple[server_proc.Kernel, server_proc.Kernel]] = []
         self._result: LoadResult | None = None
 
@@ -262,7 +264,10 @@ class Stand:
         before, before_beside = self.read_server_cpu(), [stand.read_cpu() for stand in beside]
         kernel = self.watch.take_kernel()
         harness_s = time.process_time()
+        began_s = time.monotonic()
         event = self._make_slice()
+        over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
+        self._overruns_s.append(max(0.0, over_s))
         self._harness_s.append(time.process_time() - harness_s)
         self._kernel.append((kernel, self.watch.take_kernel()))
         others_s = [used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
@@ -310,7 +315,16 @@ class Stand:
         wanted = msgspec.structs.replace(self.prepared.wanted, duration_s=self._result.plan.duration_s)
         prepared = self.prepared._replace(wanted=wanted)
         judged = (
-            *judge(prepared, self._ready, self._result, self._farewell, observed, turns.machine, left),
+            *judge(
+                prepared,
+                self._ready,
+                self._result,
+                self._farewell,
+                observed,
+                turns.machine,
+                left,
+                overruns_s=[over_s for over_s, one in zip(self._overruns_s, self.slices, strict=True) if one.kept],
+            ),
             turns.audit(),
             turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - own_s),
         )

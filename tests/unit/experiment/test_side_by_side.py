@@ -14,6 +14,7 @@ from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import (
     LONGEST_S,
     MOST_CONNECTIONS,
+    MOST_IN_FLIGHT,
     SHORTEST_S,
     SKIPPED_S,
     STEP_S,
@@ -58,6 +59,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("too few messages", {"arrivals": "constant", "rate": 100.0}),
         ("too few messages", {"arrivals": "constant", "rate_per_connection": 2.0, "connections": 50}),
         ("too many connections", {"connections": MOST_CONNECTIONS // 2 + 1}),
+        ("too many messages are in flight", {"connections": 10, "depth": MOST_IN_FLIGHT // 10 + 1}),
     ],
 )
 def test_what_cannot_stand_side_by_side_says_why(reason: str, changed: dict[str, Any], contestant: Contestant) -> None:
@@ -73,7 +75,8 @@ def test_a_single_contestant_takes_no_turns(contestant: Contestant) -> None:
     [
         {"workload": "rpc", "service_time_s": 0.001},
         {"arrivals": "constant", "rate": 1000.0},
-        {"connections": MOST_CONNECTIONS // 2},
+        {"connections": MOST_CONNECTIONS // 2, "arrivals": "constant", "rate": 1000.0},
+        {"connections": 10, "depth": MOST_IN_FLIGHT // 10},
     ],
 )
 def test_what_is_just_possible_is_no_reason(within: dict[str, Any], contestant: Contestant) -> None:
