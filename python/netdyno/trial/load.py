@@ -99,15 +99,16 @@ def measure(
             except TrialError:
                 # Whoever notices first that it is gone, the watch or the generator: why it ended says more.
                 if server.wait(time.monotonic() + NEWS_S):
-                    raise _ended_under_load(server) from None
+                    raise ended_under_load(server) from None
                 raise
             if load is None:
-                raise _ended_under_load(server)
+                raise ended_under_load(server)
         watch.generator_ended()
         return load
 
 
-def _ended_under_load(server: Process) -> ServerError:
+def ended_under_load(server: Process) -> ServerError:
+    """Return what is raised of a server that has ended. Reaps it."""
     return ServerError(f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}")
 
 

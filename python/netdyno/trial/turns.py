@@ -24,7 +24,7 @@ from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
 from netdyno.machine import cpu_share, orphans, server_proc
 from netdyno.machine.links.network import MACHINE
 from netdyno.machine.pinning import server_cores
-from netdyno.machine.process import LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.process import LineReader, Process, ServerError, TrialError
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import Scenario
@@ -54,8 +54,6 @@ AHEAD_NS = 3_000_000
 """How long before its beginning a slice is announced."""
 MOST_LOST = 2
 """So many times the turns of a window may be dropped, before the group is given up and made again."""
-NEWS_S = 1.0
-"""How long the news may take that a server has ended, once its load has failed."""
 
 
 def run_in_turns(group: Sequence[tuple[Cell, Contestant]], scenario: Scenario, bench: Bench) -> list[Trial]:
@@ -118,7 +116,6 @@ class SlicedLoad:
         _, wanted, _, bench, base, log = prepared
         self._wanted = wanted
         self._bench = bench
-        self._ending = ExitStack()
         with ExitStack() as ending:
             name = f"result-{base.position}"
             self._result = ending.enter_context(generate.result_file(bench, name))
@@ -171,9 +168,7 @@ class SlicedLoad:
                 raise TrialError(f"the generator told of nothing within {limit_s:g} s")
             ready = {fd for fd, _ in poll.poll(math.ceil(left_s * 1000))}
             if server.pidfd in ready:
-                raise ServerError(
-                    f"the server ended with {describe_exit(server.exit_code())} under load{server.last_words()}"
-                )
+                raise generate.ended_under_load(server)
             if self.process.pidfd in ready:
                 raise LoadOverError(f"the generator ended before its last slice{self.process.last_words()}")
 
@@ -385,9 +380,9 @@ class _MayFail:
             return False
         stand = self._stand
         server = getattr(stand, "server", None)
-        if server is not None and not isinstance(error, ServerError) and server.wait(time.monotonic() + NEWS_S):
-            how = describe_exit(server.exit_code())
-            error = ServerError(f"the server ended with {how} under load{server.last_words()}")
+        news_by = time.monotonic() + generate.NEWS_S
+        if server is not None and not isinstance(error, ServerError) and server.wait(news_by):
+            error = generate.ended_under_load(server)
         if isinstance(error, LoadOverError):
             stand.is_over = True
             return True
