@@ -13,7 +13,7 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from typing import Self
+from typing import NamedTuple, Self
 
 import msgspec
 
@@ -180,6 +180,16 @@ class SlicedLoad:
         return generate.read_result(self.process, self._result, self._bench.decode)
 
 
+class SliceReading(NamedTuple):
+    """What was read around one slice: how long its last answers were waited for after its end, what the harness used,
+    and the kernel's counters."""
+
+    overrun_s: float
+    harness_s: float
+    kernel_before: server_proc.Kernel
+    kernel_after: server_proc.Kernel
+
+
 class Stand:
     """A contestant with the load that is its alone, while it stands beside the others of its group."""
 
@@ -197,10 +207,8 @@ class Stand:
         self.busy_beside_s = 0.0
         """CPU of this contestant and its load in the slices of others."""
         self._running = ExitStack()
-        self._harness_s: list[float] = []
-        self._overruns_s: list[float] = []
-        """Of each slice, how long its last answers were waited for after its end."""
-        self._kernel: list[tuple[server_proc.Kernel, server_proc.Kernel]] = []
+        self._readings: list[SliceReading] = []
+        """Of each slice."""
         self._result: LoadResult | None = None
 
     @property
@@ -262,9 +270,8 @@ class Stand:
         began_s = time.monotonic()
         event = self._make_slice()
         over_s = time.monotonic() - began_s - AHEAD_NS / 1e9 - self.division.length_s
-        self._overruns_s.append(max(0.0, over_s))
-        self._harness_s.append(time.process_time() - harness_s)
-        self._kernel.append((kernel, self.watch.take_kernel()))
+        harness_s = time.process_time() - harness_s
+        self._readings.append(SliceReading(max(0.0, over_s), harness_s, kernel, self.watch.take_kernel()))
         others_s = [used_s(read, stand.read_cpu()) for stand, read in zip(beside, before_beside, strict=True)]
         for stand, used in zip(beside, others_s, strict=True):
             stand.busy_beside_s += used
@@ -318,7 +325,7 @@ class Stand:
                 observed,
                 turns.machine,
                 left,
-                overruns_s=[over_s for over_s, one in zip(self._overruns_s, self.slices, strict=True) if one.kept],
+                overruns_s=[reading.overrun_s for reading in self._read_in_kept()],
             ),
             turns.audit(),
             turn_audits.side_by_side(self.name, self.busy_beside_s, turns.seconds - own_s),
@@ -329,6 +336,10 @@ class Stand:
 
     def _with_slices(self, trial: Trial) -> Trial:
         return msgspec.structs.replace(trial, slices=tuple(self.slices))
+
+    def _read_in_kept(self) -> list[SliceReading]:
+        """What was read in the slices that were kept."""
+        return [reading for reading, one in zip(self._readings, self.slices, strict=True) if one.kept]
 
     def _make_slice(self) -> generate.Event:
         _, wanted, _, bench, _, _ = self.prepared
@@ -353,16 +364,16 @@ class Stand:
             involuntary_switches=round(whole.involuntary_switches * part),
             run_queue_wait_s=whole.run_queue_wait_s * part,
             window_s=load.plan.duration_s,
-            harness_cpu_s=sum(used for used, one in zip(self._harness_s, self.slices, strict=True) if one.kept),
+            harness_cpu_s=sum(reading.harness_s for reading in self._read_in_kept()),
         )
 
     def _count_kernel(self) -> dict[str, int]:
         """The counters over the slices that were kept, and as `setup.<name>` over connects and warm-up."""
         counted: dict[str, int] = {}
-        for (before, after), one in zip(self._kernel, self.slices, strict=True):
-            if one.kept:
-                for name, value in server_proc.increase(before.counters(), after.counters()).items():
-                    counted[name] = counted.get(name, 0) + value
+        for reading in self._read_in_kept():
+            before, after = reading.kernel_before.counters(), reading.kernel_after.counters()
+            for name, value in server_proc.increase(before, after).items():
+                counted[name] = counted.get(name, 0) + value
         setup = server_proc.increase(self._kernel_ready.counters(), self._kernel_warm.counters())
         return counted | {f"setup.{name}": value for name, value in setup.items()}
 
