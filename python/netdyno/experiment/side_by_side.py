@@ -23,8 +23,9 @@ SHORTEST_S, LONGEST_S = 0.05, 0.1
 """Of a slice: a fraction of half a second, the correlation time of a shared machine's noise."""
 STEP_S = 0.005
 """The intervals of a short time series (protocol/load-result.md), so that those of all slices are whole."""
-TURNS = 8
-"""What a window is divided into, where its slices are neither too short nor too long then."""
+TURNS = 16
+"""What a window is divided into, where its slices are neither too short nor too long then. Slices of 50 ms instead of
+100 stand closer together: the difference of two contestants varies half as much (docs/adr/turns.md)."""
 FEWEST_TURNS = 2
 FEWEST_MESSAGES = 10
 """In a slice of an open loop; fewer say nothing of a slice."""

@@ -94,9 +94,10 @@ def test_the_slices_of_a_window_are_whole_steps_and_measure_it(window_s: float) 
     assert divide(window_s).length_s == pytest.approx(measured_s + SKIPPED_S)
 
 
-def test_a_window_of_a_usual_length_is_divided_into_about_eight() -> None:
-    for window_s in (0.4, 0.6, 0.8):
-        assert TURNS <= divide(window_s).turns <= TURNS + 1
+def test_a_window_of_a_usual_length_is_divided_into_about_sixteen() -> None:
+    for window_s in (0.8, 1.0, 1.6):
+        assert TURNS <= divide(window_s).turns <= TURNS + 2
+    assert divide(0.4).turns == 9
     assert divide(0.01).turns == 2
 
 
