@@ -14,7 +14,7 @@ MARKS = (
     "needs_build: the test needs the programs of the build directory",
     "quiet: what others do beside it is in what it measures, or in how long it waits; it runs alone, after the others",
     "quick: the test is one of those of `netdyno test --quick`; all of tests/unit are",
-    chosen.MARK,
+    *chosen.MARKS,
 )
 
 

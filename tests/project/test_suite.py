@@ -43,6 +43,7 @@ def test_each_test_is_either_beside_others_or_alone() -> None:
 
 CONTRACT = "tests/contract/tcp"
 ONCE = f"{CONTRACT}/test_bad_input.py::test_one_byte_at_a_time"
+ONCE_A_FAMILY = f"{CONTRACT}/test_bad_input.py::test_a_thousand_connects_and_closes"
 OF_LOOPS = f"{CONTRACT}/test_bad_input.py::test_half_close_gets_every_reply_then_the_end"
 
 
@@ -63,6 +64,18 @@ def test_what_a_session_decides_is_tested_in_full_against_one_server_of_each_lan
     in_full = {name for name in servers if f"{name}-chat" in found}
     assert sorted(languages[name] for name in in_full) == sorted(set(languages.values()))
     assert found == {f"{name}-{workload}" for name in in_full for workload in servers[name].manifest.workloads}
+
+
+def test_what_the_libraries_of_a_loop_decide_is_tested_against_one_server_of_each_family() -> None:
+    servers = servers_of_streams()
+    found = {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY)}
+    families = {
+        name: (codesize.language(codesize.sources(ROOT / "servers" / name)), one.manifest.needs, one.manifest.asynchronous)
+        for name, one in servers.items()
+    }
+    assert {families[name] for name in found} == set(families.values())
+    assert {"epoll-coroutines", "epoll-reactor"} - found, "a family is met by one of its servers"
+    assert {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY, "--all")} == servers.keys()
 
 
 def test_what_a_loop_does_is_tested_against_every_server() -> None:

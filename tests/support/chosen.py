@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from functools import cache
 
@@ -15,9 +15,12 @@ from netdyno.model.contestant import Contestant
 
 NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the chosen contestants"))]
 ONCE_A_LANGUAGE = "once_a_language"
-MARK = (
+ONCE_A_FAMILY = "once_a_family"
+MARKS = (
     f"{ONCE_A_LANGUAGE}: what the test looks at is shared by all contestants of a language; it runs against one of "
-    "them, unless contestants are named or --all is given"
+    "them, unless contestants are named or --all is given",
+    f"{ONCE_A_FAMILY}: the same of the contestants of a language that stand on the same libraries and all block or "
+    "never do",
 )
 RICHEST = "rpc"
 """The workload whose session asks most of a loop: replies, waits and burnt CPU."""
@@ -31,11 +34,18 @@ def chosen(config: pytest.Config, kind: Kind) -> list[Contestant]:
     return [one for one in discovered(kind) if not names or any(fnmatchcase(one.name, name) for name in names)]
 
 
-def targets(metafunc: pytest.Metafunc, kind: Kind) -> tuple[list[Contestant], set[str]]:
-    """The contestants that a test runs against, and the names of those that meet every test."""
+def targets(
+    metafunc: pytest.Metafunc, kind: Kind, concerns: Callable[[Contestant], bool] = lambda _: True
+) -> tuple[list[Contestant], set[str]]:
+    """The contestants that a test concerns and runs against, and the names of those that meet every test."""
     in_full = tested_in_full(metafunc.config, kind)
-    for_all = metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is None
-    return [one for one in chosen(metafunc.config, kind) if for_all or one.name in in_full], in_full
+    contestants = [one for one in chosen(metafunc.config, kind) if concerns(one)]
+    if metafunc.definition.get_closest_marker(ONCE_A_LANGUAGE) is not None:
+        return [one for one in contestants if one.name in in_full], in_full
+    if metafunc.definition.get_closest_marker(ONCE_A_FAMILY) is not None:
+        families = {one.name for one in one_of_each(contestants, lambda one: _family(kind, one))}
+        return [one for one in contestants if one.name in families | in_full], in_full
+    return contestants, in_full
 
 
 def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
@@ -44,20 +54,29 @@ def tested_in_full(config: pytest.Config, kind: Kind) -> set[str]:
     contestants = chosen(config, kind)
     if _named(config) or config.getoption("--all"):
         return {contestant.name for contestant in contestants}
-    return {contestant.name for contestant in one_of_each_language(contestants, kind)}
+    return {one.name for one in one_of_each(contestants, lambda one: _language_and_transport(kind, one))}
 
 
-def one_of_each_language(contestants: Iterable[Contestant], kind: Kind) -> list[Contestant]:
-    """For each language and transport the contestant that stands for all: the first by name, of those that are ranked
-    and can be started if there are such, with the most workloads."""
+def one_of_each(contestants: Iterable[Contestant], key: Callable[[Contestant], object]) -> list[Contestant]:
+    """Of the contestants with the same key the one that stands for all: the first by name, of those that are ranked and
+    can be started if there are such, with the most workloads."""
     representatives: dict[object, Contestant] = {}
     ordered = sorted(
         contestants,
         key=lambda one: (one.manifest.apart, not one.available, -len(one.manifest.workloads), one.name),
     )
     for contestant in ordered:
-        representatives.setdefault((_language(kind, contestant.name), contestant.manifest.transports), contestant)
+        representatives.setdefault(key(contestant), contestant)
     return list(representatives.values())
+
+
+def _language_and_transport(kind: Kind, contestant: Contestant) -> object:
+    return _language(kind, contestant.name), contestant.manifest.transports
+
+
+def _family(kind: Kind, contestant: Contestant) -> object:
+    manifest = contestant.manifest
+    return _language_and_transport(kind, contestant), manifest.needs, manifest.asynchronous
 
 
 def workloads_to_test(workloads: Iterable[str], *, in_full: bool) -> list[str]:

@@ -110,6 +110,7 @@ def test_random_bytes_of_a_known_client_and_of_a_stranger(spoken: Spoken, worklo
         eventually(lambda: proc.descriptors(server.pid) <= descriptors, "descriptors leak")
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_a_known_client_cannot_make_others_hear_what_is_no_message(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 2) as (bad, listener):

@@ -53,6 +53,7 @@ def test_stdout_is_a_ready_line_then_a_line_of_totals(spoken: Spoken) -> None:
         assert server.stderr() == ""
 
 
+@pytest.mark.once_a_family
 def test_it_listens_where_it_is_told(spoken: Spoken, workload: str) -> None:
     for host in spoken.transport.hosts:
         with spoken.serving(workload, "--listen", f"{spoken.transport.name}://{host}:0") as server:
@@ -62,6 +63,7 @@ def test_it_listens_where_it_is_told(spoken: Spoken, workload: str) -> None:
                 talk.check()
 
 
+@pytest.mark.once_a_family
 def test_without_being_told_it_listens_on_loopback(spoken: Spoken) -> None:
     if spoken.transport.arguments():
         pytest.skip("is told where to listen here")
@@ -69,6 +71,7 @@ def test_without_being_told_it_listens_on_loopback(spoken: Spoken) -> None:
         assert server.address[0] == "127.0.0.1"
 
 
+@pytest.mark.once_a_family
 def test_a_port_that_is_taken(spoken: Spoken) -> None:
     with spoken.serving("echo") as server:
         port = server.address[1]
@@ -81,6 +84,7 @@ def test_a_port_that_is_taken(spoken: Spoken) -> None:
         assert "port 0" in finished.stderr, f"no hint at the way out: {finished}"
 
 
+@pytest.mark.once_a_family
 def test_the_port_is_free_again_at_once(spoken: Spoken) -> None:
     with spoken.serving("echo") as server, talking(spoken.transport, server, "echo"):
         endpoint = server.endpoint.partition("?")[0]
@@ -88,6 +92,7 @@ def test_the_port_is_free_again_at_once(spoken: Spoken) -> None:
         assert again.endpoint.partition("?")[0] == endpoint
 
 
+@pytest.mark.once_a_family
 def test_help_names_every_option(spoken: Spoken) -> None:
     finished = spoken.run("--help")
     assert (finished.code, finished.stderr) == (0, ""), finished

@@ -40,6 +40,7 @@ def test_every_hello_is_welcomed_with_its_token(spoken: Spoken, workload: str) -
     assert totals["connections"] == 1
 
 
+@pytest.mark.once_a_family
 def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk, spoken.transport.client(server) as stranger:
@@ -50,6 +51,7 @@ def test_a_stranger_is_counted_and_not_answered(spoken: Spoken, workload: str) -
     assert (totals["strangers"], totals["protocol_errors"]) == (5, 0)
 
 
+@pytest.mark.once_a_family
 def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
     """By every thread: some of these are known to another than those who talk on."""
     with spoken.serving(workload) as server:
@@ -65,6 +67,7 @@ def test_who_says_bye_is_forgotten(spoken: Spoken, workload: str) -> None:
     assert totals["protocol_errors"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 @pytest.mark.transports("udp", "zmq+tcp")  # a group is heard by all who are in it
 def test_who_is_forgotten_hears_no_more(spoken: Spoken, workload: str) -> None:
@@ -102,6 +105,7 @@ def test_a_guess_throws_nobody_out(spoken: Spoken, workload: str) -> None:
     assert (totals["protocol_errors"], totals["strangers"]) == (3, 0)
 
 
+@pytest.mark.once_a_family
 def test_another_address_with_somebodys_token_is_another_client(spoken: Spoken, workload: str) -> None:
     """It may have read the token on the way: that is worth nothing from elsewhere."""
     with spoken.serving(workload) as server:
@@ -139,6 +143,7 @@ def test_who_has_only_said_hello_gives_way_to_a_newcomer(spoken: Spoken, workloa
     assert totals["peers_expired"] == gave_way
 
 
+@pytest.mark.once_a_family
 def test_a_flood_of_hellos_is_refused_beyond_the_bound(spoken: Spoken, workload: str) -> None:
     """Where everybody has spoken, all stay known, what is refused costs nothing, and a place that is given up can be
     had again."""
@@ -245,6 +250,7 @@ def _heard_before(client: Client, awaited: bytes) -> list[bytes]:
     return heard
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_who_leaves_while_it_is_served_is_answered_no_more_and_keeps_its_place_until_then(
     spoken: Spoken, workload: str

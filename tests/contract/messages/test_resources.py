@@ -38,6 +38,7 @@ def test_neither_memory_nor_descriptors_grow_with_those_who_come_and_go(spoken: 
             assert max(after[ROUNDS_BEFORE:]) - max(after[:ROUNDS_BEFORE]) < MEMORY_BOUND, [s >> 20 for s in after]
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "chat")
 def test_who_does_not_read_stops_nobody(spoken: Spoken, workload: str) -> None:
     """Much more is sent to it than its socket's buffer takes."""
@@ -59,6 +60,7 @@ def test_who_does_not_read_stops_nobody(spoken: Spoken, workload: str) -> None:
                 pass
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_requests_that_wait_are_bounded_in_memory(spoken: Spoken, workload: str) -> None:
     """Each of the clients sends on while its first request is served."""

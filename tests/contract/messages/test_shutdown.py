@@ -102,6 +102,7 @@ def test_requests_in_service_and_those_behind_them_are_answered(spoken: Spoken, 
         assert server.wait_stopped()["requests"] == 40
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 @pytest.mark.parametrize("kind", ["wait", "cpu"])
 def test_a_long_service_ends_with_the_grace(spoken: Spoken, workload: str, kind: str) -> None:
@@ -117,6 +118,7 @@ def test_a_long_service_ends_with_the_grace(spoken: Spoken, workload: str, kind:
             client.expect_bye()
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_second_signal_changes_nothing(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server) as (client,):
@@ -128,6 +130,7 @@ def test_a_second_signal_changes_nothing(spoken: Spoken, workload: str) -> None:
         server.wait_stopped()
 
 
+@pytest.mark.once_a_family
 def test_being_stopped_and_continued_is_not_noticed(spoken: Spoken, workload: str) -> None:
     """signal(7): SIGCONT interrupts some system calls with EINTR even without a handler."""
     with spoken.serving(workload) as server:

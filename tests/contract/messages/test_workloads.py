@@ -21,6 +21,7 @@ def requests(workload: str, client: Client, numbers: list[int], sizes: list[int]
     return [message(workload, client.identity, n, size) for n, size in zip(numbers, sizes, strict=True)]
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "rpc")
 def test_every_message_is_answered_whatever_its_size(spoken: Spoken, workload: str) -> None:
     sizes = [wire.STAMP_MINIMUM, 100, 1471, 1472, 1473, 9000, 60_000, spoken.transport.longest - 30]
@@ -40,6 +41,7 @@ def test_each_client_gets_its_own_answers_and_no_others(spoken: Spoken, workload
                 assert client.receive() == reply(workload, client.identity, number)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "rpc")
 def test_messages_in_a_row_are_answered_in_order_and_one_by_one(spoken: Spoken, workload: str) -> None:
     sizes = [random.Random(1).choice((40, 40, 40, 41, 100)) for _ in range(100)]
@@ -50,6 +52,7 @@ def test_messages_in_a_row_are_answered_in_order_and_one_by_one(spoken: Spoken, 
             assert client.receive() == reply(workload, client.identity, number, size)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "rpc")
 def test_messages_that_come_in_another_order_or_twice_are_answered_as_they_come(spoken: Spoken, workload: str) -> None:
     order = [*range(50), *range(0, 50, 7)]
@@ -90,6 +93,7 @@ def test_everybody_hears_everybody_once_and_each_in_order(spoken: Spoken, worklo
                         other.expect(message(workload, client.identity, rounds))
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken: Spoken, workload: str) -> None:
     """From its welcome on, whatever threads they are known to."""
@@ -106,6 +110,7 @@ def test_who_comes_later_hears_those_who_were_there_and_is_heard_by_them(spoken:
                         other.expect(said)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_a_message_that_comes_twice_is_heard_twice(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 2) as (speaker, listener):
@@ -147,6 +152,7 @@ def test_the_totals_of_chat(spoken: Spoken, workload: str) -> None:
     assert totals["bytes_out"] == len(said) * (1 if spoken.transport.sends_once else 3)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_service_time_is_spent(spoken: Spoken, workload: str) -> None:
     """At least that long: a lower bound, which no busy machine can break."""
@@ -161,6 +167,7 @@ def test_service_time_is_spent(spoken: Spoken, workload: str) -> None:
         assert time.monotonic() - begin >= 0.130
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_requests_of_one_client_are_served_in_order(spoken: Spoken, workload: str) -> None:
     durations_us = [100_000, 0, 20_000, 1, 0]
@@ -185,6 +192,7 @@ def test_waiting_holds_up_no_other_client(spoken: Spoken, workload: str) -> None
         assert time.monotonic() - begin < 7.5  # one after the other they would take 15 s
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_long_wait_of_one_client_and_quick_answers_for_another(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server, joined(spoken.transport, server, 2) as (patient, quick):
@@ -195,6 +203,7 @@ def test_a_long_wait_of_one_client_and_quick_answers_for_another(spoken: Spoken,
         assert patient.receive() == wire.frame(wire.response(1, b"long"))
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_what_waits_for_one_client_is_bounded_and_the_rest_counted(spoken: Spoken, workload: str) -> None:
     """A client that sends on while its request is served. What its own socket or the server's lost on the way is in
@@ -215,6 +224,7 @@ def test_what_waits_for_one_client_is_bounded_and_the_rest_counted(spoken: Spoke
         assert totals["requests"] - 3 + totals["receive_dropped"] == how_many
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_request_that_does_not_parse_costs_its_sender_nothing_more(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:

@@ -88,6 +88,7 @@ def all_that_comes(connection: socket.socket) -> bytes:
     return stream
 
 
+@pytest.mark.once_a_family
 def test_who_speaks_no_zeromq_is_nobody_and_harms_nobody(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with talking(spoken.transport, server, workload) as talk:
@@ -102,6 +103,7 @@ def test_who_speaks_no_zeromq_is_nobody_and_harms_nobody(spoken: Spoken, workloa
     assert totals["connections"] == (2 if workload == "chat" else 1)
 
 
+@pytest.mark.once_a_family
 def test_a_client_by_its_bytes_is_served_and_one_with_a_forged_routing_id_is_not(spoken: Spoken) -> None:
     """A routing id has 255 bytes at most; libzmq lets a longer one through."""
     with spoken.serving("echo") as server:
@@ -122,6 +124,7 @@ def test_a_client_by_its_bytes_is_served_and_one_with_a_forged_routing_id_is_not
     assert (totals["connections"], totals["protocol_errors"]) == (3, 2)
 
 
+@pytest.mark.once_a_family
 def test_an_endless_message_costs_its_sender_the_connection_and_no_memory(spoken: Spoken) -> None:
     """It is not only too long, it is never read (ZMQ_MAXMSGSIZE)."""
     with spoken.serving("echo") as server, talking(spoken.transport, server, "echo") as talk:
@@ -144,6 +147,7 @@ def welcomed(server: Server, routing_id: bytes, patience_s: float) -> bool:
         return client.poll(patience_s) == control(WELC, client.token)
 
 
+@pytest.mark.once_a_family
 def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
     """ROUTER_HANDOVER is off: libzmq does not hear a second one with the same id. Which of two is the second, the
     server's I/O thread decides: so the second connects when the first is known. And the server's own thread gives an id
@@ -166,6 +170,7 @@ def test_somebody_elses_routing_id_is_worth_nothing(spoken: Spoken) -> None:
     assert (totals["protocol_errors"], totals["strangers"], totals["requests"]) == (0, 0, 4)
 
 
+@pytest.mark.once_a_family
 def test_a_message_of_several_parts_is_counted_and_its_sender_stays(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
         with (
@@ -187,6 +192,7 @@ def test_a_message_of_several_parts_is_counted_and_its_sender_stays(spoken: Spok
     assert totals["protocol_errors"] == 2 * len(parts)
 
 
+@pytest.mark.once_a_family
 def test_a_socket_of_another_kind_is_no_client(spoken: Spoken, workload: str) -> None:
     """A REQ puts an empty part before its message. A PUB is refused by libzmq."""
     with spoken.serving(workload) as server:
@@ -222,6 +228,7 @@ def is_control(message: bytes) -> bool:
     return message.startswith(bytes(4))
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_a_reader_that_stops_loses_what_is_beyond_the_mark_and_nobody_else_anything(
     spoken: Spoken, workload: str
@@ -248,6 +255,7 @@ def test_a_reader_that_stops_loses_what_is_beyond_the_mark_and_nobody_else_anyth
     assert totals["slow_closed"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_answers_beyond_the_mark_are_dropped_and_counted(spoken: Spoken, workload: str) -> None:
     size, how_many, hwm = 60_000, 500, 20
@@ -270,6 +278,7 @@ def test_answers_beyond_the_mark_are_dropped_and_counted(spoken: Spoken, workloa
     assert answered + totals["send_dropped"] + totals["receive_dropped"] == how_many
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, workload: str) -> None:
     """Half of it, so that the answers to what was taken find room together. On a machine where not all is taken while
@@ -298,6 +307,7 @@ def test_requests_beyond_half_the_mark_are_dropped_and_counted(spoken: Spoken, w
     raise AssertionError(f"never did it take {how_many} requests within {service_s:g} s")
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_who_is_gone_is_forgotten_with_the_first_message_that_it_does_not_get(spoken: Spoken, workload: str) -> None:
     """When ZeroMQ tells that, is its own affair: so something is said until the place is free. All who are known have
@@ -330,6 +340,7 @@ def many_descriptors() -> Iterator[int]:
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
+@pytest.mark.once_a_family
 def test_thousands_connect_at_once_and_leave(spoken: Spoken, many_descriptors: int) -> None:
     how_many = 2000
     if many_descriptors < 3 * how_many:
@@ -351,6 +362,7 @@ def test_thousands_connect_at_once_and_leave(spoken: Spoken, many_descriptors: i
     assert (totals["connections"], totals["requests"]) == (how_many, how_many)
 
 
+@pytest.mark.once_a_family
 def test_io_threads_are_as_many_as_are_asked_for(spoken: Spoken) -> None:
     threads = []
     for how_many in (1, 4):
@@ -361,6 +373,7 @@ def test_io_threads_are_as_many_as_are_asked_for(spoken: Spoken) -> None:
     assert threads[1] - threads[0] == 3
 
 
+@pytest.mark.once_a_family
 @pytest.mark.parametrize("option", ["--io-threads", "--hwm"])
 def test_a_bad_value(spoken: Spoken, option: str) -> None:
     for value in ("", "0", "-1", "many", "99999999"):

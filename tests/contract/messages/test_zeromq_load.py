@@ -62,6 +62,7 @@ def failed_audits(result: LoadResult) -> list[str]:
     return [f"{audit.name}: {audit.detail}" for audit in result.audits if audit.name in exact and not audit.passed]
 
 
+@pytest.mark.once_a_family
 @pytest.mark.parametrize("how", [("--depth", "3"), ("--rate", "1000"), ("--rate", "1000", "--arrivals", "poisson")])
 def test_every_request_is_answered_once(spoken: Spoken, workload: str, how: tuple[str, ...]) -> None:
     clients = 10
@@ -90,6 +91,7 @@ def test_every_request_is_answered_once(spoken: Spoken, workload: str, how: tupl
     }
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("audience", ["all", "others"])
 def test_a_closed_loop_of_chat(spoken: Spoken, workload: str, audience: str) -> None:
@@ -100,6 +102,7 @@ def test_a_closed_loop_of_chat(spoken: Spoken, workload: str, audience: str) -> 
     assert result.messages.received == result.messages.sent * (30 if audience == "all" else 29)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_large_messages(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
@@ -108,6 +111,7 @@ def test_large_messages(spoken: Spoken, workload: str) -> None:
     assert result.bytes.received == result.messages.sent * 1_000_000
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_a_thousand_clients(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
@@ -118,6 +122,7 @@ def test_a_thousand_clients(spoken: Spoken, workload: str) -> None:
     assert totals["requests"] == result.messages.sent == result.messages.received
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_what_zeromqs_own_threads_use_is_the_generators(spoken: Spoken, workload: str) -> None:
     """Two threads, and an I/O thread of each, which does the TCP."""
@@ -128,6 +133,7 @@ def test_what_zeromqs_own_threads_use_is_the_generators(spoken: Spoken, workload
     assert all(threads[i].cpu_user_s + threads[i].cpu_system_s > 0 for i in (1, 3))
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_more_is_sent_than_its_own_queue_takes(spoken: Spoken, workload: str) -> None:
     """The server stands still, so the high-water mark is reached; later everything goes out."""
@@ -154,6 +160,7 @@ def _known(server: Server, how_many: int) -> bool:
     return sum(1 for row in proc.tcp_sockets(server.pid, port).values() if row.state != proc.LISTEN) >= how_many
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_a_server_that_ends_is_noticed_at_once(spoken: Spoken, workload: str, how: signal.Signals) -> None:
@@ -170,6 +177,7 @@ def test_a_server_that_ends_is_noticed_at_once(spoken: Spoken, workload: str, ho
     assert result.errors["timeout"] == 0
 
 
+@pytest.mark.once_a_family
 def test_nobody_listens(spoken: Spoken) -> None:
     """Refused is known at once. The port is bound and stays bound."""
     with socket.socket() as bound:
@@ -179,6 +187,7 @@ def test_nobody_listens(spoken: Spoken) -> None:
     assert (result.connections.attempted, result.connections.refused, result.connections.established) == (3, 3, 0)
 
 
+@pytest.mark.once_a_family
 def test_a_server_that_says_nothing(spoken: Spoken) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
         url = f"zmq+tcp://127.0.0.1:{mute.getsockname()[1]}"
@@ -186,6 +195,7 @@ def test_a_server_that_says_nothing(spoken: Spoken) -> None:
     assert result.connections.timed_out == 3
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
     """Of clients that have spoken: who has only said HELO would give way."""
@@ -199,6 +209,7 @@ def test_a_server_that_is_full(spoken: Spoken, workload: str) -> None:
     assert (result.connections.established, result.connections.refused) == (0, 3)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_connections_come_from_where_they_are_told_to(spoken: Spoken, workload: str) -> None:
     with spoken.serving(workload) as server:
@@ -215,6 +226,7 @@ def _remotes(server: Server) -> list[str]:
     return [row.remote[0] for row in rows if row.state != proc.LISTEN]
 
 
+@pytest.mark.once_a_family
 def test_too_few_descriptors_are_told_before(spoken: Spoken) -> None:
     """A connection needs four: its socket's wake-up, its TCP connection, and two for its monitor."""
     process = started("zmq+tcp://127.0.0.1:9", "-c", "100", *SHORT, descriptors=300)

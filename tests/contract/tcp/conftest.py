@@ -1,9 +1,11 @@
 """The conformance tests of contestants that speak TCP, found by their manifests: servers/<name>/server.json. Those of
 other transports have a suite of their own in tests/contract/messages.
 
-One server of each language meets every test in every workload. Against the others run only the tests that look at their
-loops, in one workload: what a session decides is the same code for all of a language. `--contestant NAME` runs
-everything against one, `--all` everything against all. Mark a test `once_a_language` when it looks at the session.
+One server of each language meets every test in every workload; what a session decides is the same code for all of a
+language, so mark a test of that `once_a_language`. One server of each family, which stands on the same libraries, meets
+the tests of loops in one workload; mark them `once_a_family`. Without a mark a test runs against every server: those
+are a few of each kind, as each writes its loop out. `--contestant NAME` runs everything against one, `--all` everything
+against all.
 
 A test that takes `served` runs once per contestant and workload, against a server that such tests share; it must leave
 that server as it found it, which the fixture `talk` checks. A test that takes `contestant` starts servers of its own.
@@ -49,11 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Contestant by contestant, so that few servers run at a time."""
-    servers, in_full = targets(metafunc, "server")
-    them = [one for one in servers if "tcp" in one.manifest.transports and _concerns(metafunc, one)]
+    servers, in_full = targets(metafunc, "server", lambda one: _concerns(metafunc, one))
     pairs = [
         (one, workload)
-        for one in them
+        for one in servers
         for workload in workloads_to_test(_workloads(metafunc, one), in_full=one.name in in_full)
     ]
     if "served" in metafunc.fixturenames:
@@ -69,12 +70,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         nobody = [pytest.param(None, None, marks=NOBODY[0].marks)]
         metafunc.parametrize(("contestant", "workload"), each or nobody, indirect=["contestant"])
     elif "contestant" in metafunc.fixturenames:
-        alone = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "server")) for one in them]
+        alone = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "server")) for one in servers]
         metafunc.parametrize("contestant", alone or NOBODY, indirect=True)
 
 
 def _concerns(metafunc: pytest.Metafunc, contestant: Contestant) -> bool:
     manifest = contestant.manifest
+    if "tcp" not in manifest.transports:
+        return False
     said = {"asynchronous": manifest.asynchronous, "clients": manifest.clients, "unsafe": bool(manifest.unsafe)}
     marks = ((metafunc.definition.get_closest_marker(name), value) for name, value in said.items())
     return all(mark is None or mark.args[0] == value for mark, value in marks)

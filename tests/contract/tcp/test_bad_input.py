@@ -138,6 +138,7 @@ def test_half_close_gets_every_reply_then_the_end(served: Served, talk: Talk) ->
         assert served.workload == "chat" or rest == b""
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo", "lines", "rpc", "http")
 def test_half_close_after_more_replies_than_the_socket_buffers_hold(served: Served, talk: Talk) -> None:
     size, count = (15_000, 300) if served.workload == "http" else (200_000, 20)
@@ -198,6 +199,7 @@ def test_silent_clients_hold_up_nobody(talk: Talk) -> None:
         talk.expect(silent[7], number)
 
 
+@pytest.mark.once_a_family
 def test_a_thousand_connects_and_closes(talk: Talk) -> None:
     for i in range(1000):
         client = talk.client()

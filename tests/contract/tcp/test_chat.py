@@ -96,6 +96,7 @@ def test_everybody_talks_to_the_others(contestant: Contestant, workload: str, mo
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("mode", ["gathered", "split"])
@@ -107,6 +108,7 @@ def test_everybody_talks_to_all(contestant: Contestant, workload: str, mode: str
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.unsafe(False)
 @pytest.mark.workloads("chat")
 def test_messages_larger_than_the_socket_buffers(contestant: Contestant, workload: str) -> None:

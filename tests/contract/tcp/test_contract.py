@@ -75,6 +75,7 @@ def test_it_listens_on_loopback_alone(contestant: Contestant) -> None:
         assert all(ipaddress.ip_address(row.local[0]).is_loopback for row in listening), listening
 
 
+@pytest.mark.once_a_family
 @pytest.mark.parametrize("host", ["127.0.0.2", "localhost", "[::1]", "0.0.0.0"])
 def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
     if host == "[::1]" and not Path("/proc/sys/net/ipv6/conf/lo/disable_ipv6").exists():
@@ -88,6 +89,7 @@ def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
             talk.check()
 
 
+@pytest.mark.once_a_family
 def test_a_port_that_is_taken(contestant: Contestant) -> None:
     with serving(contestant.command) as server:
         port = server.address[1]
@@ -106,6 +108,7 @@ def test_an_address_that_is_not_ours(contestant: Contestant) -> None:
     assert finished.stderr.count("\n") == 1, finished
 
 
+@pytest.mark.once_a_family
 def test_the_port_is_free_again_at_once(contestant: Contestant) -> None:
     workload = contestant.manifest.workloads[0]
     with serving(contestant.command, "--workload", workload) as server, Talk(server, workload) as talk:

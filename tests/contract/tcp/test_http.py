@@ -79,6 +79,7 @@ def test_head_and_keep_alive_of_old(served: Served, talk: Talk) -> None:
         talk.check()
 
 
+@pytest.mark.once_a_family
 def test_pipelining_with_a_close_at_the_end(talk: Talk) -> None:
     with talk.client() as client:
         get = b"GET /%d HTTP/1.1\r\nHost: x\r\n%s\r\n"

@@ -50,6 +50,7 @@ def test_more_clients_than_threads_are_served_together(contestant: Contestant) -
             asker.check(*crowd)
 
 
+@pytest.mark.once_a_family
 @limited
 def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Contestant) -> None:
     asker = Asker(contestant)
@@ -71,6 +72,7 @@ def test_one_more_client_than_threads_waits_until_another_leaves(contestant: Con
         assert server.stop()["connections"] == 3
 
 
+@pytest.mark.once_a_family
 @limited
 def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Contestant) -> None:
     asker = Asker(contestant)
@@ -90,6 +92,7 @@ def test_who_waits_is_bounded_by_the_backlog_and_served_in_turn(contestant: Cont
         assert server.stop()["connections"] == 6
 
 
+@pytest.mark.once_a_family
 @limited
 def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> None:
     asker = Asker(contestant)
@@ -106,6 +109,7 @@ def test_who_waits_when_the_server_ends_is_answered(contestant: Contestant) -> N
         assert server.wait_stopped()["requests"] >= 4
 
 
+@pytest.mark.once_a_family
 def test_descriptors_per_client(contestant: Contestant) -> None:
     """The harness provides for as many as the manifest says."""
     asker, many = Asker(contestant), 20

@@ -44,6 +44,7 @@ def test_nodelay(contestant: Contestant, level: str) -> None:
         assert set(answers) == {level == "on"}  # of every descriptor that the server has of the connection
 
 
+@pytest.mark.once_a_family
 def test_backlog(contestant: Contestant) -> None:
     with serving(contestant.command, "--backlog", "7") as server:
         answers = ask_socket(
@@ -53,6 +54,7 @@ def test_backlog(contestant: Contestant) -> None:
         assert set(answers) == {7}
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_read_buffer(contestant: Contestant, workload: str) -> None:
     """WIRE.md: in echo `requests` counts the reads that brought something."""
@@ -120,6 +122,7 @@ def _take(workload: str, sender: Client, receiver: Client, number: int) -> None:
         expect_reply(workload, receiver, number)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("audience", ["others", "all"])
 def test_audience(contestant: Contestant, workload: str, audience: str) -> None:
@@ -184,6 +187,7 @@ def test_waiting_holds_up_no_other_connection_and_costs_no_cpu(contestant: Conte
             assert proc.cpu_seconds(server.pid) - cpu < 1.5
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_long_wait_of_one_client_and_quick_answers_for_another(contestant: Contestant, workload: str) -> None:
     with (
@@ -199,6 +203,7 @@ def test_a_long_wait_of_one_client_and_quick_answers_for_another(contestant: Con
         assert patient.frame() == wire.response(1, b"long")
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_requests_of_one_connection_are_served_in_order(contestant: Contestant, workload: str) -> None:
     with serving(contestant.command, "--workload", workload) as server, Client(server.address) as client:
@@ -208,6 +213,7 @@ def test_requests_of_one_connection_are_served_in_order(contestant: Contestant, 
             assert client.frame() == wire.response(i, b"s")
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc", "http")
 def test_burning_costs_that_much_cpu(contestant: Contestant, workload: str) -> None:
     options = ("--workload", workload, "--service-time", "50ms", "--service-kind", "cpu")

@@ -49,6 +49,7 @@ def test_a_reset_ends_the_wait_of_a_service(contestant: Contestant, workload: st
         assert patient.rest() == b""
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_a_reset_is_no_protocol_error(contestant: Contestant, workload: str) -> None:
     """Also inside a message, and where the server finds the reset together with the bytes before it."""
@@ -78,6 +79,7 @@ def test_a_reset_is_no_protocol_error(contestant: Contestant, workload: str) -> 
         assert server.stop()["protocol_errors"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("echo")
 def test_bytes_that_never_left_are_not_counted(contestant: Contestant, workload: str) -> None:
     """A client that reads nothing leaves replies in the server, which the kernel never takes when it resets."""

@@ -48,6 +48,7 @@ UNFINISHED = {
 }
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("lines", "rpc", "chat", "http")
 def test_memory_does_not_grow_with_unfinished_messages(contestant: Contestant, workload: str) -> None:
     """The first rounds fill what allocators and runtimes keep; after them memory stays where it is. How many those are
@@ -156,6 +157,7 @@ def test_running_out_of_descriptors(contestant: Contestant) -> None:
         talk.check()
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("rpc")
 def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
     """A message for which there is no memory costs the client that sends it, and nobody else."""
@@ -204,6 +206,7 @@ def test_running_out_of_memory(contestant: Contestant, workload: str) -> None:
         assert totals["protocol_errors"] + totals["memory_closed"] == len(crowd)
 
 
+@pytest.mark.once_a_family
 def test_clients_that_leave_before_they_are_accepted(contestant: Contestant) -> None:
     """accept(2): errors of the new socket come out of accept, and concern that peer alone."""
     workload = contestant.manifest.workloads[0]

@@ -261,6 +261,7 @@ UNFINISHED: dict[str, list[tuple[str, Callable[[Contestant, ExitStack], Begun]]]
 }
 
 
+@pytest.mark.once_a_family
 def test_a_second_signal_changes_nothing(contestant: Contestant) -> None:
     if "rpc" not in contestant.manifest.workloads:
         pytest.skip("needs rpc, whose requests can stay in flight")
@@ -274,6 +275,7 @@ def test_a_second_signal_changes_nothing(contestant: Contestant) -> None:
         server.wait_stopped()
 
 
+@pytest.mark.once_a_family
 def test_signals_up_to_the_last_moment_change_nothing(contestant: Contestant) -> None:
     """Also those that come after the totals, while the run time takes itself apart."""
     with serving(contestant.command, "--workload", contestant.manifest.workloads[0]) as server:
@@ -283,6 +285,7 @@ def test_signals_up_to_the_last_moment_change_nothing(contestant: Contestant) ->
         server.wait_stopped()
 
 
+@pytest.mark.once_a_family
 def test_being_stopped_and_continued_is_not_noticed(contestant: Contestant) -> None:
     """signal(7): SIGCONT interrupts some system calls with EINTR even without a handler."""
     workload = contestant.manifest.workloads[0]

@@ -102,6 +102,7 @@ class Crowd:
         return numbers
 
 
+@pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
 def test_a_slow_reader_holds_up_nobody_and_misses_nothing(contestant: Contestant, workload: str) -> None:
@@ -141,6 +142,7 @@ def test_a_slow_reader_is_closed_and_counted(contestant: Contestant, workload: s
         assert server.stop()["slow_closed"] == 1
 
 
+@pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
 def test_the_outbox_limit_decides_when_a_reader_is_too_slow(contestant: Contestant, workload: str) -> None:
@@ -205,6 +207,7 @@ def _fill_kernel_buffers(server: Server, speaker: Client, reader: Client) -> Non
         server.wait_read(speaker.address)
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contestant: Contestant, workload: str) -> None:
     """And not what was announced, or what growing leaves behind: pieces of any size come to many connections in turn,
@@ -248,6 +251,7 @@ def test_half_of_a_message_takes_memory_as_it_arrives_and_gives_it_back(contesta
         assert server.stop()["protocol_errors"] == HALF_SENDERS + 1
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 @pytest.mark.parametrize("size", [16 << 10, LONGER_THAN_KERNEL_BUFFERS])
 def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(
@@ -265,6 +269,7 @@ def test_a_reader_that_keeps_up_gets_what_is_larger_than_the_limit(
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.workloads("chat")
 def test_the_smallest_limit_lets_one_frame_wait(contestant: Contestant, workload: str) -> None:
     """Of many at once, one after the other arrives."""
@@ -284,6 +289,7 @@ def test_the_smallest_limit_lets_one_frame_wait(contestant: Contestant, workload
         assert server.stop()["slow_closed"] == 0
 
 
+@pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
 def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Contestant, workload: str) -> None:
@@ -309,6 +315,7 @@ def test_a_reader_that_keeps_up_stays_beside_forty_that_do_not(contestant: Conte
         assert 0 < server.stop()["slow_closed"] <= slow_readers
 
 
+@pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
 def test_what_is_being_sent_to_a_slow_reader_counts_too(contestant: Contestant, workload: str) -> None:
@@ -336,6 +343,7 @@ def test_what_is_being_sent_to_a_slow_reader_counts_too(contestant: Contestant, 
             assert said - read < limit + held_by_kernel + beside, "it takes more than the limit"
 
 
+@pytest.mark.once_a_family
 @pytest.mark.asynchronous(True)
 @pytest.mark.workloads("chat")
 def test_who_has_read_since_the_server_looked_is_not_slow(contestant: Contestant, workload: str) -> None:
