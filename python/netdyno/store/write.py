@@ -6,7 +6,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -36,14 +36,17 @@ class Store:
     def create(cls, folder: Path, run: Run, argv: Sequence[str], cells: Iterable[Cell]) -> Store:
         """Begin a run in an existing folder. Raises UserError when the file cannot be written."""
         path = folder / FILE_NAME
-        try:
-            connection = _connect(path)
-            connection.executescript(f"BEGIN; {TABLES}")
-            _insert_run(connection, run, argv, cells)
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise UserError(f"{path}: cannot be written: {error}") from error
-        return cls(connection, _claim(folder))
+        with ExitStack() as on_failure:
+            try:
+                connection = on_failure.enter_context(closing(_connect(path)))
+                connection.executescript(f"BEGIN; {TABLES}")
+                _insert_run(connection, run, argv, cells)
+                connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                raise UserError(f"{path}: cannot be written: {error}") from error
+            claim = _claim(folder)
+            on_failure.pop_all()
+        return cls(connection, claim)
 
     @classmethod
     def reopen(cls, path: Path) -> Store:
@@ -127,10 +130,14 @@ def _connect(path: Path) -> sqlite3.Connection:
     """A connection to write by: a single file at every moment, and on the disk before commit returns (power loss
     included)."""
     connection = sqlite3.connect(path, isolation_level=None)
-    distrust(connection)
-    connection.execute("PRAGMA journal_mode = DELETE")
-    connection.execute("PRAGMA synchronous = FULL")
-    connection.execute("PRAGMA foreign_keys = ON")
+    try:
+        distrust(connection)
+        connection.execute("PRAGMA journal_mode = DELETE")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
 
 

@@ -368,6 +368,14 @@ def test_what_only_the_generators_audit_doubts_is_valid_in_list_and_report(tmp_p
     assert listed["trials"] == NONE | {"valid": len(whole.trials)} == asdict(counted)
 
 
+def test_what_cannot_be_written_is_closed_again(run: Run, tmp_path: Path) -> None:
+    (tmp_path / schema.FILE_NAME).write_bytes(b"no database" * 100)
+    with pytest.raises(UserError, match="cannot be written"):
+        write.Store.create(tmp_path, run, [], cells())
+    open_files = [path.resolve() for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    assert [path for path in open_files if path.is_relative_to(tmp_path)] == []
+
+
 def test_a_folder_that_cannot_be_written_is_one_clear_line(run: Run) -> None:
     with pytest.raises(UserError, match=r"/proc/run.sqlite: cannot be written"):
         write.Store.create(Path("/proc"), run, [], [])
