@@ -10,6 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
+#include <concepts>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -81,10 +82,13 @@ class Instance {
     return error == asio::error::eof ? Failure::closed : Failure::reset;
   }
 
-  /// A handler that does nothing when its attempt was given up before it came.
+  /// A handler that does nothing when its attempt was given up before it came. It takes what the handler takes and
+  /// nothing else: of the overloads of async_connect, that one counts.
   template <typename Handler>
   auto of_this_attempt(Handler handler) {
-    return [this, attempt = attempt_, handler](const auto&... result) {
+    return [this, attempt = attempt_, handler](const auto&... result)
+      requires std::invocable<const Handler&, decltype(result)...>
+    {
       if (attempt == attempt_) handler(result...);
     };
   }

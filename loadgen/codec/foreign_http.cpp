@@ -4,6 +4,7 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/status.hpp>
+#include <boost/version.hpp>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -52,6 +53,9 @@ class Reply final : public http::basic_parser<false> {
     if (status < 200 || status > 299) reason_.assign(reason.data(), reason.size());
   }
   void on_field_impl(http::field, Text, Text, Error&) override {}
+#if BOOST_VERSION >= 109000
+  void on_trailer_field_impl(http::field, Text, Text, Error&) override {}
+#endif
   void on_header_impl(Error&) override {}
   void on_body_init_impl(const boost::optional<std::uint64_t>&, Error&) override {}
   std::size_t on_body_impl(Text bytes, Error&) override { return take(bytes); }
