@@ -12,6 +12,27 @@
 #include <cstddef>
 
 namespace netdyno {
+namespace {
+
+/// One system call.
+ssize_t send_some(int fd, std::span<iovec> parts, int flags) {
+  if (parts.size() == 1) return send(fd, parts[0].iov_base, parts[0].iov_len, flags);
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = parts.size();
+  return sendmsg(fd, &message, flags);
+}
+
+std::span<iovec> remove_prefix(std::span<iovec> parts, std::size_t bytes) {
+  while (!parts.empty() && bytes >= parts.front().iov_len) {
+    bytes -= parts.front().iov_len;
+    parts = parts.subspan(1);
+  }
+  if (bytes > 0) parts.front() = {static_cast<char*>(parts.front().iov_base) + bytes, parts.front().iov_len - bytes};
+  return parts;
+}
+
+}  // namespace
 
 void set_nodelay(int fd, bool on) {
   const int value = on ? 1 : 0;
@@ -24,11 +45,17 @@ void set_send_timeout(int fd, std::chrono::seconds timeout) {
 }
 
 SendResult send_all(int fd, std::string_view bytes, Patience patience) {
+  if (bytes.empty()) return SendResult::sent;
+  iovec whole = part_of(bytes);
+  return send_all(fd, {&whole, 1}, patience);
+}
+
+SendResult send_all(int fd, std::span<iovec> parts, Patience patience) {
   int flags = MSG_NOSIGNAL | (patience == Patience::none ? MSG_DONTWAIT : 0);
-  while (!bytes.empty()) {
-    const ssize_t sent = send(fd, bytes.data(), bytes.size(), flags);
+  while (!parts.empty()) {
+    const ssize_t sent = send_some(fd, parts, flags);
     if (sent > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
+      parts = remove_prefix(parts, static_cast<std::size_t>(sent));
       // Only its timeout cuts a blocking send short (send(2), socket(7)), so the time is up.
       if (patience == Patience::one_timeout) flags |= MSG_DONTWAIT;
     } else if (sent < 0 && errno == EAGAIN) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <sys/uio.h>
+
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace netdyno {
@@ -21,9 +25,22 @@ enum class Patience {
   none             // not at all
 };
 
+/// A buffer for writev(2) and sendmsg(2), which only read it.
+inline iovec part_of(std::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
+
+/// Bytes in all parts.
+inline std::size_t size_of(std::span<const iovec> parts) {
+  std::size_t size = 0;
+  for (const iovec& part : parts) size += part.iov_len;
+  return size;
+}
+
 /// Sends all of `bytes` on a blocking socket, without SIGPIPE.
 enum class SendResult { sent, peer_gone, timed_out };
 SendResult send_all(int fd, std::string_view bytes, Patience patience = Patience::while_it_reads);
+/// The same for buffers, none of them empty and at most IOV_MAX, that leave in one system call if the socket takes all.
+/// `parts` is changed on the way.
+SendResult send_all(int fd, std::span<iovec> parts, Patience patience = Patience::while_it_reads);
 
 /// The kernel takes bytes for the peer now: who reads leaves room for more.
 bool takes_more(int fd);

@@ -14,6 +14,7 @@ const std::map<std::string, Workload>& workloads();
 std::string_view to_string(Workload workload);
 
 enum class WriteMode { gathered, split };
+enum class DeliveryMode { joined, single };
 enum class Audience { others, all };
 enum class ServiceKind { wait, cpu };
 

@@ -54,6 +54,10 @@ ServerOptions parse_server_options(int argc, const char* const* argv, ThreadMode
   line.add_number("--threads", options.threads, 1, 1024, "threads that serve");
   add_choice(line, "--audience", options.audience, {{"others", Audience::others}, {"all", Audience::all}},
              "who gets a chat message");
+  if (transport != "zmq+tcp")
+    add_choice(line, "--deliveries", options.deliveries,
+               {{"joined", DeliveryMode::joined}, {"single", DeliveryMode::single}},
+               "what waits for a recipient of chat leaves in one system call, or each message in its own");
   add_duration(line, "--service-time", options.service_time, "service time of a request of rpc or http");
   add_choice(line, "--service-kind", options.service_kind, {{"wait", ServiceKind::wait}, {"cpu", ServiceKind::cpu}},
              "spend the service time waiting or burning CPU");
@@ -84,6 +88,7 @@ std::string format_resolved(const ServerOptions& options) {
       {"read_buffer", options.read_buffer},
       {"write_mode", options.write_mode == WriteMode::split ? "split" : "gathered"},
       {"audience", options.audience == Audience::all ? "all" : "others"},
+      {"deliveries", options.deliveries == DeliveryMode::single ? "single" : "joined"},
       {"service_time_ns", options.service_time.count()},
       {"service_kind", options.service_kind == ServiceKind::cpu ? "cpu" : "wait"},
       {"max_frame", options.max_frame},

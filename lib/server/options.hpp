@@ -26,6 +26,7 @@ struct ServerOptions : SessionOptions {
   std::size_t read_buffer = 16 << 10;
   WriteMode write_mode = WriteMode::gathered;
   Audience audience = Audience::others;
+  DeliveryMode deliveries = DeliveryMode::joined;  // not of ZeroMQ, which joins by itself
   std::size_t outbox_limit = 4 << 20;
   // Transports without connections (protocol/WIRE.md).
   std::size_t peers = 16384;

@@ -20,12 +20,22 @@ inline constexpr std::size_t frame_overhead = 128;
 /// What a frame counts against an outbox limit.
 inline std::size_t held_for(const Frame& frame) { return frame.bytes.size() + frame_overhead; }
 
+/// As many buffers as asio hands to one sendmsg(2); beyond that, gathering more saves next to nothing.
+inline constexpr std::size_t max_gathered = 64;
+
+/// How many frames that wait for one reader leave in one write.
+inline std::size_t max_frames_in_a_write(WriteMode mode, DeliveryMode deliveries) {
+  return mode == WriteMode::split || deliveries == DeliveryMode::single ? 1 : max_gathered;
+}
+
 /// Frames that wait for one reader, bounded in what they hold, for servers that write without blocking. `Buffer` is
 /// what the server's way of writing takes: made from an address and a size. One thread at a time may call it.
 template <typename Buffer>
 class Outbox {
  public:
-  Outbox(WriteMode mode, std::size_t limit) : mode_(mode), limit_(limit) {}
+  /// Frames leave together (joined) or each in a write of its own (single); in mode split each of a frame's parts does.
+  Outbox(WriteMode mode, DeliveryMode deliveries, std::size_t limit)
+      : mode_(mode), max_frames_(max_frames_in_a_write(mode, deliveries)), limit_(limit) {}
 
   /// False, and nothing is taken, when more than the limit would wait: the reader is slow. One frame is always taken.
   bool push(SharedFrame frame) {
@@ -71,15 +81,12 @@ class Outbox {
   }
 
  private:
-  /// As many as asio hands to one sendmsg(2); beyond that, gathering more saves next to nothing.
-  static constexpr std::size_t max_gathered = 64;
-
   std::size_t next_size() const {
     return mode_ == WriteMode::split ? std::min<std::size_t>(parts_.size(), 1) : parts_.size();
   }
 
   void load() {
-    sending_ = std::min(frames_.size(), mode_ == WriteMode::split ? 1 : max_gathered);
+    sending_ = std::min(frames_.size(), max_frames_);
     for (std::size_t i = 0; i < sending_; ++i)
       for_each_part(*frames_[i], mode_, [this](std::string_view part) {
         parts_.push_back(Buffer{const_cast<char*>(part.data()), part.size()});
@@ -87,6 +94,7 @@ class Outbox {
   }
 
   WriteMode mode_;
+  std::size_t max_frames_;  // in one write
   std::size_t limit_;
   std::size_t held_ = 0;
   Fifo<SharedFrame> frames_;  // the first of them, `sending_`, own the bytes of parts_

@@ -27,6 +27,7 @@ class Options:
         self.read_buffer: int = given["read_buffer"]
         self.split: bool = given["write_mode"] == "split"
         self.to_all: bool = given["audience"] == "all"
+        self.single: bool = given["deliveries"] == "single"
         self.service_time: int = given["service_time_ns"]
         self.service_kind: str = "burn" if given["service_kind"] == "cpu" else "wait"
         self.max_frame: int = given["max_frame"]

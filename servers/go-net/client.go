@@ -89,7 +89,7 @@ func (c *client) post(frame []byte) bool {
 }
 
 // writeOutbox sends what is posted until the outbox is closed and empty: what several senders said meanwhile in one
-// write, or (split) each part in its own.
+// write, or (split) each part in its own, or (single) each frame.
 func (c *client) writeOutbox(written chan<- error) {
 	var frames [][]byte
 	var buffers net.Buffers // here, as it would be allocated for each write
@@ -100,9 +100,12 @@ func (c *client) writeOutbox(written chan<- error) {
 			return
 		}
 		var err error
-		if c.server.options.Split {
+		switch {
+		case c.server.options.Split:
 			err = c.writeParts(frames)
-		} else {
+		case c.server.options.Single:
+			err = c.writeEach(frames)
+		default:
 			buffers = frames
 			var n int64
 			n, err = buffers.WriteTo(c.connection)
@@ -114,6 +117,15 @@ func (c *client) writeOutbox(written chan<- error) {
 			return
 		}
 	}
+}
+
+func (c *client) writeEach(frames [][]byte) error {
+	for _, frame := range frames {
+		if err := c.write(frame); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *client) writeParts(frames [][]byte) error {

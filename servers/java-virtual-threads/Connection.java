@@ -231,7 +231,7 @@ final class Connection {
     }
   }
 
-  /** What leaves in one write: a frame, or, gathered, all that wait, to some bound; null when no more comes. */
+  /** What leaves in one write: a frame, or, gathered and joined, all that wait, to a bound; null when no more comes. */
   private byte[] next() throws InterruptedException {
     lock.lock();
     try {
@@ -240,7 +240,7 @@ final class Connection {
       Frame taken = outbox.poll();
       byte[] first = taken.bytes();
       waiting -= taken.held();
-      if (options.split || outbox.isEmpty()) return first;
+      if (options.split || options.single || outbox.isEmpty()) return first;
       int size = first.length;
       int more = 0;
       for (Frame frame : outbox) {

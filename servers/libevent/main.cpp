@@ -87,7 +87,7 @@ class Client {
         timer_(new_event<&Client::on_timer>(shared.base, -1, 0, *this)),
         session_(make_session(shared.options, shared.counters)),
         effects_(shared.options.write_mode),
-        outbox_(shared.options.write_mode, shared.options.outbox_limit) {}
+        outbox_(shared.options.write_mode, shared.options.deliveries, shared.options.outbox_limit) {}
 
   int fd() const { return fd_.get(); }
 

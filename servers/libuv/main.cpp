@@ -72,7 +72,7 @@ class Client {
       : shared_(shared),
         session_(make_session(shared.options, shared.counters)),
         effects_(shared.options.write_mode),
-        outbox_(shared.options.write_mode, shared.options.outbox_limit) {
+        outbox_(shared.options.write_mode, shared.options.deliveries, shared.options.outbox_limit) {
     must(uv_tcp_init(&shared_.loop, &socket_), "uv_tcp_init");
     must(uv_timer_init(&shared_.loop, &timer_), "uv_timer_init");
     socket_.data = timer_.data = write_.data = this;

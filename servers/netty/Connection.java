@@ -28,6 +28,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
   private final Session session;
   private final Effects effects;
   private final boolean chats;
+  private final boolean flushesEach; // write
   private int next; // of the effects that are left
   private boolean busy; // an effect takes time
   private byte[] held; // what has arrived meanwhile: a read or two, for then reading pauses
@@ -48,6 +49,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
     session = Session.make(options, shard.totals);
     effects = new Effects(options.split);
     chats = options.workload.equals("chat");
+    flushesEach = options.split || (options.single && chats);
   }
 
   // --- what the loop calls ---
@@ -242,7 +244,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
     }
   }
 
-  /** Split: each write leaves by itself. Gathered: with what else there is when the loop has turned. */
+  /** Split, or of chat single: each write leaves by itself. Else with what else there is when the loop has turned. */
   private void write(ByteBuf bytes, int overhead) {
     int size = bytes.readableBytes();
     waiting += size;
@@ -250,7 +252,7 @@ final class Connection extends ChannelInboundHandlerAdapter {
       waiting -= size + overhead;
       if (future.isSuccess()) shard.totals.bytesOut.add(size);
     };
-    if (options.split) {
+    if (flushesEach) {
       channel.writeAndFlush(bytes).addListener(done);
     } else {
       channel.write(bytes).addListener(done);

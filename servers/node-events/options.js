@@ -16,6 +16,7 @@ function read(resolved) {
     readBuffer: given.read_buffer,
     split: given.write_mode === 'split',
     toAll: given.audience === 'all',
+    single: given.deliveries === 'single',
     serviceTime: given.service_time_ns,
     serviceKind: given.service_kind === 'cpu' ? 'burn' : 'wait',
     maxFrame: given.max_frame,

@@ -4,13 +4,13 @@
 /** What a frame that waits counts beside its bytes (protocol/WIRE.md): one of a byte takes far more to keep. */
 const OVERHEAD = 128;
 
-/** Gathered: all that waits leaves in one write. Split: each part in a write of its own. While the socket holds bytes
+/** All that waits leaves in one write; but split each part, or single each frame, in a write of its own. While the socket holds bytes
  * that the kernel did not take, nothing is added to them, as Node would join it. */
 class Outbox {
   /** Counts into `totals` what was written. */
   constructor(socket, options, totals) {
     this.socket = socket;
-    this.split = options.split;
+    this.oneByOne = options.split || options.single; // a part at a time: gathered, that is a frame
     this.limit = options.outboxLimit;
     this.overhead = options.split ? OVERHEAD / 2 : OVERHEAD; // of a part: split, a frame has two
     this.totals = totals;
@@ -53,7 +53,7 @@ class Outbox {
         this.waiting = [];
         this.next = 0;
       }
-      this.#write(this.split ? [this.sending[this.next++]] : this.#rest());
+      this.#write(this.oneByOne ? [this.sending[this.next++]] : this.#rest());
     }
   }
 

@@ -9,9 +9,13 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "lib/server/joined_writes.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
@@ -52,6 +56,11 @@ class Server {
   const LockWaits& lock_waits() const { return lock_waits_; }
 
  private:
+  struct Queued {
+    SharedFrame frame;
+    int sender;
+  };
+
   void start(UniqueFd fd) {
     set_nodelay(fd.get(), options_.nodelay);
     set_send_timeout(fd.get(), blocking_send_timeout);
@@ -95,6 +104,7 @@ class Server {
       } else {
         session->end(effects);
       }
+      if (joins_) broadcast_joined(effects, fd);
       open = carry_out(effects, fd);
     }
   }
@@ -106,7 +116,7 @@ class Server {
           if (!send_counted(fd, effects.bytes(effect), Patience::while_it_reads)) return false;
           break;
         case Effect::Kind::broadcast:
-          broadcast(*effect.frame, fd);
+          if (!joins_) broadcast(*effect.frame, fd);
           break;
         case Effect::Kind::wait:
           if (!wait_unless_reset(fd, effect.duration)) return false;
@@ -121,23 +131,67 @@ class Server {
     return true;
   }
 
+  /// Deliveries single: a send for each recipient.
   void broadcast(const Frame& frame, int sender) {
     const auto lock = lock_waits_.lock(mutex_);  // held while sending: this is the model
     std::erase_if(clients_, [&](int client) {
-      if (client == sender && options_.audience == Audience::others) return false;
+      if (!hears(client, sender)) return false;
       bool sent = true;
-      for_each_part(frame, options_.write_mode, [&](std::string_view part) {
-        sent = sent && send_counted(client, part, ending_ ? Patience::none : Patience::one_timeout);
-      });
+      for_each_part(frame, options_.write_mode,
+                    [&](std::string_view part) { sent = sent && send_counted(client, part, patience()); });
       return !sent;
     });
   }
 
-  /// False when the client cannot be sent to any more; its own thread sees the end of its stream and closes it.
+  /// Deliveries joined: one send for each recipient of all that one read brought, and of what other threads have queued
+  /// while this one waited for the lock. Where the thread that holds it has taken these frames, too, they are being
+  /// sent, and this one goes on; it cannot close its descriptor before that is done, as to leave takes the lock.
+  void broadcast_joined(const Effects& effects, int sender) {
+    queue(effects, sender);
+    if (!has_queued()) return;
+    const auto lock = lock_waits_.lock(mutex_);  // held while sending: this is the model
+    const std::vector<Queued> frames = take_queued();
+    std::erase_if(clients_, [&](int client) {
+      bool sent = true;
+      JoinedWrites writes{options_.write_mode,
+                          [&](std::span<iovec> parts) { sent = sent && send_counted(client, parts, patience()); }};
+      for (const Queued& queued : frames)
+        if (hears(client, queued.sender)) writes.add(*queued.frame);
+      writes.flush();
+      return !sent;
+    });
+  }
+
+  void queue(const Effects& effects, int sender) {
+    const std::lock_guard lock{queue_mutex_};
+    for (const Effect& effect : effects)
+      if (effect.kind == Effect::Kind::broadcast) queued_.push_back({effect.frame, sender});
+  }
+
+  bool has_queued() {
+    const std::lock_guard lock{queue_mutex_};
+    return !queued_.empty();
+  }
+
+  std::vector<Queued> take_queued() {
+    const std::lock_guard lock{queue_mutex_};
+    return std::exchange(queued_, {});
+  }
+
+  bool hears(int client, int sender) const { return client != sender || options_.audience == Audience::all; }
+  Patience patience() const { return ending_ ? Patience::none : Patience::one_timeout; }
+
   bool send_counted(int fd, std::string_view bytes, Patience patience) {
-    const SendResult result = send_all(fd, bytes, patience);
+    iovec part = part_of(bytes);
+    return send_counted(fd, {&part, 1}, patience);
+  }
+
+  /// False when the client cannot be sent to any more; its own thread sees the end of its stream and closes it.
+  bool send_counted(int fd, std::span<iovec> parts, Patience patience) {
+    const std::size_t size = size_of(parts);
+    const SendResult result = send_all(fd, parts, patience);
     if (result == SendResult::sent) {
-      counters_.add_bytes_out(bytes.size());
+      counters_.add_bytes_out(size);
       return true;
     }
     if (result == SendResult::timed_out) counters_.add_slow_closed();
@@ -146,6 +200,7 @@ class Server {
   }
 
   const ServerOptions& options_;
+  const bool joins_ = options_.workload == Workload::chat && options_.deliveries == DeliveryMode::joined;
   Counters counters_;
   LockWaits lock_waits_;
   std::mutex mutex_;
@@ -153,6 +208,8 @@ class Server {
   std::atomic<bool> ending_{false};
   std::set<int> clients_;  // guarded by mutex_: whom a broadcast reaches
   int running_ = 0;        // guarded by mutex_: threads not yet done
+  std::mutex queue_mutex_;
+  std::vector<Queued> queued_;  // guarded by queue_mutex_: said, and not yet taken to be sent
 };
 
 }  // namespace

@@ -7,10 +7,13 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "lib/server/joined_writes.hpp"
 #include "lib/server/lifecycle.hpp"
 #include "lib/server/lock_waits.hpp"
 #include "lib/session/session.hpp"
@@ -46,6 +49,23 @@ class Connection {
     for_each_part(frame, mode, [this](std::string_view part) { send_counted(part, Patience::one_timeout); });
   }
 
+  /// Any thread. The frame waits for the next send_queued(), of whichever thread.
+  void queue(SharedFrame frame) {
+    const std::lock_guard lock{queue_mutex_};
+    queued_.push_back(std::move(frame));
+  }
+
+  /// Any thread. Sends together what is queued, also by other threads while this one waited for the write lock. Where
+  /// another has taken all of it, that is being sent, and this one goes on.
+  void send_queued(WriteMode mode) {
+    if (!has_queued()) return;
+    const std::lock_guard lock{write_lock_};
+    const std::vector<SharedFrame> frames = take_queued();
+    JoinedWrites writes{mode, [this](std::span<iovec> parts) { send_counted(parts, Patience::one_timeout); }};
+    for (const SharedFrame& frame : frames) writes.add(*frame);
+    writes.flush();
+  }
+
   /// The connection's own thread. Ends the stream after the frame that is being sent: the peer does not have to wait
   /// for the snapshots that still hold the descriptor.
   void end() {
@@ -55,11 +75,27 @@ class Connection {
   }
 
  private:
+  bool has_queued() {
+    const std::lock_guard lock{queue_mutex_};
+    return !queued_.empty();
+  }
+
+  std::vector<SharedFrame> take_queued() {
+    const std::lock_guard lock{queue_mutex_};
+    return std::exchange(queued_, {});
+  }
+
   bool send_counted(std::string_view bytes, Patience patience) {
+    iovec part = part_of(bytes);
+    return send_counted({&part, 1}, patience);
+  }
+
+  bool send_counted(std::span<iovec> parts, Patience patience) {
     if (broken_) return false;  // whoever waited for the lock while a send timed out has no timeout of its own to wait
-    const SendResult result = send_all(fd(), bytes, patience);
+    const std::size_t size = size_of(parts);
+    const SendResult result = send_all(fd(), parts, patience);
     if (result == SendResult::sent) {
-      counters_.add_bytes_out(bytes.size());
+      counters_.add_bytes_out(size);
       return true;
     }
     if (result == SendResult::timed_out) counters_.add_slow_closed();
@@ -72,6 +108,8 @@ class Connection {
   Counters& counters_;
   WriteLock write_lock_;
   std::atomic<bool> broken_ = false;  // nothing can be sent any more
+  std::mutex queue_mutex_;
+  std::vector<SharedFrame> queued_;  // guarded by queue_mutex_: said, and not yet taken to be sent
 };
 
 class Server {
@@ -145,6 +183,7 @@ class Server {
       } else {
         session->end(effects);
       }
+      if (joins_) broadcast_joined(effects, client);
       open = carry_out(effects, client);
     }
   }
@@ -156,7 +195,7 @@ class Server {
           if (!client.reply(effects.bytes(effect))) return false;
           break;
         case Effect::Kind::broadcast:
-          broadcast(*effect.frame, client);
+          if (!joins_) broadcast(*effect.frame, client);
           break;
         case Effect::Kind::wait:
           if (!wait_unless_reset(client.fd(), effect.duration)) return false;
@@ -171,11 +210,27 @@ class Server {
     return true;
   }
 
+  /// Deliveries single: a send for each recipient.
   void broadcast(const Frame& frame, const Connection& sender) {
-    for (const auto& client : snapshot()) {  // sent to outside the lock: this is the model
-      if (client.get() == &sender && options_.audience == Audience::others) continue;
-      client->deliver(frame, options_.write_mode);
-    }
+    for (const auto& client : snapshot())  // sent to outside the lock: this is the model
+      if (hears(*client, sender)) client->deliver(frame, options_.write_mode);
+  }
+
+  /// Deliveries joined: one send for each recipient of all that one read brought, and of what other threads have queued
+  /// for the same recipient meanwhile. All is queued before anything is sent, so that whoever comes first to a
+  /// recipient sends it all.
+  void broadcast_joined(const Effects& effects, const Connection& sender) {
+    if (effects.empty()) return;
+    const auto clients = snapshot();
+    for (const Effect& effect : effects)
+      if (effect.kind == Effect::Kind::broadcast)
+        for (const auto& client : clients)
+          if (hears(*client, sender)) client->queue(effect.frame);
+    for (const auto& client : clients) client->send_queued(options_.write_mode);  // outside the lock: this is the model
+  }
+
+  bool hears(const Connection& client, const Connection& sender) const {
+    return &client != &sender || options_.audience == Audience::all;
   }
 
   std::vector<std::shared_ptr<Connection>> snapshot() {
@@ -184,6 +239,7 @@ class Server {
   }
 
   const ServerOptions& options_;
+  const bool joins_ = options_.workload == Workload::chat && options_.deliveries == DeliveryMode::joined;
   Counters counters_;
   LockWaits lock_waits_;
   std::mutex mutex_;

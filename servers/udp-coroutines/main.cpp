@@ -29,7 +29,8 @@ class Server final : private Watched {
         socket_(std::move(socket)),
         signals_(std::move(signals)),
         receiver_(longest_datagram(options), merge_arrivals(socket_.get()), counters_),
-        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options.outbox_limit, counters_),
+        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options.deliveries,
+                options.outbox_limit, counters_),
         room_(options.peers),
         peers_(options, room_, counters_,
                [this](const Address& address, PeerRoom::Place place) { return meet(address, std::move(place)); }) {

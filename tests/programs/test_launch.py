@@ -32,6 +32,7 @@ def launch(*arguments: str) -> subprocess.CompletedProcess[str]:
         ("--read-buffer=32KiB", "read_buffer", 32768),
         ("--write-mode=split", "write_mode", "split"),
         ("--audience=all", "audience", "all"),
+        ("--deliveries=single", "deliveries", "single"),
         ("--service-time=1.5s", "service_time_ns", 1_500_000_000),
         ("--service-kind=cpu", "service_kind", "cpu"),
         ("--max-frame=7", "max_frame", 7),

@@ -32,6 +32,7 @@ SERVER: Mapping[str, Option] = {
         _server("read-buffer", whole(1), "Bytes per read."),
         _server("write-mode", word("gathered", "split"), "How the server writes header and body."),
         _server("audience", word("others", "all"), "Of chat: who hears a message."),
+        _server("deliveries", word("joined", "single"), "Of chat: a call for all that waits for a reader, or each."),
         _server("service-time", DURATION, "Of rpc and http: what each request takes in the server."),
         _server("service-kind", word("wait", "cpu"), "Whether that is a wait or burns CPU: wait or cpu."),
         _server("max-frame", whole(1), "Bytes of the largest frame that is taken."),

@@ -17,7 +17,9 @@ SERVER_ADDRESS, LOAD_ADDRESS = "10.77.0.1", "10.77.0.2"
 STREAM_SERVER_OPTIONS = ("backlog", "nodelay", "read-buffer", "write-mode")
 MESSAGE_SERVER_OPTIONS = ("peers", "peer-timeout", "socket-buffer")
 ZMQ_SERVER_OPTIONS = ("io-threads", "hwm")
-SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
+OWN_SENDING_OPTIONS = ("deliveries",)
+"""Of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins as it likes."""
+SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *OWN_SENDING_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
 """Options that exist over some transports only."""
 STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered", "requests-per-connection": None, "slow-readers": 0}
 """The load's options of a stream, with their defaults."""
@@ -130,4 +132,6 @@ def has_option(transport: Transport, option: str) -> bool:
     """Whether a server on this transport has the option at all."""
     if option in ZMQ_SERVER_OPTIONS:
         return transport.name == "zmq+tcp"
+    if option in OWN_SENDING_OPTIONS:
+        return transport.name != "zmq+tcp"
     return option not in (STREAM_SERVER_OPTIONS if transport.messages else MESSAGE_SERVER_OPTIONS)

@@ -52,7 +52,8 @@ class Connection(asyncio.BufferedProtocol):
         self._full = False  # the transport holds more than it should
         self._given = 0  # bytes of replies and frames, to the transport
         self._chats = server.options.workload == "chat"
-        self._outbox = bytearray()  # frames that wait until the transport has room
+        self._joins = not (server.options.split or server.options.single)
+        self._outbox = bytearray()  # frames that wait for the end of the turn, or until the transport has room
         self._waiting = 0  # so many
 
     # --- what the loop calls ---
@@ -105,13 +106,16 @@ class Connection(asyncio.BufferedProtocol):
     # --- what the server calls ---
 
     def deliver(self, parts: tuple[bytes, ...]) -> None:
-        """Sends a frame, or lets it wait where the transport has no room; closes a reader for whom too much waits, if
-        its socket takes nothing: the loop may have had no turn yet in which to see that it takes more."""
+        """Lets a frame wait for the end of the turn, or sends it at once (single, split); where the transport has no
+        room, it waits until that has. Closes a reader for whom too much waits, if its socket takes nothing: the loop
+        may have had no turn yet in which to see that it takes more."""
         if self._transport.is_closing():
             return
-        if not self._full:
+        if not (self._full or self._joins):
             self._send(parts)
             return
+        if not self._outbox:
+            self._server.flush_later(self)
         for part in parts:
             self._outbox += part
         self._waiting += 1
@@ -119,6 +123,11 @@ class Connection(asyncio.BufferedProtocol):
         if held > self._options.outbox_limit and not takes_more(self._descriptor()):
             self._totals.slow_closed += 1
             self.give_up()
+
+    def flush(self) -> None:
+        """Sends what waits, if the transport has room."""
+        if not (self._full or self._transport.is_closing()):
+            self._send_outbox()
 
     def stop_receiving(self) -> None:
         """Ends the input at what has arrived. Both loops' own sockets refuse that, so another object asks."""
@@ -260,6 +269,7 @@ class Server:
         self.read_buffer = memoryview(bytearray(options.read_buffer))  # what a read brought is taken at once
         self._everybody: set[Connection] = set()
         self._members: set[Connection] = set()  # of the chat
+        self._unflushed: list[Connection] = []
         self._stopping = False
 
     def run(self) -> None:
@@ -295,6 +305,17 @@ class Server:
         for member in self._members:
             if member is not sender or self.options.to_all:
                 member.deliver(parts)
+
+    def flush_later(self, connection: Connection) -> None:
+        """At the end of this turn of the loop, so that what several senders say in it leaves in one write."""
+        if not self._unflushed:
+            self.loop.call_soon(self._flush)
+        self._unflushed.append(connection)
+
+    def _flush(self) -> None:
+        unflushed, self._unflushed = self._unflushed, []
+        for connection in unflushed:
+            connection.flush()
 
     def _stop(self) -> None:
         """Stops accepting, and ends every stream at what has arrived."""

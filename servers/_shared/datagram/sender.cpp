@@ -117,7 +117,7 @@ std::size_t Sender::mergeable(std::span<const Item> items) const {
 
 std::size_t Sender::fill_headers(std::span<const Item> items) {
   std::size_t count = 0;
-  for (; count < batch && !items.empty(); ++count) {
+  for (; count < max_in_a_call_ && !items.empty(); ++count) {
     const std::size_t together = mergeable(items);
     const Item& first = items.front();
     const Item& last = items[together - 1];

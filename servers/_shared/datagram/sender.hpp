@@ -15,13 +15,15 @@
 
 #include "lib/net/datagram/address.hpp"
 #include "lib/protocol/handshake.hpp"
+#include "lib/protocol/workload.hpp"
 #include "lib/server/fifo.hpp"
 #include "lib/session/counters.hpp"
 
 namespace netdyno {
 
 /// What is to be sent from a UDP socket, many datagrams with one system call, and those that follow one another to the
-/// same address in one piece where the kernel can cut it (UDP_SEGMENT, udp(7), Linux 4.18). One thread.
+/// same address in one piece where the kernel can cut it (UDP_SEGMENT, udp(7), Linux 4.18). With deliveries single,
+/// each datagram takes a system call of its own. One thread.
 ///
 /// What the socket does not take waits, up to a limit; what is more, or cannot be sent at all, is dropped and counted.
 class Sender {
@@ -32,8 +34,12 @@ class Sender {
   /// Whether the kernel can cut one piece into several datagrams.
   static bool can_cut(int fd);
 
-  Sender(Send send, bool cut, std::size_t limit, Counters& counters)
-      : send_(std::move(send)), cut_(cut), limit_(limit), counters_(counters) {}
+  Sender(Send send, bool cut, DeliveryMode deliveries, std::size_t limit, Counters& counters)
+      : send_(std::move(send)),
+        cut_(cut && deliveries == DeliveryMode::joined),
+        max_in_a_call_(deliveries == DeliveryMode::joined ? batch : 1),
+        limit_(limit),
+        counters_(counters) {}
 
   /// A copy that stays until the flush(). What is kept one after the other lies one after the other, which helps.
   std::string_view keep(std::string_view bytes);
@@ -83,6 +89,7 @@ class Sender {
 
   const Send send_;
   const bool cut_;
+  const std::size_t max_in_a_call_;
   const std::size_t limit_;
   Counters& counters_;
 

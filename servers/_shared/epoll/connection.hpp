@@ -209,12 +209,11 @@ void Connection<Next>::flush() {
   if (outbox_.empty()) wake(drainer_);
 }
 
-/// One system call: all that is queued (gathered), or the part at the front (split).
+/// One system call: all that is queued (gathered and joined), or the part at the front (split, or single).
 template <Continuation Next>
 ssize_t Connection<Next>::write_some() {
-  std::array<iovec, 64> parts;
-  const std::size_t most = options_.write_mode == WriteMode::split ? 1 : parts.size();
-  const std::size_t count = std::min(most, outbox_.size());
+  std::array<iovec, max_gathered> parts;
+  const std::size_t count = std::min(max_frames_in_a_write(options_.write_mode, options_.deliveries), outbox_.size());
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view bytes = outbox_[i].bytes;
     parts[i] = {const_cast<char*>(bytes.data()), bytes.size()};

@@ -18,6 +18,7 @@ type Options struct {
 	ReadBuffer  int           `json:"read_buffer"`
 	WriteMode   string        `json:"write_mode"`
 	Audience    string        `json:"audience"`
+	Deliveries  string        `json:"deliveries"`
 	ServiceTime time.Duration `json:"service_time_ns"`
 	Service     string        `json:"service_kind"`
 	MaxFrame    int           `json:"max_frame"`
@@ -25,6 +26,7 @@ type Options struct {
 
 	Split       bool `json:"-"` // header and body in two writes
 	ToAll       bool `json:"-"` // a chat message reaches its sender too
+	Single      bool `json:"-"` // a write for each chat message to each recipient
 	ServiceKind Kind `json:"-"` // Wait or Burn
 }
 
@@ -52,6 +54,7 @@ func ReadOptions(resolved string) (*Options, error) {
 	}
 	options.Split = options.WriteMode == "split"
 	options.ToAll = options.Audience == "all"
+	options.Single = options.Deliveries == "single"
 	options.ServiceKind = Wait
 	if options.Service == "cpu" {
 		options.ServiceKind = Burn

@@ -15,6 +15,7 @@ public final class Options {
   public final int readBuffer;
   public final boolean split;
   public final boolean toAll;
+  public final boolean single; // a write for each chat message to each recipient
   public final long serviceTime;
   public final boolean burns;
   public final int maxFrame;
@@ -39,6 +40,7 @@ public final class Options {
     readBuffer = (int) number(resolved, "read_buffer");
     split = text(resolved, "write_mode").equals("split");
     toAll = text(resolved, "audience").equals("all");
+    single = text(resolved, "deliveries").equals("single");
     serviceTime = number(resolved, "service_time_ns");
     burns = text(resolved, "service_kind").equals("cpu");
     maxFrame = (int) number(resolved, "max_frame");

@@ -48,7 +48,7 @@ Connection::Connection(UniqueFd fd, Shared& shared)
       effects_(options_.write_mode),
       next_(effects_.begin()),
       fd_(std::move(fd)),
-      outbox_(options_.write_mode, options_.outbox_limit) {}
+      outbox_(options_.write_mode, options_.deliveries, options_.outbox_limit) {}
 
 bool Connection::start(QTcpSocket& socket, std::function<void()> done) {
   socket_ = &socket;
@@ -73,15 +73,26 @@ bool Connection::deliver(const SharedFrame& frame) {
   if (!open_) return true;
   const bool idle = outbox_.empty();
   if (!outbox_.push(frame)) {
+    ring();
     if (!stuck_ || takes_more(fd_.get())) return false;
     shared_.counters.add_slow_closed();
     open_ = false;
     shutdown(fd_.get(), SHUT_RDWR);  // its thread hears of that as of any other end
   } else if (idle) {
-    // The bell is there as long as open_ is true: its thread takes the lock before it lets go of it.
-    QCoreApplication::postEvent(bell_, new QEvent{QEvent::User});
+    asleep_ = true;
   }
   return true;
+}
+
+void Connection::wake() {
+  const std::lock_guard lock{mutex_};
+  if (open_) ring();
+}
+
+/// With mutex_ held and open_ true: as long as it is, the bell is there, for its thread takes the lock before it lets
+/// go of it.
+void Connection::ring() {
+  if (std::exchange(asleep_, false)) QCoreApplication::postEvent(bell_, new QEvent{QEvent::User});
 }
 
 void Connection::stop_receiving() {
@@ -117,11 +128,13 @@ bool Connection::carry_out() {
         burn_cpu(effect.duration);
         break;
       case Effect::Kind::close:
+        wake_audience();
         closing_ = true;
         send_outbox();
         return false;
     }
   }
+  wake_audience();
   return !closing_ && !over_;
 }
 
@@ -151,6 +164,15 @@ void Connection::broadcast(SharedFrame frame) {
       std::this_thread::sleep_for(std::chrono::microseconds{100});
     }
   }
+  audience_waits_ = true;
+  if (options_.deliveries == DeliveryMode::single) wake_audience();
+}
+
+/// Joined: once all that one read brought is in the outboxes, so that no thread wakes for the first of it alone.
+void Connection::wake_audience() {
+  if (!std::exchange(audience_waits_, false)) return;
+  const auto everybody = shared_.registry.snapshot();
+  for (const auto& member : *everybody) member->wake();
 }
 
 /// What the event loop would do, which has no turn meanwhile.

@@ -41,10 +41,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// connection is over already; else `done` is called once, when there is nothing more to do, and ends the loop.
   bool start(QTcpSocket& socket, std::function<void()> done);
 
-  /// Any thread. Takes a frame into the outbox, and wakes the client's thread where that does not send already. Ends
-  /// the connection of a reader who does not read while too much waits for it. False, and nothing is taken, where as
-  /// much waits because its thread has not got round to sending it, or to seeing that the peer reads again.
+  /// Any thread. Takes a frame into the outbox; wake() is to follow. Ends the connection of a reader who does not read
+  /// while too much waits for it. False, and nothing is taken, where as much waits because its thread has not got round
+  /// to sending it, or to seeing that the peer reads again.
   [[nodiscard]] bool deliver(const SharedFrame& frame);
+
+  /// Any thread. Has the client's thread send what was delivered, where it does not send already.
+  void wake();
 
   /// Any thread. Ends the stream at what has arrived.
   void stop_receiving();
@@ -55,6 +58,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool carry_out();
   bool receive();
   void broadcast(SharedFrame frame);
+  void wake_audience();
+  void ring();
   void send_on();
   void send_outbox();
   bool write(std::span<const std::string_view> parts);
@@ -78,15 +83,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::span<const std::string_view> writing_;  // the parts of the write under way
   std::size_t unsent_ = 0;                     // how many bytes at the end of `writing_` the kernel has not taken yet
   bool flushing_ = false;
-  bool outbox_writes_ = false;  // the write under way is the outbox's
-  bool closing_ = false;        // the session has asked for it
-  bool peer_ended_ = false;     // the socket is closed, fd_ is not; writes block from now on
+  bool outbox_writes_ = false;   // the write under way is the outbox's
+  bool audience_waits_ = false;  // for wake_audience(), after a broadcast
+  bool closing_ = false;         // the session has asked for it
+  bool peer_ended_ = false;      // the socket is closed, fd_ is not; writes block from now on
   bool over_ = false;
 
   std::mutex mutex_;  // guards the rest; held to look and to hand over, never to write
   UniqueFd fd_;
-  bool open_ = false;   // started, and neither over nor given up as slow
-  bool stuck_ = false;  // the peer has not taken what was last sent
+  bool open_ = false;    // started, and neither over nor given up as slow
+  bool asleep_ = false;  // its thread does not know yet that something waits in the outbox
+  bool stuck_ = false;   // the peer has not taken what was last sent
   Outbox<std::string_view> outbox_;
 };
 

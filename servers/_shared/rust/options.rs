@@ -23,6 +23,7 @@ pub struct Options {
     pub read_buffer: usize,
     pub split: bool,  // header and body in two writes
     pub to_all: bool, // a chat message reaches its sender too
+    pub single: bool, // a write for each chat message to each recipient
     pub service_time: Duration,
     pub burns: bool, // the service time is spent burning CPU
     pub max_frame: usize,
@@ -63,6 +64,7 @@ impl Options {
             read_buffer: number("read_buffer") as usize,
             split: json.at("write_mode").text() == "split",
             to_all: json.at("audience").text() == "all",
+            single: json.at("deliveries").text() == "single",
             service_time: Duration::from_nanos(number("service_time_ns")),
             burns: json.at("service_kind").text() == "cpu",
             max_frame: number("max_frame") as usize,

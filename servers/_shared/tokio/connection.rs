@@ -170,7 +170,7 @@ impl<R: Room> Socket<'_, R> {
         Poll::Ready(Ok(()))
     }
 
-    /// One system call: all that is to be sent (gathered), or the part at the front (split).
+    /// One system call: all that is to be sent (gathered and joined), or the part (split) or frame (single) at the front.
     fn poll_write_some(&mut self, context: &mut Context) -> Poll<io::Result<usize>> {
         let stream = Pin::new(&mut self.stream);
         let first = &self.sending[0][self.sent..];
@@ -179,7 +179,8 @@ impl<R: Room> Socket<'_, R> {
             return stream.poll_write(context, part);
         }
         let mut parts = [IoSlice::new(&[]); MOST_GATHERED];
-        let count = self.sending.len().min(MOST_GATHERED);
+        let most = if self.server.options.single { 1 } else { MOST_GATHERED };
+        let count = self.sending.len().min(most);
         for (part, frame) in parts.iter_mut().zip(&self.sending) {
             *part = IoSlice::new(frame);
         }

@@ -83,6 +83,7 @@ def resolved(workload: str, options: Mapping[str, str]) -> str:
         "read_buffer": 16384,
         "write_mode": options.get("write-mode", "gathered"),
         "audience": options.get("audience", "others"),
+        "deliveries": "joined",
         "service_time_ns": parsed.service_ns,
         "service_kind": options.get("service-kind", "wait"),
         "max_frame": parsed.max_frame,

@@ -26,6 +26,7 @@ OPTIONS = {
     "--read-buffer": ("", "0", "-1", "16k", "1.5KiB", "99999999999999999999"),
     "--write-mode": ("", "both"),
     "--audience": ("", "nobody"),
+    "--deliveries": ("", "all"),
     "--service-time": ("", "5", "-1ms", "soon", "inf", "1h"),
     "--service-kind": ("", "sleep"),
     "--max-frame": ("", "0", "-1", "4GiB", "big"),

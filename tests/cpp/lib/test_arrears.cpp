@@ -31,7 +31,7 @@ struct Reader {
 
   SharedFrame frame = std::make_shared<const Frame>(Frame{std::string(1000 - frame_overhead, 'x'), 4});
   UniqueFd own, peer;
-  Outbox<std::string_view> outbox{WriteMode::gathered, 2000};
+  Outbox<std::string_view> outbox{WriteMode::gathered, DeliveryMode::joined, 2000};
   Arrears arrears{2000};
 };
 

@@ -34,15 +34,22 @@ std::vector<std::string> send_all(TestOutbox& outbox) {
 }
 
 TEST(Outbox, GathersWhatWaits) {
-  TestOutbox outbox{WriteMode::gathered, 1000};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 1000};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1one2two"}));
   EXPECT_TRUE(outbox.empty());
 }
 
+TEST(Outbox, SingleSendsEachFrameByItself) {
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::single, 1000};
+  EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
+  EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
+  EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1one", "2two"}));
+}
+
 TEST(Outbox, SplitSendsEachPartByItself) {
-  TestOutbox outbox{WriteMode::split, 1000};
+  TestOutbox outbox{WriteMode::split, DeliveryMode::joined, 1000};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_EQ(send_all(outbox), (std::vector<std::string>{"1", "one", "2", "two"}));
@@ -50,7 +57,7 @@ TEST(Outbox, SplitSendsEachPartByItself) {
 
 TEST(Outbox, HasMuchAboveHalfOfItsLimitAndTakesMoreThanThatOnlyByForce) {
   const auto frame = shared_frame("1234", std::string(96, 'x'));
-  TestOutbox outbox{WriteMode::gathered, 2 * held_for(*frame)};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 2 * held_for(*frame)};
   EXPECT_TRUE(outbox.push(frame));
   EXPECT_FALSE(outbox.much());
   EXPECT_TRUE(outbox.push(frame));
@@ -62,7 +69,7 @@ TEST(Outbox, HasMuchAboveHalfOfItsLimitAndTakesMoreThanThatOnlyByForce) {
 }
 
 TEST(Outbox, WhatComesWhileSendingIsSentNext) {
-  TestOutbox outbox{WriteMode::gathered, 1000};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 1000};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   const auto sending = outbox.next();
   EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
@@ -74,7 +81,7 @@ TEST(Outbox, WhatComesWhileSendingIsSentNext) {
 }
 
 TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
-  TestOutbox outbox{WriteMode::gathered, 2 * (4 + frame_overhead)};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 2 * (4 + frame_overhead)};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   EXPECT_TRUE(outbox.push(shared_frame("2", "two")));
   EXPECT_FALSE(outbox.push(shared_frame("", "3")));
@@ -86,7 +93,7 @@ TEST(Outbox, RefusesWhatWouldExceedTheLimitUntilSomeIsSent) {
 
 TEST(Outbox, AFrameCountsWhatItTakesToKeepIt) {
   for (const auto mode : {WriteMode::gathered, WriteMode::split}) {
-    TestOutbox outbox{mode, 10 * frame_overhead};
+    TestOutbox outbox{mode, DeliveryMode::joined, 10 * frame_overhead};
     for (int round = 0; round < 3; ++round) {
       int taken = 0;
       while (outbox.push(shared_frame("h", "b"))) ++taken;
@@ -97,13 +104,13 @@ TEST(Outbox, AFrameCountsWhatItTakesToKeepIt) {
 }
 
 TEST(Outbox, AnIdleReaderTakesOneFrameOfAnySize) {
-  TestOutbox outbox{WriteMode::gathered, 1};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 1};
   EXPECT_TRUE(outbox.push(shared_frame("1", "one")));
   EXPECT_FALSE(outbox.push(shared_frame("", "2")));
 }
 
 TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
-  TestOutbox outbox{WriteMode::gathered, 1000};
+  TestOutbox outbox{WriteMode::gathered, DeliveryMode::joined, 1000};
   const auto sent = shared_frame("1", "one");
   EXPECT_TRUE(outbox.push(sent));
   send_all(outbox);
@@ -113,7 +120,8 @@ TEST(Outbox, LetsGoOfTheFramesThatAreSent) {
 RC_GTEST_PROP(Outbox, SendsEveryByteInOrderAndNeverHoldsMoreThanTheLimit, ()) {
   const auto mode = *rc::gen::element(WriteMode::gathered, WriteMode::split);
   const std::size_t limit = *rc::gen::inRange<std::size_t>(1, 3000);
-  TestOutbox outbox{mode, limit};
+  const auto deliveries = *rc::gen::element(DeliveryMode::joined, DeliveryMode::single);
+  TestOutbox outbox{mode, deliveries, limit};
   std::string accepted, sent;
   for (const bool push : *rc::gen::container<std::vector<bool>>(rc::gen::arbitrary<bool>())) {
     if (push) {

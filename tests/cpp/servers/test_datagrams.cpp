@@ -106,9 +106,9 @@ class FakeSocket {
 
 class SenderTest : public testing::Test {
  protected:
-  Sender make(bool cut = true, std::size_t limit = 1 << 20) {
-    return Sender{[this](mmsghdr* headers, unsigned count) { return socket.send(headers, count); }, cut, limit,
-                  counters};
+  Sender make(bool cut = true, std::size_t limit = 1 << 20, DeliveryMode deliveries = DeliveryMode::joined) {
+    return Sender{[this](mmsghdr* headers, unsigned count) { return socket.send(headers, count); }, cut, deliveries,
+                  limit, counters};
   }
 
   FakeSocket socket;
@@ -152,6 +152,15 @@ TEST_F(SenderTest, NothingIsMergedWhereTheKernelCannotCut) {
   for (int i = 0; i < 3; ++i) sender.push_copy(address(1), "text");
   sender.flush();
   EXPECT_THAT(socket.pieces, ElementsAre(1, 1, 1));
+}
+
+TEST_F(SenderTest, EachDatagramTakesACallOfItsOwnWhereDeliveriesAreSingle) {
+  Sender sender = make(true, 1 << 20, DeliveryMode::single);
+  for (const std::uint16_t port : {std::uint16_t{1}, std::uint16_t{2}})
+    for (int i = 0; i < 3; ++i) sender.push_copy(address(port), "text");
+  sender.flush();
+  EXPECT_THAT(socket.pieces, ElementsAre(1, 1, 1, 1, 1, 1));
+  EXPECT_EQ(socket.calls, 6);
 }
 
 TEST_F(SenderTest, AWayThatIsTooNarrowForOnePieceGetsThemOneByOne) {
@@ -243,7 +252,8 @@ RC_GTEST_PROP(SenderProperties, WhateverTheSocketDoesAllIsSentInOrderOrCounted, 
   FakeSocket socket;
   Counters counters;
   const bool cut = *rc::gen::arbitrary<bool>();
-  Sender sender{[&](mmsghdr* headers, unsigned count) { return socket.send(headers, count); }, cut,
+  const auto deliveries = *rc::gen::element(DeliveryMode::joined, DeliveryMode::single);
+  Sender sender{[&](mmsghdr* headers, unsigned count) { return socket.send(headers, count); }, cut, deliveries,
                 *rc::gen::inRange<std::size_t>(1, 2000), counters};
   socket.narrow = *rc::gen::container<std::vector<std::uint16_t>>(rc::gen::inRange<std::uint16_t>(1, 4));
   socket.no_way = *rc::gen::container<std::vector<std::uint16_t>>(rc::gen::inRange<std::uint16_t>(3, 5));
@@ -339,7 +349,7 @@ TEST_F(LoopbackTest, OnePieceArrivesAsTheDatagramsThatWerePushed) {
   for (const bool merged : {false, true}) {
     ASSERT_TRUE(!merged || merge_arrivals(far.get()));
     Receiver receiver{100, merged, counters};
-    Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), 1 << 20, counters};
+    Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), DeliveryMode::joined, 1 << 20, counters};
     const Address to = address_of(far);
     for (const std::string_view text : {"one", "two", "3"}) sender.push_copy(to, text);
     sender.flush();
@@ -349,7 +359,7 @@ TEST_F(LoopbackTest, OnePieceArrivesAsTheDatagramsThatWerePushed) {
 }
 
 TEST_F(LoopbackTest, APeerThatIsGoneDisturbsNobody) {
-  Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), 1 << 20, counters};
+  Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), DeliveryMode::joined, 1 << 20, counters};
   const Address gone = address_of(bind_udp({}));  // nobody has that port any more: ICMP says so, later
   const Address to = address_of(far);
   for (int i = 0; i < 20; ++i) {
@@ -363,7 +373,7 @@ TEST_F(LoopbackTest, APeerThatIsGoneDisturbsNobody) {
 }
 
 TEST_F(LoopbackTest, WhatTheKernelRefusesIsDroppedAloneAndCounted) {
-  Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), 1 << 20, counters};
+  Sender sender{Sender::to_socket(near.get()), Sender::can_cut(near.get()), DeliveryMode::joined, 1 << 20, counters};
   const Address nowhere = address(0);  // no datagram can be sent to port 0
   const Address to = address_of(far);
   for (const Address& one : {to, nowhere, nowhere, to}) sender.push_copy(one, "text");

@@ -209,6 +209,18 @@ def test_what_is_wanted_where_possible_goes_to_those_that_can_have_it() -> None:
     assert added_options(contestant("pool"), said, cores=3) == {}
 
 
+def test_zeromq_has_no_choice_of_deliveries_and_runs_beside_those_that_have() -> None:
+    zeromq = contestant("z", "one", workloads=("chat",), transports=("zmq+tcp",))
+    wished = Scenario(name="s", workload="chat", where_possible={"deliveries": "single"})
+    assert why_skip(zeromq, wished, {}) == ""
+    assert added_options(zeromq, settings(wished, {}), cores=1) == {}
+    for transport in ("tcp", "udp", "multicast"):
+        one = contestant("x", "one", workloads=("chat",), transports=(transport,))
+        assert added_options(one, settings(wished, {}), cores=1) == {"deliveries": "single"}
+    varied = Scenario(name="s", workload="chat", factors={"deliveries": ("joined", "single")})
+    assert "deliveries means nothing" in why_skip(zeromq, varied, {"deliveries": "single"})
+
+
 @pytest.mark.parametrize("threads", ["any", "one", "per-connection"])
 def test_a_thread_for_each_core_leaves_nobody_out(threads: Literal["any", "one", "per-connection"]) -> None:
     scenario = Scenario(name="s", workload="echo", connections=10)

@@ -22,6 +22,7 @@ SERVER_DEFAULTS: Mapping[str, type_level] = {
     "nodelay": "on",
     "write-mode": "gathered",
     "audience": "others",
+    "deliveries": "joined",
     "service-kind": "wait",
 }
 """Of lib/server/options.hpp, and of the harness (model/server_options.py)."""
@@ -115,6 +116,7 @@ def _said(wanted: Settings, cores: int) -> dict[str, object]:
         options["threads"] = cores
     if wanted.workload != "chat":
         del options["audience"]
+        del options["deliveries"]
     options["service-time"] = wanted.service_time_in_all_s
     if not wanted.service_time_in_all_s:
         del options["service-kind"]

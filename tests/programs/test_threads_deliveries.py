@@ -1,0 +1,77 @@
+"""A thread that finds a recipient's socket taken leaves its message to whoever gets the socket: what all of them left
+goes out in one system call (docs/adr/deliveries.md)."""
+
+from __future__ import annotations
+
+import select
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from netdyno.contestants.contestants import by_name, discover
+from tests.contract.golden import wire
+from tests.contract.talk import message
+from tests.contract.tcp.talk import joined
+from tests.support import proc
+from tests.support.client import Client
+from tests.support.patience import PATIENCE_S, eventually
+from tests.support.sending_calls import count_sending_calls
+from tests.support.server import Server, serving
+
+MORE_THAN_A_CONNECTION_HOLDS = 16 << 20
+"""Bytes: tcp_wmem and tcp_rmem are 4 and 6 MiB at most, where nobody has raised them."""
+
+
+@pytest.mark.needs_build
+@pytest.mark.parametrize("name", ["threads-global-lock", "threads-snapshot"])
+@pytest.mark.parametrize(("deliveries", "calls"), [("joined", 2), ("single", 4)])
+def test_what_waits_for_a_reader_leaves_by_the_deliveries(
+    name: str, deliveries: str, calls: int, strace_program: str, tmp_path: Path
+) -> None:
+    """A large message fills the reader's socket. Its thread waits there, and three others with small ones behind it."""
+    command = by_name(discover(), name).command
+    options = ("--workload", "chat", "--max-frame", str(MORE_THAN_A_CONNECTION_HOLDS), "--deliveries", deliveries)
+    with serving(command, *options) as server, ExitStack() as stack:
+        reader, loud, *others = (stack.enter_context(joined(server, "chat")) for _ in range(5))
+        number = loud.next_number()
+        loud.send(message("chat", loud.identity, number))
+        while wire.read_stamp(reader.frame()) != (loud.identity, number):
+            pass  # so nothing else is on its way to the reader
+        rows = proc.tcp_sockets(server.pid, server.address[1])
+        descriptors = {fd for fd, row in rows.items() if row.remote == reader.address}
+
+        def converse() -> None:
+            large = wire.frame(bytes(MORE_THAN_A_CONNECTION_HOLDS))
+            small = [message("chat", other.identity, other.next_number()) for other in others]
+            loud.send(large)
+            wait_until_all_wait(server, loud)
+            for other, said in zip(others, small, strict=True):
+                other.send(said)
+            wait_until_all_wait(server, *others)
+            take_all(reader, len(large) + sum(map(len, small)), others)
+
+        assert count_sending_calls(strace_program, server.pid, descriptors, converse, tmp_path) == calls
+
+
+def wait_until_all_wait(server: Server, *speakers: Client) -> None:
+    """Until the threads of those who spoke have read it all and wait: for the reader, or behind who does."""
+    server.wait_read(*(client.address for client in speakers))
+    eventually(lambda: all_threads_sleep(server.pid), "not all threads wait for the reader")
+
+
+def take_all(reader: Client, size: int, others: list[Client]) -> None:
+    """Read so many bytes, and meanwhile whatever comes to the others: they are no slow readers."""
+    sockets = [client.socket for client in (reader, *others)]
+    while size > 0:
+        readable, _, _ = select.select(sockets, [], [], PATIENCE_S)
+        assert readable, f"{size} bytes never came"
+        for one in readable:
+            taken = len(one.recv(1 << 20))
+            size -= taken if one is reader.socket else 0
+
+
+def all_threads_sleep(pid: int) -> bool:
+    """Each waits for something (proc(5), the state in task/TID/stat)."""
+    stats = [file.read_text(encoding="utf-8") for file in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(")")[2].split()[0] == "S" for stat in stats)
