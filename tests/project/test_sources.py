@@ -22,7 +22,7 @@ STUDIES = {
     "sync-vs-async": "E1 E2 E3 E4 E5 E6",
 }
 """The claims of each source, as its authors number them in this project."""
-ABOUT_S = {"smoke": (45, 240), "normal": (500, 1100)}
+ABOUT_S = {"smoke": (45, 240), "normal": (500, 1150)}
 """Around two minutes and fifteen: what a person who types --budget expects."""
 
 
@@ -66,3 +66,25 @@ def test_the_published_grid_is_the_full_one(name: str) -> None:
         assert other.duration_s >= one.duration_s
         for factor, levels in one.factors.items():
             assert len(other.factors[factor]) >= len(levels)
+
+
+def deliveries(name: str, budget: str = "normal") -> dict[str, object]:
+    """How the servers deliver in each chat of an experiment, by its scenario."""
+    return {
+        one.name: one.factors.get("deliveries", {**one.where_possible, **one.server}.get("deliveries"))
+        for one in at(name, cast(Budget, budget)).scenarios
+        if one.workload == "chat" and set(one.contestants) != {"zeromq-coroutines"}
+    }
+
+
+@pytest.mark.parametrize("budget", get_args(Budget))
+def test_the_sources_chats_are_delivered_as_theirs_were(budget: str) -> None:
+    assert set(deliveries("chatroom-backlog", budget).values()) == {"single"}
+    of_c = deliveries("realtime-broadcast", budget)
+    assert of_c.pop("deliveries") == ("single", "joined")
+    assert set(of_c.values()) == {"single"}
+
+
+@pytest.mark.parametrize(("name", "mode"), [("realtime-smoke", "single"), ("quick", "joined"), ("modern", "joined")])
+def test_an_experiment_with_a_chat_says_how_it_is_delivered(name: str, mode: str) -> None:
+    assert set(deliveries(name).values()) == {mode}

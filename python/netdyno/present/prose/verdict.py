@@ -159,8 +159,15 @@ def pair(scenario: Scenario, one: Pair) -> str:
 
 
 def load_words(scenario: Scenario) -> str:
-    """How the load was offered; closed loop is always named as such."""
-    return _pace(scenario) + _anew(scenario)
+    """How the load was offered; closed loop is always named as such. Of a chat, also how its servers deliver, where the
+    scenario says that for all of its cells: it weighs more than most differences between models."""
+    return _pace(scenario) + _anew(scenario) + _deliveries(scenario)
+
+
+def _deliveries(scenario: Scenario) -> str:
+    mode = scenario.server.get("deliveries", scenario.where_possible.get("deliveries"))
+    is_chosen = scenario.workload == "chat" and mode is not None and "deliveries" not in scenario.factors
+    return f", deliveries {mode}" if is_chosen else ""
 
 
 def _anew(scenario: Scenario) -> str:

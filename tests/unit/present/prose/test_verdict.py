@@ -73,6 +73,16 @@ def test_a_load_that_connects_anew_says_so() -> None:
     assert load_words(ten).endswith(", a new connection for each 10 requests")
 
 
+def test_a_chat_says_how_its_servers_deliver() -> None:
+    chat = msgspec.structs.replace(made_run().experiment.scenarios[0], workload="chat", server={})
+    for fields in ({"server": {"deliveries": "single"}}, {"where_possible": {"deliveries": "single"}}):
+        told = msgspec.structs.replace(chat, **fields)
+        assert load_words(told) == f"{load_words(chat)}, deliveries single"
+        assert "deliveries" not in load_words(msgspec.structs.replace(told, workload="rpc"))
+    varied = msgspec.structs.replace(chat, factors={"deliveries": ("single", "joined")})
+    assert "deliveries" not in load_words(varied)
+
+
 def test_switches_that_nobody_counted_are_unknown() -> None:
     """Threads that end with their clients take them along."""
     run = made_run()
