@@ -8,6 +8,12 @@
 
 namespace netdyno::load {
 
+/// What a client has said before the load (--start at-once), and how much of it somebody of its thread has heard.
+struct EarlySpeech {
+  std::uint64_t said = 0;
+  std::uint64_t heard = 0;
+};
+
 /// The connections of one thread, by their numbers in its slice, and what is counted over them. Owning thread only.
 struct Clients {
   explicit Clients(const Slice& slice_of_thread) : slice(slice_of_thread), connections(slice.size()) {}
@@ -18,10 +24,12 @@ struct Clients {
 
   const Slice slice;
   std::vector<Connection> connections;
-  std::uint32_t open = 0;     // those that stand, or will be made anew
-  std::uint32_t joined = 0;   // chat: of these, those that the server knows
-  std::uint64_t waiting = 0;  // messages of open connections that are not answered, sent or not
-  std::uint64_t overdue = 0;  // of these, given up
+  std::uint32_t open = 0;                 // those that stand, or will be made anew
+  std::uint32_t joined = 0;               // chat: of these, those that the server knows
+  std::uint64_t waiting = 0;              // messages of open connections that are not answered, sent or not
+  std::uint64_t overdue = 0;              // of these, given up
+  std::vector<EarlySpeech> early;         // by connection; empty where nobody speaks before the load
+  std::vector<std::uint32_t> just_heard;  // connections of whose early speech something was heard lately
 };
 
 }  // namespace netdyno::load

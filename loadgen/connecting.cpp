@@ -36,7 +36,27 @@ void Connecting::connect_all(TransportEvents& events) {
     Nanos until = begun < size ? due(begun) : never;
     if (oldest_ < begun) until = std::min(until, clients_[oldest_].connect_began + plan_.connect_timeout);
     if (settled_ < size) transport_.wait(until, events);
+    answer_early_speech();
   }
+}
+
+/// Brings what a client has under way to as many messages as in the load: so others connect to a room that talks. Where
+/// one of them fills the socket, the next is sent when that has been heard.
+void Connecting::speak_early(std::uint32_t number) {
+  Connection& connection = clients_[number];
+  EarlySpeech& early = clients_.early[number];
+  const std::uint32_t client = Matching::first_early_client + clients_.slice.global(number);
+  while (early.said - early.heard < plan_.depth && sender_.probe(number, connection, {client, early.said}))
+    ++early.said;
+}
+
+/// Until every connect of every thread has ended; what is heard later is answered by nothing.
+void Connecting::answer_early_speech() {
+  if (speaks_early()) {
+    for (const std::uint32_t number : clients_.just_heard)
+      if (clients_[number].open()) speak_early(number);
+  }
+  clients_.just_heard.clear();
 }
 
 /// Gives up those that take too long. They began in order, so the first that is in time ends the search.
@@ -88,6 +108,7 @@ void Connecting::connected(std::uint32_t number) {
   if (plan_.flight_is_limited) connection.limit_flight(plan_.depth);
   connection.replied = connection.closing = false;
   sender_.writable(number, connection);
+  if (speaks_early()) speak_early(number);
 }
 
 void Connecting::failed(std::uint32_t number, ConnectFailure failure, int error) {
@@ -134,6 +155,7 @@ void Connecting::await_start(TransportEvents& events) {
       }
     }
     transport_.wait(control_.joining && first_thread ? probe_at_ : never, events);
+    answer_early_speech();
   }
 }
 

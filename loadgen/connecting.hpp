@@ -18,12 +18,9 @@ class Connecting {
  public:
   Connecting(const LoadPlan& plan, Clients& clients, Control& control, Transport& transport, Sender& sender,
              Recorder& recorder)
-      : plan_(plan),
-        clients_(clients),
-        control_(control),
-        transport_(transport),
-        sender_(sender),
-        recorder_(recorder) {}
+      : plan_(plan), clients_(clients), control_(control), transport_(transport), sender_(sender), recorder_(recorder) {
+    if (plan.speaks_at_once) clients.early.resize(clients.size());
+  }
 
   /// Begins every connect when it is due, until all have come to an end. `events` hands `connected` and `failed` on.
   void connect_all(TransportEvents& events);
@@ -57,6 +54,9 @@ class Connecting {
   Nanos due(std::uint32_t number) const;
   void expire(std::uint32_t begun);
   void send_probes(Nanos now);
+  bool speaks_early() const { return plan_.speaks_at_once && !control_.joining && control_.start == 0; }
+  void speak_early(std::uint32_t number);
+  void answer_early_speech();
 
   const LoadPlan& plan_;
   Clients& clients_;

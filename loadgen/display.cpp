@@ -40,6 +40,7 @@ std::string load_text(const LoadPlan& plan) {
   std::string which =
       fmt::format("{} over {} connection{}", message_text(plan), plan.connections, plan.connections == 1 ? "" : "s");
   if (plan.slow_readers > 0) which += fmt::format(", {} of which read slowly", plan.slow_readers);
+  if (plan.speaks_at_once) which += ", which speak as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
   const std::string looks =

@@ -45,6 +45,23 @@ void Matching::joined(std::size_t size) {
   connection.joined = true;
 }
 
+/// The first copy that comes to a connection of the sender's thread lets the sender speak again. Messages that nobody
+/// was there to hear are taken as heard with the next one that is.
+void Matching::hear_early(const Stamp& stamp, std::size_t size) {
+  const std::uint32_t sender = stamp.client - first_early_client;
+  if (clients_.early.empty() || sender >= clients_.slice.connections) return corrupt();
+  if (clients_.slice.owns(sender)) {
+    const std::uint32_t number = clients_.slice.local(sender);
+    EarlySpeech& early = clients_.early[number];
+    if (stamp.sequence >= early.said) return corrupt();
+    if (stamp.sequence >= early.heard) {
+      early.heard = stamp.sequence + 1;
+      clients_.just_heard.push_back(number);
+    }
+  }
+  joined(size);
+}
+
 void Matching::corrupt() {
   ++recorder_.figures.messages.corrupt;
   recorder_.wrong(now_);
@@ -53,6 +70,7 @@ void Matching::corrupt() {
 void Matching::reply(const Stamp& stamp, std::size_t size) {
   auto& figures = recorder_.figures;
   if (is_chat() && stamp.client == probe_client) return joined(size);
+  if (is_chat() && stamp.client >= first_early_client) return hear_early(stamp, size);
   if (!plausible(stamp)) return corrupt();
   ++figures.messages.received;
   // Over messages, what is lost brings no bytes: each reply is held against what it should have.

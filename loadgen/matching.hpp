@@ -24,6 +24,9 @@ class Matching final : public ReplySink {
  public:
   /// The client id of messages that are not part of the load.
   static constexpr std::uint32_t probe_client = 0xffffffff;
+  /// --start at-once: client ids from here on are those of clients that speak before the load, and is none of it
+  /// either.
+  static constexpr std::uint32_t first_early_client = 0x80000000;
 
   Matching(const LoadPlan& plan, Clients& clients, Control& control, Codec& codec, Recorder& recorder);
 
@@ -77,6 +80,7 @@ class Matching final : public ReplySink {
  private:
   bool is_chat() const { return plan_.workload == Workload::chat; }
   void joined(std::size_t size);
+  void hear_early(const Stamp& stamp, std::size_t size);
   bool plausible(const Stamp& stamp) const;
   bool unwanted_copy(const Stamp& stamp) const;
   bool completes(const Stamp& stamp) const;

@@ -210,6 +210,9 @@ void add_connection_options(CommandLine& line, RawPlan& raw) {
   LoadPlan& plan = raw.plan;
   add_connect_rate(line, plan);
   add_duration(line, "--connect-timeout", raw.connect_timeout, "how long a connect may take (default 5s)");
+  add_choice(line, "--start", plan.speaks_at_once, {{"together", false}, {"at-once", true}},
+             "chat, closed loop: when a client speaks: when all connects have ended, or as soon as it is connected, "
+             "while others still connect; what it says then is in no figure (default together)");
   line.add_number(
       "--requests-per-connection", plan.requests_per_connection, 1U, 1'000'000'000U,
       "close a connection when so many requests are answered, and make it anew for the next (default: never)");
@@ -429,6 +432,7 @@ std::string message_contradiction(const LoadPlan& plan) {
   if (plan.requests_per_connection > 0)
     return fmt::format("--requests-per-connection is for tcp; leave it out over {}", transport);
   if (plan.slow_readers > 0) return fmt::format("--slow-readers is for tcp; leave it out over {}", transport);
+  if (plan.speaks_at_once) return fmt::format("--start at-once is for tcp; leave it out over {}", transport);
   if (plan.write_mode == WriteMode::split)
     return fmt::format("--write-mode split is for tcp; over {} a message leaves whole", transport);
   const std::size_t longest = longest_in_a_datagram(plan.workload);
@@ -483,7 +487,19 @@ std::string turns_contradiction(const RawPlan& raw) {
   if (plan.count > 0) return "--turns: leave --count out; a slice is as long as --duration";
   if (length_of(raw.rates.steps) > 0) return "--turns: every slice has one rate; leave the steps of --rate out";
   if (plan.slow_readers > 0) return "--turns: leave --slow-readers out";
+  if (plan.speaks_at_once) return "--turns: leave --start at-once out";
   if (carries_messages(plan.url)) return "--turns is for tcp: what is lost would hold up the slices of others";
+  return {};
+}
+
+/// Why clients cannot speak as soon as they are connected; empty when they can, or need not.
+std::string start_contradiction(const RawPlan& raw) {
+  const LoadPlan& plan = raw.plan;
+  if (!plan.speaks_at_once) return {};
+  if (plan.workload != Workload::chat) return "--start at-once is for --workload chat";
+  if (plan.arrivals != Arrivals::closed || raw.round.count() > 0)
+    return "--start at-once is for a closed loop without rounds: a schedule begins for all at the same moment";
+  if (plan.slow_readers > 0) return "--start at-once: leave --slow-readers out";
   return {};
 }
 
@@ -493,6 +509,7 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   const bool open = plan.arrivals != Arrivals::closed;
   if (auto why = excess(raw); !why.empty()) return why;
   if (auto why = turns_contradiction(raw); !why.empty()) return why;
+  if (auto why = start_contradiction(raw); !why.empty()) return why;
   if (auto why = not_built(plan, built_with()); !why.empty()) return why;
   if (open && raw.rate_hz == 0) return "--arrivals " + std::string{to_string(plan.arrivals)} + " needs --rate";
   if (!open && raw.rate_hz > 0) return "--arrivals closed goes as fast as the server answers; leave --rate out";

@@ -73,6 +73,7 @@ struct LoadPlan {
   std::uint64_t seed = 1;
   Audience audience = Audience::others;  // chat: what the server does
   std::uint32_t slow_readers = 0;        // chat: of the connections, the last, which read little and say nothing
+  bool speaks_at_once = false;           // chat, closed loop: who is connected speaks while others still connect
   std::int32_t service_us = 0;           // rpc: the `workload` field of the requests
   bool nodelay = true;
   std::size_t send_buffer = 0;  // SO_SNDBUF; 0: as the system has it

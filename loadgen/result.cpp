@@ -41,7 +41,8 @@ Json plan_json(const LoadPlan& plan) {
           {"send_buffer", plan.send_buffer},
           {"requests_per_connection",
            plan.requests_per_connection > 0 ? Json(plan.requests_per_connection) : Json(nullptr)},
-          {"slow_readers", plan.slow_readers}};
+          {"slow_readers", plan.slow_readers},
+          {"start", plan.speaks_at_once ? "at-once" : "together"}};
 }
 
 Json connections_json(const Figures& figures) {

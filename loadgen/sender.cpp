@@ -75,16 +75,17 @@ void Sender::writable(std::uint32_t number, Connection& connection) {
   push(number, connection, true);
 }
 
-void Sender::probe(std::uint32_t number, Connection& connection, const Stamp& stamp) {
-  if (connection.blocked) return;  // the one before is still on its way
+bool Sender::probe(std::uint32_t number, Connection& connection, const Stamp& stamp) {
+  if (connection.blocked) return false;
   buffer_.clear();
   codec_.encode(stamp, buffer_);
   const std::size_t taken = transport_.send(number, buffer_);
   recorder_.figures.bytes.sent += taken;
-  if (taken == buffer_.size()) return;
+  if (taken == buffer_.size()) return true;
   connection.rest.assign(buffer_, taken);
   connection.rest_at = 0;
   connection.blocked = true;
+  return true;
 }
 
 }  // namespace netdyno::load

@@ -30,8 +30,9 @@ class Sender {
   /// Replies that each message brings (1 unless told otherwise).
   void set_recipients(std::uint64_t recipients) { recipients_ = recipients; }
 
-  /// Sends a message that is not part of the load and stands in no figure but bytes.sent.
-  void probe(std::uint32_t number, Connection& connection, const Stamp& stamp);
+  /// Sends a message that is not part of the load and stands in no figure but bytes.sent. False: the connection still
+  /// has an earlier one to send, and this one is not sent.
+  bool probe(std::uint32_t number, Connection& connection, const Stamp& stamp);
 
   /// Sends what waits on an open connection, as far as it goes. Messages that are due together leave in one write.
   void push(std::uint32_t number, Connection& connection) { push(number, connection, false); }

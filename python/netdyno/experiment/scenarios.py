@@ -164,6 +164,7 @@ def _check_client(where: str, wanted: Settings) -> None:
         "requests-per-connection": (wanted.requests_per_connection, None),
         "slow-readers": (wanted.slow_readers, 0),
     }
+        "start": (wanted.start, "together"),
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
     for key, (asked, possible) in only_generator.items():
@@ -193,6 +194,8 @@ def _check_load(where: str, wanted: Settings) -> None:
         if wanted.depth > wanted.requests_per_connection:
             raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
     if wanted.slow_readers > 0 and wanted.workload != "chat":
+    if wanted.start == "at-once":
+        _check_start(f"{where}: key 'start'", wanted)
         raise UserError(f"{where}: key 'slow-readers': only in 'chat' somebody hears what others say")
     if wanted.slow_readers and wanted.connections - wanted.slow_readers < check_connections(wanted.workload):
         raise UserError(
@@ -208,6 +211,16 @@ def _check_load(where: str, wanted: Settings) -> None:
 
 
 def _check_hosts(where: str, wanted: Settings) -> None:
+def _check_start(key: str, wanted: Settings) -> None:
+    """What a load cannot be that begins while others still connect (loadgen/plan.cpp, start_contradiction)."""
+    if wanted.workload != "chat":
+        raise UserError(f"{key}: only in 'chat' those who are connected have to do with those who connect")
+    if wanted.arrivals != "closed" or wanted.round_s > 0:
+        raise UserError(f"{key}: 'at-once' is for a closed loop without rounds; a schedule begins for all together")
+    if wanted.slow_readers > 0:
+        raise UserError(f"{key}: 'at-once' and 'slow-readers': leave one of them out")
+
+
     """What cannot be parted (loadgen/plan.cpp, share_contradiction)."""
     if wanted.client_hosts == 1:
         return

@@ -77,6 +77,7 @@ def why_alone(scenario: Scenario, wanted: Settings, contestants: Sequence[Contes
         "a capacity is searched, each contestant at rates of its own": bool(scenario.slo),
         "failed connects are counted": wanted.failed_connects == "count",
         "some clients read slowly": wanted.slow_readers > 0,
+        "clients speak while others connect": wanted.start == "at-once",
         "each connection's mean needs a whole window": scenario.metric == "connection-spread",
         "a request takes too much of a slice": wanted.service_time_in_all_s > longest_s,
         "a round takes too much of a slice": wanted.round_s > longest_s,

@@ -11,6 +11,7 @@ from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
 from netdyno.model.links import LINKS, Link
+from netdyno.model.load_result import Start
 from netdyno.model.values import (
     BIT_RATE,
     CONNECT_RATE,
@@ -156,6 +157,9 @@ class Conditions(Frozen, kw_only=True):
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
+    start: Annotated[
+        Start, Option(word(*get_args(Start)), "Of chat: speak when all are connected, or each at once.", "load")
+    ] = "together"
 
     @property
     def is_apart(self) -> bool:

@@ -8,6 +8,9 @@ import msgspec
 
 from netdyno.model.base import Frozen, Number, Whole
 
+Start = Literal["together", "at-once"]
+"""When a client speaks: when all connects have ended, or as soon as it is connected."""
+
 
 class Distribution(Frozen):
     """One HDR histogram with the figures read most often. Empty histograms have count 0 and zeros."""
@@ -181,6 +184,7 @@ class Plan(Frozen):
     send_buffer: Whole = 0
     requests_per_connection: Whole | None = None
     slow_readers: Whole = 0
+    start: Start = "together"
 
 
 class Step(Frozen):

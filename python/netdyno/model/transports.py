@@ -21,7 +21,13 @@ OWN_SENDING_OPTIONS = ("deliveries",)
 """Of servers that make the system calls themselves; over ZeroMQ, libzmq does and joins as it likes."""
 SOME_SERVERS_OPTIONS = (*STREAM_SERVER_OPTIONS, *OWN_SENDING_OPTIONS, *MESSAGE_SERVER_OPTIONS, *ZMQ_SERVER_OPTIONS)
 """Options that exist over some transports only."""
-STREAM_LOAD_OPTIONS = {"nodelay": "on", "write-mode": "gathered", "requests-per-connection": None, "slow-readers": 0}
+STREAM_LOAD_OPTIONS = {
+    "nodelay": "on",
+    "write-mode": "gathered",
+    "requests-per-connection": None,
+    "slow-readers": 0,
+    "start": "together",
+}
 """The load's options of a stream, with their defaults."""
 AROUND_THE_SIZE = {"echo": 0, "rpc": 4 + 64, "chat": 4}
 """What a message of a workload has beside its `size`, in bytes at most, as netdyno-load counts it (loadgen/plan.cpp): a

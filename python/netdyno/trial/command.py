@@ -59,6 +59,7 @@ def load_command(
         *("--arrivals", settings.arrivals, *_pace(settings)),
         *_anew(settings),
         *_slow(settings),
+        *_start(settings),
         *_sources(endpoint, settings),
         *("--connect-rate", _number(settings.connect_rate), "--threads", str(threads)),
         *_shared(settings),
@@ -149,6 +150,10 @@ def _slow(settings: Settings) -> tuple[str, ...]:
 
 def _audience(settings: Settings) -> tuple[str, ...]:
     audience = settings.server.get("audience")
+def _start(settings: Settings) -> tuple[str, ...]:
+    return ("--start", settings.start) if settings.start != "together" else ()
+
+
     return ("--audience", str(audience)) if audience is not None else ()
 
 

@@ -337,6 +337,11 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ),
         (
             'nodelay = "off"',
+        (
+            'workload = "rpc"\nnodelay = "off"\nwrite-mode = "split"\nservice-time = "1ms"',
+            'workload = "chat"\nstart = "at-once"',
+            "key 'start': 'at-once' is what only netdyno-load can do",
+        ),
             "requests-per-connection = 1",
             "key 'requests-per-connection': 1 is what only netdyno-load",
         ),

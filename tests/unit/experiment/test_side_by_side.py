@@ -52,6 +52,7 @@ def test_contestants_take_turns_where_nothing_is_in_the_way(contestant: Contesta
         ("a capacity is searched", {"slo": "p99<5ms"}),
         ("failed connects are counted", {"failed_connects": "count"}),
         ("some clients read slowly", {"workload": "chat", "slow_readers": 1}),
+        ("clients speak while others connect", {"workload": "chat", "start": "at-once"}),
         ("each connection's mean", {"metric": "connection-spread"}),
         ("a request takes too much", {"workload": "rpc", "service_time_s": 0.02}),
         ("a request takes too much", {"workload": "rpc", "server": {"service-time": "20ms"}}),

@@ -161,13 +161,17 @@ def pair(scenario: Scenario, one: Pair) -> str:
 def load_words(scenario: Scenario) -> str:
     """How the load was offered; closed loop is always named as such. Of a chat, also how its servers deliver, where the
     scenario says that for all of its cells: it weighs more than most differences between models."""
-    return _pace(scenario) + _anew(scenario) + _deliveries(scenario)
+    return _pace(scenario) + _start(scenario) + _anew(scenario) + _deliveries(scenario)
 
 
 def _deliveries(scenario: Scenario) -> str:
     mode = scenario.server.get("deliveries", scenario.where_possible.get("deliveries"))
     is_chosen = scenario.workload == "chat" and mode is not None and "deliveries" not in scenario.factors
     return f", deliveries {mode}" if is_chosen else ""
+
+
+def _start(scenario: Scenario) -> str:
+    return ", each client speaking as soon as it is connected" if scenario.start == "at-once" else ""
 
 
 def _anew(scenario: Scenario) -> str:

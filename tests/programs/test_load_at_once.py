@@ -1,0 +1,164 @@
+"""netdyno-load --start at-once: clients of a chat speak while others still connect, and no figure of the load holds
+what they say then."""
+
+from __future__ import annotations
+
+import json
+import selectors
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+
+from netdyno.base.paths import build_dir, generator_path
+from netdyno.model.load_result import LoadResult
+from tests.support.foreign import MEASURED
+from tests.support.patience import PATIENCE_S
+from tests.support.server import serving
+
+pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
+
+SIZE, FRAME = 28, 32
+CONNECTIONS = 5
+DEPTH = 3
+CHAT = ("--workload", "chat", "--size", str(SIZE))
+SLOWLY = ("--connect-rate", "20")
+"""Connections a second, so that those that stand have time to speak."""
+SHORT = ("--warmup", "20ms", "--duration", "200ms", "--json", "-")
+
+
+@dataclass
+class Room:
+    """A chat server of one thread, which notes the order of what happens: `accepted`, or a number of messages."""
+
+    listener: socket.socket
+    happened: list[str | int] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"tcp://127.0.0.1:{self.listener.getsockname()[1]}"
+
+    def serve(self) -> None:
+        """Until the listener is closed. Small messages come whole."""
+        clients: list[socket.socket] = []
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in selector.select():
+                    if key.fileobj is self.listener:
+                        try:
+                            client, _ = self.listener.accept()
+                        except OSError:
+                            return
+                        self.happened.append("accepted")
+                        clients.append(client)
+                        selector.register(client, selectors.EVENT_READ)
+                        continue
+                    speaker = next(client for client in clients if client is key.fileobj)
+                    said = b""
+                    with suppress(ConnectionError):
+                        said = speaker.recv(1 << 16)
+                    if not said:
+                        selector.unregister(speaker)
+                        clients.remove(speaker)
+                        speaker.close()
+                        continue
+                    self.happened.append(len(said) // FRAME)
+                    for client in clients:
+                        if client is not speaker:
+                            with suppress(ConnectionError):
+                                client.sendall(said)
+
+    def said_before(self, accepted: int) -> int:
+        """Messages that had come when so many connections had not yet been accepted."""
+        places = [place for place, what in enumerate(self.happened) if what == "accepted"]
+        return sum(what for what in self.happened[: places[accepted]] if isinstance(what, int))
+
+
+@contextmanager
+def room() -> Iterator[Room]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        made = Room(listener)
+        thread = threading.Thread(target=made.serve, daemon=True)
+        thread.start()
+        yield made
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(PATIENCE_S)
+
+
+def load(url: str, *arguments: str) -> LoadResult:
+    command = [str(generator_path(build_dir())), url, *CHAT, *SHORT, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    assert done.returncode in MEASURED, done
+    return msgspec.json.decode(done.stdout, type=LoadResult)
+
+
+def failed(result: LoadResult, *names: str) -> Sequence[str]:
+    return [audit.detail for audit in result.audits if audit.name in names and not audit.passed]
+
+
+@pytest.mark.parametrize("start", ["together", "at-once"])
+def test_who_is_connected_speaks_before_the_last_one_connects(start: str) -> None:
+    with room() as made:
+        result = load(made.url, "-c", str(CONNECTIONS), "--depth", str(DEPTH), *SLOWLY, "--start", start)
+    assert result.plan.start == start
+    if start == "together":
+        assert made.said_before(CONNECTIONS - 1) == 0
+    else:
+        assert made.said_before(1) <= DEPTH, "nobody hears the first one, who says no more than may be in flight"
+        assert made.said_before(CONNECTIONS - 1) > DEPTH * CONNECTIONS, "and the others go on as they are heard"
+
+
+@pytest.mark.parametrize("audience", ["others", "all"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_what_is_said_before_the_load_is_in_its_bytes_and_in_no_figure(audience: str, threads: int) -> None:
+    options = ("--audience", audience)
+    command = str(build_dir() / "servers" / "threads-global-lock")
+    at_once = ("--start", "at-once", *SLOWLY, "--depth", "2", "--threads", str(threads), *options)
+    with serving((command, "--workload", "chat", *options)) as server:
+        result = load(server.endpoint, "-c", "6", *at_once)
+        totals = server.stop()
+    assert failed(result, "verification", "bytes", "connections") == []
+    messages = result.messages
+    assert (messages.lost, messages.due) == (0, messages.sent)
+    heard = 6 if audience == "all" else 5
+    assert messages.received == messages.expected == heard * messages.sent
+    early = result.bytes.received - FRAME * messages.received
+    assert early > FRAME * 100, "beside what the load brought"
+    assert (totals["bytes_in"], totals["bytes_out"]) == (result.bytes.sent, result.bytes.received)
+
+
+def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
+    with room() as made:
+        command = [str(generator_path(build_dir())), made.url, *CHAT, "-c", "2", "--start", "at-once", *SHORT[:4]]
+        subprocess.run(command, check=False, timeout=PATIENCE_S)
+    assert "which speak as soon as they are connected" in capfd.readouterr().out
+
+
+ROOM_OF, BACKLOG, ROUNDS = 400, 10, 4
+BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "900ms", "--json", "-")
+"""What follows the burst is not looked at."""
+
+
+def share_connected(server: str) -> float:
+    """The share of a burst that gets in while those who are in speak."""
+    command = (str(build_dir() / "servers" / server), "--workload", "chat", "--backlog", str(BACKLOG))
+    with serving(command) as serves:
+        words = [str(generator_path(build_dir())), serves.endpoint, *CHAT, "-c", str(ROOM_OF), *BRIEF]
+        words += ["--start", "at-once", "--depth", "4"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+        connections = json.loads(done.stdout)["connections"]
+        return float(connections["established"] / connections["attempted"])
+
+
+def test_a_lock_that_is_held_while_sending_keeps_clients_of_a_burst_out() -> None:
+    """Whoever accepts waits for it, while the burst overflows the queue; the snapshot lets it go at once."""
+    servers = ("threads-global-lock", "threads-snapshot")
+    rounds = [[share_connected(server) for server in servers] for _ in range(ROUNDS)]
+    lock, snapshot = (sum(shares) / ROUNDS for shares in zip(*rounds, strict=True))
+    assert lock < 0.75 * snapshot, rounds
