@@ -121,8 +121,8 @@ class Instance:
 
 
 class Chatter(Instance):
-    """One client of a chat: connect, say something, hear everybody, and say the next thing when a witness has heard the
-    last. It connects once: who is not in the room when it opens stays out."""
+    """One client of a chat: connect, say as many things as may be in flight, hear everybody, and say the next thing
+    when a witness has heard one. It connects once: who is not in the room when it opens stays out."""
 
     def __init__(self, network: Network, speaker: Speaker) -> None:
         super().__init__(network, speaker)
@@ -265,7 +265,8 @@ class Network:
         self._wake()
         self.begun.set()
         for chatter in self._chatters:
-            chatter.say()
+            for _ in range(self.plan.depth):
+                chatter.say()
 
     def end(self) -> None:
         """Nobody sends any more; who waits for a response waits on."""

@@ -130,16 +130,21 @@ class Heard:
 
 
 class Caller:
-    """One instance as the journal sees it: its requests, one at a time, and the verification of their answers."""
+    """One instance as the journal sees it: its requests, and the verification of their answers."""
 
     def __init__(self, journal: Journal, identity: int) -> None:
-        self.waiting = False
+        self._in_flight: dict[int, tuple[int, int]] = {}  # by sequence number: when it was intended and sent
         self._journal = journal
         self._identity = identity
         self._next = 0  # sequence number, over all connections of the instance
         self._heard = Heard()
-        self._connect_began = self._intended = self._sent = 0
+        self._connect_began = self._intended = 0
         self._first_attempt = True
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a request has no answer yet."""
+        return bool(self._in_flight)
 
     def connecting(self) -> None:
         """The name is resolved, and a connection is being made."""
@@ -160,9 +165,9 @@ class Caller:
         self._journal.failures[failure] += 1
         if self._first_attempt:
             self._settle(failure)
-        if self.waiting:
+        for _ in self._in_flight:
             self._journal.recorder.abandoned(now)
-        self.waiting = False
+        self._in_flight.clear()
         self._journal.recorder.error(now)
 
     def next(self) -> tuple[bytes, bytes]:
@@ -196,9 +201,9 @@ class Caller:
             raise FailedError(Failure.PROTOCOL) from error
         if not self._take(self._heard, sequence, now):
             return False
-        if not self.waiting or sequence + 1 != self._next:  # of a request that was given up; the right one may follow
+        if sequence not in self._in_flight:  # of a request that was given up; the right one may follow
             return False
-        self._answered(now)
+        self._answered(sequence, now)
         return True
 
     def cut_off(self, partial: bytes) -> None:
@@ -216,11 +221,11 @@ class Caller:
     def _send(self, body: bytes) -> tuple[bytes, bytes]:
         """The next message goes out now."""
         journal, header = self._journal, wire.header(len(body))
-        self._next += 1
-        self._sent = time.monotonic_ns()
+        now = time.monotonic_ns()
         self._intended = max(self._intended, journal.start)
-        self.waiting = True
-        journal.recorder.sent(self._intended, self._sent)
+        self._in_flight[self._next] = (self._intended, now)
+        self._next += 1
+        journal.recorder.sent(self._intended, now)
         journal.messages.sent += 1
         journal.messages.bytes_sent += len(header) + len(body)
         return header, body
@@ -235,10 +240,10 @@ class Caller:
             self._journal.recorder.error(now)
         return verdict == "new"
 
-    def _answered(self, now: int) -> None:
-        """What it waits for has come."""
-        self.waiting = False
-        self._journal.recorder.answered(self._intended, self._sent, now)
+    def _answered(self, sequence: int, now: int) -> None:
+        """Note the answer to a request in flight. The next one is intended from here on."""
+        intended, sent = self._in_flight.pop(sequence)
+        self._journal.recorder.answered(intended, sent, now)
         self._intended = now
 
     def _settle(self, failure: Failure | None) -> None:

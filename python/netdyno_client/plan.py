@@ -19,6 +19,7 @@ from netdyno.protocol import wire
 
 LARGEST_SIZE = 64 << 20
 MOST_CONNECTIONS = 1_000_000
+MOST_IN_FLIGHT = 100_000
 LONGEST_SERVICE_S = 10.0
 SPARE_DESCRIPTORS = 18
 """Standard streams, files, the resolver, epoll and its wake-up."""
@@ -28,12 +29,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ClientPlan:
-    """Parsed once, never changed. `connections` counts the instances; each has one request in flight."""
+    """Parsed once, never changed. `connections` counts the instances; each has `depth` messages in flight, of rpc
+    one."""
 
     program: str
     url: TcpUrl
     workload: str
     connections: int
+    depth: int
     size: int
     duration_ns: int
     warmup_ns: int
@@ -60,6 +63,7 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
         url=said.url,
         workload=said.workload,
         connections=said.connections,
+        depth=vars(said).get("depth", 1),
         size=said.size,
         duration_ns=said.duration,
         warmup_ns=said.warmup,
@@ -95,7 +99,9 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
 
     parser.add_argument("url", type=_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
     add("--workload", _one_of(*workloads), "rpc", "application protocol")
-    add("--connections", _whole(1, MOST_CONNECTIONS), "1", "instances, one request in flight on each", "-c")
+    add("--connections", _whole(1, MOST_CONNECTIONS), "1", "instances, each with one connection", "-c")
+    if "chat" in workloads:
+        add("--depth", _whole(1, MOST_IN_FLIGHT), "1", "messages in flight on each connection of a chat")
     add("--size", _size, "31", "bytes of a message's stamp")
     add("--duration", _duration, "10s", "the measured window")
     add("--warmup", _duration, "1s", "load before the window")
@@ -161,6 +167,8 @@ def _contradiction(plan: ClientPlan) -> str:
         return "--timeout must be longer than 0"
     if plan.connect_timeout_ns <= 0:
         return "--connect-timeout must be longer than 0"
+    if plan.depth > 1 and plan.workload != "chat":
+        return "--depth is of chat: an instance of rpc has one request in flight"
     if plan.service_us and plan.workload != "rpc":
         return "--service-time is of rpc"
     if plan.service_us > LONGEST_SERVICE_S * 1e6:

@@ -104,7 +104,7 @@ def _plan(plan: ClientPlan) -> Plan:
         url=str(plan.url),
         workload=plan.workload,
         arrivals="closed",
-        depth=1,
+        depth=plan.depth,
         rate_hz=None,
         connections=plan.connections,
         size=plan.size,
@@ -114,7 +114,7 @@ def _plan(plan: ClientPlan) -> Plan:
         warmup_s=plan.warmup_ns / 1e9,
         duration_s=plan.duration_ns / 1e9,
         timeout_s=plan.timeout_ns / 1e9,
-        most_in_flight=1,
+        most_in_flight=plan.depth,
     )
 
 
@@ -145,7 +145,7 @@ def audits(plan: ClientPlan, journal: Journal, generator: Generator) -> tuple[Au
         _bytes(journal),
         _established(plan, journal),
         Audit(name="achieved_rate", passed=True, detail="closed loop: no rate was asked for"),
-        _little(journal),
+        _little(plan, journal),
         # A generator must not be what limits, but a client is what is measured.
         Audit(
             name="generator",
@@ -185,7 +185,7 @@ def _established(plan: ClientPlan, journal: Journal) -> Audit:
     )
 
 
-def _little(journal: Journal) -> Audit:
+def _little(plan: ClientPlan, journal: Journal) -> Audit:
     """Little's law, N = X * R, with figures that come about in different ways: N is integrated over time from the count
     of requests alone, and in a closed loop known beforehand; X counts completions; R comes from each one's stamps.
     Over the part of the window that there was, where a signal cut it short."""
@@ -197,7 +197,7 @@ def _little(journal: Journal) -> Audit:
     rate = completed / window_s
     service_s, response_s = recorder.completed_service_ns / completed / 1e9, recorder.response.mean() / 1e9
     in_flight = recorder.in_flight_ns / 1e9 / window_s
-    asked = float(journal.first_attempts[None])
+    asked = float(plan.depth * journal.first_attempts[None])
     # Requests under way at either end of the window stand in one figure and not in the other; the slowest weigh most.
     tolerance = LITTLE_TOLERANCE + min(0.5, recorder.service.at(99.9) / 1e9 / window_s)
 
@@ -235,7 +235,7 @@ def summary(plan: ClientPlan, result: LoadResult, failures: str, tick_lag: Distr
     asked = f"{plan.workload} of {plan.size} B over {plan.connections} connections"
     due = f"due then {requests.due}: sent {requests.sent}, answered {result.latency.response_ns.count}"
     lines = [
-        f"{result.plan.url}: {asked}, closed loop, 1 in flight each",
+        f"{result.plan.url}: {asked}, closed loop, {plan.depth} in flight each",
         "",
         f"{requests.per_second:.1f} messages/s: {requests.completed} answered in {result.plan.duration_s:g} s; {due}",
         "",

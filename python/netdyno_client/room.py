@@ -74,7 +74,7 @@ class Room:
 
 
 class Speaker(Caller):
-    """One of them: what it says, one thing at a time, and what it hears of all the others."""
+    """One of them: what it says, and what it hears of all the others."""
 
     def __init__(self, room: Room, journal: Journal, identity: int) -> None:
         super().__init__(journal, identity)
@@ -114,9 +114,9 @@ class Speaker(Caller):
             raise FailedError(Failure.PROTOCOL) from error
         if not self._take(self._others.setdefault(identity, Heard()), sequence, now):
             return None
-        if not (speaker.waiting and self._room.is_witness(self.identity, identity)):
+        if not (sequence in speaker._in_flight and self._room.is_witness(self.identity, identity)):
             return None
-        speaker._answered(now)
+        speaker._answered(sequence, now)
         return identity
 
     def _speaker(self, identity: int, sequence: int) -> Speaker:

@@ -149,13 +149,12 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
 
 
 def _check_client(where: str, wanted: Settings) -> None:
-    """A client contestant is a closed loop with one request in flight (protocol/client.md): what only the generator can
-    do is an error here and not a failure in the middle of a run."""
+    """A client contestant is a closed loop, with one request in flight or so many messages of a chat
+    (protocol/client.md): what only the generator can do is an error here and not a failure in the middle of a run."""
     if wanted.client == GENERATOR:
         return
     only_generator = {
         "arrivals": (wanted.arrivals, "closed"),
-        "depth": (wanted.depth, 1),
         "round": (duration_words(wanted.round_s), "0s"),
         "look-every": (duration_words(wanted.look_every_s), "0s"),
         "generator-threads": (_threads_asked(wanted), 1),
@@ -168,10 +167,12 @@ def _check_client(where: str, wanted: Settings) -> None:
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
     for key, (asked, possible) in only_generator.items():
+    else:
+        only_generator["depth"] = (wanted.depth, 1)
         if asked != possible:
             raise UserError(
                 f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
-                f"closed loop with one request in flight, it is {possible!r}"
+                f"closed loop{' with one request in flight' if key == 'depth' else ''}, it is {possible!r}"
             )
 
 

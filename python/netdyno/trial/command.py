@@ -68,9 +68,10 @@ def load_command(
 
 
 def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
-    """A client contestant with the load of the cell: of the generator's options those that a closed loop with one
-    request in flight has (protocol/client.md)."""
-    return [*_common(client, endpoint, settings), *_load(endpoint, settings, seed)]
+    """A client contestant with the load of the cell: of the generator's options those that a closed loop has, and a
+    depth where there is one (protocol/client.md)."""
+    depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
+    return [*_common(client, endpoint, settings), *_load(endpoint, settings, seed), *depth]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:

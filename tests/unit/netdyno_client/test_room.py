@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -64,6 +65,30 @@ def test_who_speaks_may_speak_again_when_the_next_one_has_heard_it() -> None:
     assert (messages.sent, messages.expected, messages.received, messages.lost) == (1, 2, 2, 0)
     assert result(room).bytes.received == result(room).bytes.expected == 2 * (4 + 40)
     assert result(room).plan.workload == "chat"
+
+
+def test_each_of_several_messages_in_flight_has_times_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Said at 1, 2 and 3 ms and heard at 11, 12 and 13 ms: each took 10 ms from where it was sent."""
+    now_ns = [0]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns[0])
+    room = opened()
+
+    def at(ms: int) -> None:
+        now_ns[0] = ms * 1_000_000
+
+    bodies = []
+    for ms in (1, 2, 3):
+        at(ms)
+        bodies.append(said(room, 0))
+    for ms, body in zip((11, 12, 13), bodies, strict=True):
+        at(ms)
+        assert room.speakers[0].waiting
+        assert hear(room, 1, body) == 0
+    assert not room.speakers[0].waiting
+    service = result(room).latency.service_ns
+    assert (service.count, service.mean) == (3, 10_000_000)
+    room.speakers[0].failed(Failure.RESET)
+    assert result(room).messages.sent == 3
 
 
 def test_what_one_has_not_heard_is_lost() -> None:
