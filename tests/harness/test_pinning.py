@@ -13,6 +13,7 @@ import pytest
 from netdyno.machine import cpu_quota
 from netdyno.machine import pinning as of_machine
 from netdyno.machine.pinning import (
+    apply_placement,
     choose,
     generator_cores,
     give_server,
@@ -67,6 +68,22 @@ def test_a_server_can_be_given_fewer_cores_and_the_generator_keeps_its_own() -> 
     assert "of the server's only core 0" in one.note
     assert give_server(whole, "all") == give_server(whole, 4) == whole
     assert give_server(split({0: "0"}), 1) == split({0: "0"})
+
+
+def test_on_shared_cores_both_sides_have_all_of_them_and_nobody_goes_first() -> None:
+    apart = prioritise(split({cpu: str(cpu) for cpu in range(4)}), allowed=True)
+    shared = apply_placement(apart, "shared")
+    assert (shared.server, shared.generator, shared.realtime) == ((0, 1, 2, 3), (0, 1, 2, 3), False)
+    assert shared.note == (
+        "server and generator share cores 0,1,2,3; the harness is not pinned; generator at normal priority"
+    )
+    assert (apart.is_shared, shared.is_shared) == (False, True)
+    assert apply_placement(apart, "apart") == apart
+    narrow = give_server(shared, 1)
+    assert (narrow.server, narrow.generator, narrow.is_shared) == ((0,), (0, 1, 2, 3), True)
+    only = split({0: "0"})
+    assert apply_placement(only, "shared") == only
+    assert only.is_shared
 
 
 def test_a_quota_leaves_as_many_cores_as_it_fills() -> None:
@@ -169,12 +186,12 @@ def test_a_real_time_process_is_scheduled_so_with_all_its_threads(tmp_path: Path
 @pytest.mark.skipif(not may_run_realtime(), reason="this user may not use real-time priority (ulimit -r)")
 def test_the_harness_is_punctual_for_a_while_and_its_children_are_not() -> None:
     before = os.sched_getscheduler(0)
-    with punctual(prioritise(split({0: "0", 1: "1"}), allowed=True)):
+    with punctual(allowed=True):
         assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == os.SCHED_FIFO
         child = subprocess.run(["chrt", "-p", "0"], capture_output=True, text=True, check=True).stdout
         assert "SCHED_FIFO" not in child
     assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
-    with punctual(prioritise(split({0: "0", 1: "1"}), allowed=False)):
+    with punctual(allowed=False):
         assert os.sched_getscheduler(0) & ~os.SCHED_RESET_ON_FORK == before
 
 

@@ -82,7 +82,7 @@ def ground_of(
     return Ground(
         server_cores=tuple(sorted(count for count in cores if count is not None)),
         threads=tuple(one for one in ran if one is not None),
-        shared=any(not one.pinning.server and not one.pinning.generator for one in pinned if one.pinning is not None),
+        shared=any(one.pinning.is_shared for one in pinned if one.pinning is not None),
         together=_together(usable_cores(scenario, trials, about, cores_allowed)),
     )
 

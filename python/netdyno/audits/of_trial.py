@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from netdyno.base import quantities
-from netdyno.model import transports
+from netdyno.model import outcomes, transports
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.model.observation import ForeignLoad, MachineObservation, Neighbour, RelayTotals, ServerObservation
 
@@ -75,6 +75,20 @@ def of_client(own: Sequence[Audit]) -> tuple[Audit, ...]:
     return tuple(
         Audit(name=one.name, passed=True, detail=f"not judged, for the client is what is compared: {one.detail}")
         if one.name == ABOUT_THE_GENERATOR
+        else one
+        for one in own
+    )
+
+
+def on_shared_cores(own: Sequence[Audit], load: LoadResult) -> tuple[Audit, ...]:
+    """The audits of a generator that shares its cores with the server. Its lags are told and not judged: they hold the
+    wait for cores that the server has, which is what was asked for. Where it is at its limit, it is so here too."""
+    cores, used = load.generator.cores, load.generator.cores_used
+    if outcomes.busiest(load) >= outcomes.SATURATED or 0 < outcomes.SATURATED * cores <= used:
+        return tuple(own)
+    return tuple(
+        Audit(name=one.name, passed=True, detail=f"lags not judged, for server and load share cores: {one.detail}")
+        if one.name == ABOUT_THE_GENERATOR and not one.passed
         else one
         for one in own
     )

@@ -257,6 +257,9 @@ def work(load: LoadResult, server: ServerObservation | None, limits: Limits) -> 
     yield Bound("CPU that the messages cost the load at least (s), of what it used", least, generated)
     if server is not None:
         yield Bound("CPU of the server (s)", server.cpu_s, _cpu_most(limits.server_cores, server.window_s))
+        if limits.server_cores + limits.generator_cores > limits.all_cores:
+            window_s = max(server.window_s, load.plan.duration_s)
+            yield Bound("CPU of both sides (s)", generated + server.cpu_s, _cpu_most(limits.all_cores, window_s))
         yield Bound("CPU that the messages cost the server at least (s), of what it used", least, server.cpu_s)
 
 

@@ -24,7 +24,7 @@ from netdyno.machine import cpu_share
 from netdyno.machine.pinning import of_one_side, punctual
 from netdyno.machine.process import LineReader, Process
 from netdyno.model.load_result import Audit
-from netdyno.model.observation import ForeignLoad, Pinning
+from netdyno.model.observation import ForeignLoad
 from netdyno.trial.canary import Canary
 
 WHERE = "on the host of the load"
@@ -66,7 +66,6 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
     result, log = scratch / "result.json", scratch / "log"
     words = [str(generator_path(build_dir())), *wanted.words, "--json", str(result)]
     reading, writing = os.pipe()
-    pinning = Pinning(server=(), generator=wanted.cores, note="", realtime=wanted.realtime)
     cores = Cores()
     beside = of_one_side(wanted.cores, is_load=True, realtime=wanted.realtime)
     canary = Canary(canary_path(build_dir()), beside, scratch)
@@ -86,7 +85,7 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
         os.close(writing)
         os.close(orders)
         with generator:
-            with punctual(pinning):
+            with punctual(allowed=wanted.realtime):
                 _follow(generator, LineReader(reading), order, cores)
             code = generator.exit_code()
     os.close(reading)

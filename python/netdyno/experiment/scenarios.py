@@ -86,6 +86,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
         _check_load(where, wanted)
         _check_client(where, wanted)
         _check_link(where, wanted, scenario)
+        _check_placement(where, wanted)
     return scenario
 
 
@@ -162,13 +163,13 @@ def _check_client(where: str, wanted: Settings) -> None:
         "connect-rate": (wanted.connect_rate, "burst"),
         "requests-per-connection": (wanted.requests_per_connection, None),
         "slow-readers": (wanted.slow_readers, 0),
-    }
         "start": (wanted.start, "together"),
+    }
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
-    for key, (asked, possible) in only_generator.items():
     else:
         only_generator["depth"] = (wanted.depth, 1)
+    for key, (asked, possible) in only_generator.items():
         if asked != possible:
             raise UserError(
                 f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
@@ -194,9 +195,9 @@ def _check_load(where: str, wanted: Settings) -> None:
             raise UserError(f"{key}: is for requests that are answered; those of 'chat' go to everybody")
         if wanted.depth > wanted.requests_per_connection:
             raise UserError(f"{key}: {wanted.requests_per_connection}; a depth of {wanted.depth} needs as many")
-    if wanted.slow_readers > 0 and wanted.workload != "chat":
     if wanted.start == "at-once":
         _check_start(f"{where}: key 'start'", wanted)
+    if wanted.slow_readers > 0 and wanted.workload != "chat":
         raise UserError(f"{where}: key 'slow-readers': only in 'chat' somebody hears what others say")
     if wanted.slow_readers and wanted.connections - wanted.slow_readers < check_connections(wanted.workload):
         raise UserError(
@@ -211,7 +212,6 @@ def _check_load(where: str, wanted: Settings) -> None:
         )
 
 
-def _check_hosts(where: str, wanted: Settings) -> None:
 def _check_start(key: str, wanted: Settings) -> None:
     """What a load cannot be that begins while others still connect (loadgen/plan.cpp, start_contradiction)."""
     if wanted.workload != "chat":
@@ -222,6 +222,7 @@ def _check_start(key: str, wanted: Settings) -> None:
         raise UserError(f"{key}: 'at-once' and 'slow-readers': leave one of them out")
 
 
+def _check_hosts(where: str, wanted: Settings) -> None:
     """What cannot be parted (loadgen/plan.cpp, share_contradiction)."""
     if wanted.client_hosts == 1:
         return
@@ -255,6 +256,15 @@ def _check_link(where: str, wanted: Settings, scenario: Scenario) -> None:
         raise UserError(
             f"{where}: key 'link': a wan without 'link-delay', 'link-loss' and 'link-rate' is none; write them beside "
             'it, or link = "lan"'
+        )
+
+
+def _check_placement(where: str, wanted: Settings) -> None:
+    """A relay that waits for a core makes its link late (docs/adr/shared-cores.md)."""
+    if wanted.shares_cores and wanted.is_impaired:
+        raise UserError(
+            f"{where}: key 'placement': server and load would share their cores with the relay of the wan; write "
+            'placement = "apart", or another link'
         )
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from netdyno.machine import cpu_quota
 from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.model.experiment import Placement
 from netdyno.model.observation import Pinning
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -92,13 +93,13 @@ def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
 
 
 @contextmanager
-def punctual(pinning: Pinning) -> Iterator[None]:
-    """Within it, this process runs before everything of normal priority, where the generator does: what it reads at the
+def punctual(*, allowed: bool) -> Iterator[None]:
+    """Within it, this process runs before everything of normal priority, where that is allowed: what it reads at the
     ends of a window is then read there, also beside a server with thousands of threads. What it starts does not.
 
     Nothing is reaped within it: the kernel goes round and round in wait4 (d_invalidate of /proc/PID, Linux 6.18) while
     somebody else takes the same directory entries away, who at a lower priority may never come to it."""
-    if not pinning.realtime:
+    if not allowed:
         yield
         return
     before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
@@ -182,6 +183,16 @@ def narrow(pinning: Pinning) -> Pinning:
         return pinning
     note = f"{pinning.note}; of each side only the first core is used"
     return msgspec.structs.replace(pinning, server=server, generator=generator, note=note)
+
+
+def apply_placement(pinning: Pinning, placement: Placement) -> Pinning:
+    """Return where the programs of a trial run: on cores apart, as this run has them, or both on all of these, the
+    generator then at the server's priority, which would starve below it. Pure."""
+    cores = tuple(sorted({*pinning.server, *pinning.generator}))
+    if placement == "apart" or not cores:
+        return pinning
+    note = f"server and generator share {_cores(cores)}; the harness is not pinned; generator at normal priority"
+    return Pinning(server=cores, generator=cores, note=note)
 
 
 def give_server(pinning: Pinning, most: int | str) -> Pinning:

@@ -42,6 +42,8 @@ ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capaci
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
 FailedConnects = Literal["strike-out", "count"]
+Placement = Literal["apart", "shared"]
+"""Server and load on cores of their own, or both on all cores of the run."""
 
 MOST_DELAY_S = 10
 """Each way, of the link wan (link/plan.cpp)."""
@@ -120,6 +122,9 @@ class Conditions(Frozen, kw_only=True):
     server_cores: Annotated[
         Whole | Literal["all"], Option(SERVER_CORES, "Cores of the server, or all of its side.", "cores")
     ] = "all"
+    placement: Annotated[
+        Placement, Option(word(*get_args(Placement)), "Server and load on cores apart, or both on all.", "cores")
+    ] = "apart"
     arrivals: Annotated[Arrivals, Option(word(*get_args(Arrivals)), "constant or poisson.", "own")] = "closed"
     client: Annotated[str, Option(NAME, "The program that makes the load.", "load")] = GENERATOR
     connections: Annotated[Whole, Option(whole(1), "How many clients.", "load", short="c")] = 100
@@ -152,19 +157,24 @@ class Conditions(Frozen, kw_only=True):
         Number | Literal["burst", "connections"], Option(CONNECT_RATE, "Connections opened a second.", "load")
     ] = "burst"
     connect_timeout_s: Annotated[Number, Option(WAIT, "How long a connect may take.", "load")] = 5.0
+    start: Annotated[
+        Start, Option(word(*get_args(Start)), "Of chat: speak when all are connected, or each at once.", "load")
+    ] = "together"
     failed_connects: Annotated[
         FailedConnects, Option(word(*get_args(FailedConnects)), "What becomes of a trial with some.", "own")
     ] = "strike-out"
     server: dict[str, type_level] = msgspec.field(default_factory=dict)
     where_possible: dict[str, type_level] = msgspec.field(default_factory=dict)
-    start: Annotated[
-        Start, Option(word(*get_args(Start)), "Of chat: speak when all are connected, or each at once.", "load")
-    ] = "together"
 
     @property
     def is_apart(self) -> bool:
         """Whether its link joins two network namespaces."""
         return LINKS[self.link].apart
+
+    @property
+    def shares_cores(self) -> bool:
+        """Whether server and load may run on the same cores."""
+        return self.placement == "shared"
 
     @property
     def is_impaired(self) -> bool:

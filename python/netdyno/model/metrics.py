@@ -175,7 +175,10 @@ def _packets(trial: Trial, load: LoadResult) -> float | None:
 
 
 def _softirq(trial: Trial, _: LoadResult) -> float | None:
-    """Nanoseconds on the server's cores, or on all where it was not bound to some."""
+    """Nanoseconds on the server's cores, or on all where it was not bound to some. None where the load ran on them as
+    well: nothing tells whose they were."""
+    if trial.pinning is not None and trial.pinning.is_shared:
+        return None
     seen = trial.machine.softirq_s if trial.machine is not None else {}
     cores = trial.pinning.server if trial.pinning is not None and trial.pinning.server else tuple(seen)
     if not cores or any(core not in seen for core in cores):

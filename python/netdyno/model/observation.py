@@ -93,6 +93,11 @@ class Pinning(Frozen):
     note: str
     realtime: bool = False
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether server and generator may run on the same core."""
+        return not (self.server or self.generator) or not {*self.server}.isdisjoint(self.generator)
+
 
 class Relayed(Frozen):
     """Frames and bytes of one direction of a relay, over its whole life (link/README.md)."""

@@ -117,11 +117,13 @@ def _load(endpoint: str, settings: Settings, seed: int) -> list[str]:
 
 def _pace(settings: Settings) -> tuple[str, ...]:
     """How fast the generator sends: at a rate, or as often as it is answered."""
+    # A lookout would take the core on which the server is to run.
+    spin = ("--spin", "off") if settings.shares_cores else ()
     if settings.rate is not None:
-        return "--rate", _number(settings.rate)
+        return "--rate", _number(settings.rate), *spin
     if settings.rate_per_connection is not None:
-        return "--rate", f"{_number(settings.rate_per_connection)}/conn"
-    rounds = ("--round", format_duration(settings.round_s)) if settings.round_s > 0 else ()
+        return "--rate", f"{_number(settings.rate_per_connection)}/conn", *spin
+    rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
     return "--depth", str(settings.depth), *rounds, *looks
 
@@ -149,12 +151,12 @@ def _slow(settings: Settings) -> tuple[str, ...]:
     return ("--slow-readers", str(settings.slow_readers)) if settings.slow_readers else ()
 
 
-def _audience(settings: Settings) -> tuple[str, ...]:
-    audience = settings.server.get("audience")
 def _start(settings: Settings) -> tuple[str, ...]:
     return ("--start", settings.start) if settings.start != "together" else ()
 
 
+def _audience(settings: Settings) -> tuple[str, ...]:
+    audience = settings.server.get("audience")
     return ("--audience", str(audience)) if audience is not None else ()
 
 

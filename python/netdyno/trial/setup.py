@@ -11,7 +11,7 @@ import msgspec
 
 from netdyno.experiment.plan import Cell, Kind
 from netdyno.machine.links.network import MACHINE, Network
-from netdyno.machine.pinning import give_server
+from netdyno.machine.pinning import apply_placement, give_server
 from netdyno.model.contestant import Contestant
 from netdyno.model.levels import level_key
 from netdyno.model.load_result import LoadResult
@@ -42,8 +42,9 @@ class Bench(NamedTuple):
     says of links, by their words, why nothing is measured over them; `progress` takes the completions of the window so
     far and its seconds so far; `foreign_load` says whether steal and foreign load strike a trial out, and `neighbour`
     whose share of the cores strikes nothing out; `warmups` are those that were measured; `network` is what lies between
-    the programs where no link is asked for, and `decode` reads the result of a load. The times are what is waited for
-    beyond what the plan and the contracts foresee."""
+    the programs where no link is asked for, and `decode` reads the result of a load; in a cell, `is_punctual` says
+    whether the harness may run before everything of normal priority. The times are what is waited for beyond what the
+    plan and the contracts foresee."""
 
     seed: int
     generator: tuple[str, ...]
@@ -57,6 +58,7 @@ class Bench(NamedTuple):
     warmups: Mapping[Key, Warmup] = MappingProxyType({})
     network: Network = MACHINE
     decode: Callable[[bytes], LoadResult] = decode_load
+    is_punctual: bool = False
     ready_timeout_s: float = 10.0
     shutdown_timeout_s: float = 5.0
     slack_s: float = 10.0
@@ -67,8 +69,9 @@ class Bench(NamedTuple):
         return self.network is not MACHINE
 
     def for_cell(self, wanted: Settings) -> Bench:
-        """Return the same with the cores that a server has in a cell."""
-        return self._replace(pinning=give_server(self.pinning, wanted.server_cores))
+        """Return the same with the cores that server and load have in a cell."""
+        placed = apply_placement(self.pinning, wanted.placement)
+        return self._replace(pinning=give_server(placed, wanted.server_cores), is_punctual=self.pinning.realtime)
 
     @property
     def load_cores(self) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from netdyno.base.utc_now import utc_now
 from netdyno.experiment.plan import Cell, why_skip
 from netdyno.machine import orphans, server_proc
 from netdyno.machine.links.network import Network, NoNetworkError, Place, network_for, terms
-from netdyno.machine.pinning import generator_cores, server_cores
+from netdyno.machine.pinning import apply_placement, generator_cores, server_cores
 from netdyno.machine.process import UNREADABLE, LineReader, Process, ServerError, TrialError, describe_exit
 from netdyno.machine.trial_log import TrialLog
 from netdyno.model import outcomes, transports
@@ -106,7 +106,8 @@ def prepare(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench
     path = log_path(cell)
     warmup = bench.warmups.get(key(cell))
     wanted = settings(scenario, cell.levels, warmup.seconds if warmup else 0.0)
-    if isinstance(wanted.server_cores, int) and wanted.server_cores > (has := server_cores(bench.pinning)):
+    has = server_cores(apply_placement(bench.pinning, wanted.placement))
+    if isinstance(wanted.server_cores, int) and wanted.server_cores > has:
         return skipped(cell, f"server-cores = {wanted.server_cores}: the server has {quantities.plural(has, 'core')}")
     bench = bench.for_cell(wanted)
     added = added_options(contestant, wanted, cores=server_cores(bench.pinning))
@@ -381,6 +382,8 @@ def await_closes(pid: int, descriptors: int, patience_s: float = CLOSING_S) -> N
 def _of_load(wanted: Settings, load: LoadResult) -> tuple[Audit, ...]:
     """The audits of the load's own making; a client contestant may be as slow as it is, for it is what is compared."""
     own = load.audits if wanted.client == GENERATOR else audits.of_client(load.audits)
+    if wanted.shares_cores:
+        own = audits.on_shared_cores(own, load)
     return audits.with_failed_connects(own, load) if wanted.failed_connects == "count" else own
 
 

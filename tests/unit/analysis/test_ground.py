@@ -6,13 +6,14 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from netdyno.analysis.cells import figures
 from netdyno.analysis.ground import Ground, ground_of
 from netdyno.model.contestant import About, Own
 from netdyno.model.experiment import Scenario
 from netdyno.model.observation import Pinning
 from netdyno.model.trial import Trial
-from netdyno.present.prose.ground import sentences
-from tests.support.builders.made_load import observed
+from netdyno.present.prose.ground import load_shares, sentences
+from tests.support.builders.made_load import changed, load, observed
 
 SCENARIO = Scenario(name="s", workload="echo")
 Model = Literal["any", "one", "per-connection"]
@@ -75,9 +76,29 @@ def test_on_one_core_for_both_sides_the_sentence_says_that_they_share_it() -> No
     found = ground_of(SCENARIO, [trial("asio", 0)], ABOUT, cores_allowed=1)
     (sentence,) = sentences(found)
     assert sentence.startswith(
-        "Server and generator shared the only core: each figure of the server holds the generator's work as well, and "
+        "Server and generator shared one core: each figure of the server holds the generator's work as well, and "
         "lock contention and parallel work cannot show here; asio ran one thread"
     )
+
+
+def test_on_shared_cores_a_server_may_use_all_of_them_and_what_the_load_took_is_told() -> None:
+    both = Pinning(server=(0, 1), generator=(0, 1), note="")
+    found = ground_of(SCENARIO, [replace(trial("locks", 1), pinning=both)], ABOUT)
+    assert (found.server_cores, found.parallel, found.shared) == ((2,), True, True)
+    assert together(found) == [((2,), ("locks",))]
+    (sentence,) = sentences(found)
+    assert sentence == (
+        "Server and generator shared 2 cores: each figure of the server holds the generator's work as well; locks ran "
+        "a thread for each connection."
+    )
+    cells = [
+        figures(name, level, [(trial(name, 1), changed(load(), "generator.cores_used", used))], 1)
+        for name, level, used in (("locks", "few", 0.31), ("locks", "many", 0.62), ("asio", "few", 0.4))
+    ]
+    assert load_shares(found, cells) == (
+        "Of the shared cores the load itself used 0.31 to 0.62 beside locks and 0.40 beside asio.",
+    )
+    assert load_shares(ground(trial("locks", 1)), cells) == ()
 
 
 def test_a_connection_is_served_by_one_thread_at_a_time() -> None:

@@ -97,8 +97,11 @@ def test_softirqs_are_those_of_the_servers_cores() -> None:
     seen = replace(machine, softirq_s={0: 0.02, 1: 0.5})
     bound = trial(machine=seen, pinning=Pinning(server=(0,), generator=(1,), note=""))
     assert figure("softirq", bound) == pytest.approx(20_000)
-    anywhere = trial(machine=seen, pinning=Pinning(server=(), generator=(), note=""))
+    anywhere = trial(machine=seen, pinning=Pinning(server=(), generator=(1,), note=""))
     assert figure("softirq", anywhere) == pytest.approx(520_000)
+    for cores in ((), (0, 1)):
+        shared = trial(machine=seen, pinning=Pinning(server=cores, generator=cores, note=""))
+        assert figure("softirq", shared) is None, "nothing tells which were the load's"
     assert figure("softirq", trial(machine=replace(machine, softirq_s={1: 0.5}))) is None
     assert figure("softirq", trial()) is None, "a run from before it was counted"
 

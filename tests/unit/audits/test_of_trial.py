@@ -13,15 +13,16 @@ from netdyno.audits.of_trial import (
     is_lost,
     link,
     observation,
+    on_shared_cores,
     server_alive,
     server_totals,
     with_failed_connects,
 )
-from netdyno.model.load_result import Audit, ClientReport, LoadResult, Requests
+from netdyno.model.load_result import Audit, ClientReport, GeneratorThread, LoadResult, Requests
 from netdyno.model.observation import MachineObservation, RelayTotals, ServerObservation
 from netdyno.model.outcomes import verdict
 from tests.support.builders import made_load
-from tests.support.builders.made_load import load, machine, named, relay
+from tests.support.builders.made_load import changed, load, machine, named, relay
 
 LOAD = load((10,), connections=2, duration_s=1.0, audits=[Audit(name="verification", passed=True, detail="all true")])
 TOTALS = {"requests": 10, "bytes_in": 310, "bytes_out": 310, "connections": 2, "protocol_errors": 0}
@@ -264,3 +265,16 @@ def test_where_it_is_only_counted_nothing_is_struck_out_and_the_figures_stand() 
 
 def test_a_kernel_that_does_not_tell_is_not_judged() -> None:
     assert foreign_load(None, "strike-out") == ()
+
+
+def test_on_shared_cores_the_lag_of_a_generator_is_told_and_its_limit_judged() -> None:
+    late = Audit(name="generator", passed=False, detail="own send lag p50 900.0 us")
+    wrong = Audit(name="verification", passed=False, detail="1 corrupt")
+    (lag, other) = on_shared_cores([late, wrong], LOAD)
+    assert (lag.passed, other) == (True, wrong)
+    assert lag.detail == "lags not judged, for server and load share cores: own send lag p50 900.0 us"
+    thread = GeneratorThread(cpu_user_s=0.9, cpu_system_s=0.0, spun_s=0.0)
+    one_thread = changed(LOAD, "generator.threads", (thread,))
+    all_cores = changed(changed(LOAD, "generator.cores", 2), "generator.cores_used", 1.8)
+    for at_limit in (one_thread, all_cores):
+        assert on_shared_cores([late], at_limit) == (late,)

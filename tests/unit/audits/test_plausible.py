@@ -179,6 +179,15 @@ def test_a_window_without_an_answer_is_another_audits() -> None:
     assert plausible(load((0,) * 10), SERVER, LIMITS).passed
 
 
+def test_both_sides_together_use_no_more_than_the_cores_that_they_share() -> None:
+    shared = LIMITS._replace(server_cores=2, generator_cores=2)
+    assert judged(limits=shared).passed
+    found = plausible(LOAD, observed(cpu_s=1.95), shared)
+    assert not found.passed
+    assert "CPU of both sides (s): 2.25, at most 2.13" in found.detail
+    assert plausible(LOAD, observed(cpu_s=1.75), shared).passed
+
+
 # --- the link ----------------------------------------------------------------------------------------------------
 
 

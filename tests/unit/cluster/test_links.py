@@ -48,3 +48,14 @@ def test_a_link_of_one_machine_is_skipped(transport: str, levels: dict[str, str]
         network_for(TRANSPORTS[transport], wanted, place(BETWEEN, tmp_path)),
     ):
         pytest.fail("placed")
+
+
+def test_cores_of_one_machine_cannot_be_shared_between_several(tmp_path: Path) -> None:
+    wanted = settings(PLAIN, {"placement": "shared"})
+    with (
+        pytest.raises(NoNetworkError, match="server and load share cores of one machine, and this run has several"),
+        network_for(TRANSPORTS["tcp"], wanted, place(BETWEEN, tmp_path)),
+    ):
+        pytest.fail("placed")
+    with network_for(TRANSPORTS["tcp"], wanted, place(MACHINE, tmp_path)) as network:
+        assert network is MACHINE

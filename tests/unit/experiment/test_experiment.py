@@ -218,6 +218,15 @@ def test_it_is_frozen() -> None:
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' somebody hears"),
         (ECHO, 'workload = "chat"\nslow-readers = 9', "key 'slow-readers': 9 of 10 leave nobody to talk and hear"),
+        ("generator-threads = 2", 'start = "at-once"', "key 'start': only in 'chat' those who are connected"),
+        (ECHO, 'workload = "chat"\nstart = "at-once"\nround = "1s"', "'at-once' is for a closed loop without rounds"),
+        (ECHO, 'workload = "chat"\nstart = "at-once"\nslow-readers = 1', "leave one of them out"),
+        (ECHO, 'workload = "chat"\nstart = "soon"', "'soon' is not valid"),
+        (
+            "generator-threads = 2",
+            'placement = "shared"\nlink = "wan"\nlink-delay = "9ms"',
+            "key 'placement': server and load would share their cores with the relay of the wan",
+        ),
         ("blocks = 3", "blocks = 3\nseed = -1", "key 'seed': -1 is not a whole number of at least 0"),
         ("connections = [10", "conections = [10", "factors: unknown key 'conections' (did you mean 'connections'?)"),
         (
@@ -328,6 +337,11 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ),
         ('nodelay = "off"', 'round = "1s"', "key 'round': '1s' is what only netdyno-load can do"),
         ('nodelay = "off"', "depth = 4", "key 'depth': 4 is what only netdyno-load can do"),
+        (
+            'workload = "rpc"\nnodelay = "off"\nwrite-mode = "split"\nservice-time = "1ms"',
+            'workload = "chat"\nstart = "at-once"',
+            "key 'start': 'at-once' is what only netdyno-load can do",
+        ),
         ('nodelay = "off"', "connect-rate = 100", "key 'connect-rate': 100.0 is what only netdyno-load can do"),
         ('nodelay = "off"', "generator-threads = 2", "key 'generator-threads': 2 is what only netdyno-load can do"),
         (
@@ -337,11 +351,6 @@ def test_an_unknown_client_is_one_clear_line(old: str, new: str, message: str) -
         ),
         (
             'nodelay = "off"',
-        (
-            'workload = "rpc"\nnodelay = "off"\nwrite-mode = "split"\nservice-time = "1ms"',
-            'workload = "chat"\nstart = "at-once"',
-            "key 'start': 'at-once' is what only netdyno-load can do",
-        ),
             "requests-per-connection = 1",
             "key 'requests-per-connection': 1 is what only netdyno-load",
         ),

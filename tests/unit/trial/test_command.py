@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -216,6 +216,32 @@ def test_a_closed_loop_names_no_rate() -> None:
     assert value(load_command(GENERATOR, URL, slow, 3), "--slow-readers") == "5"
     assert "--slow-readers" not in check_command(GENERATOR, URL, slow)
     assert [one.threads_end for one in (looking_at_all, anew, slow)] == [False, True, True]
+
+
+def test_a_client_speaks_with_the_others_unless_the_scenario_says_at_once() -> None:
+    assert "--start" not in load_command(GENERATOR, URL, settings(CHAT, {}), 3)
+    at_once = settings(Scenario(name="s", workload="chat", start="at-once"), {})
+    assert value(load_command(GENERATOR, URL, at_once, 3), "--start") == "at-once"
+    assert "--start" not in check_command(GENERATOR, URL, at_once)
+
+
+def test_a_load_that_shares_its_cores_never_looks_out_for_the_next_message() -> None:
+    """It would take the core of the server."""
+
+    def spin(**load: Any) -> str | None:
+        command = load_command(GENERATOR, URL, settings(Scenario(name="s", workload="chat", **load), {}), 3)
+        return value(command, "--spin") if "--spin" in command else None
+
+    for load in ({"arrivals": "constant", "rate": 9.0}, {"round_s": 0.1}):
+        assert (spin(**load), spin(**load, placement="shared")) == (None, "off")
+    assert spin(placement="shared") is None, "a closed loop has no lookout, and its generator refuses the option"
+
+
+def test_a_client_is_told_of_a_depth_only_where_there_is_one() -> None:
+    """Those that speak no chat have no such option."""
+    plain, deep = (settings(Scenario(name="s", workload="chat", depth=depth), {}) for depth in (1, 4))
+    assert "--depth" not in client_command(("client",), URL, plain, 3)
+    assert value(client_command(("client",), URL, deep, 3), "--depth") == "4"
 
 
 def test_many_connections_come_from_several_addresses_of_the_loopback() -> None:

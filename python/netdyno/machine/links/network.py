@@ -74,6 +74,8 @@ def why_not(transport: Transport, wanted: Settings, given: Network) -> str:
     if given is not MACHINE and (wanted.is_apart or transport.private):
         what = f"the link {wanted.link}" if wanted.is_apart else f"the private network that {transport.name} needs"
         return f"{what} lies within one machine, and this run has several"
+    if given is not MACHINE and wanted.shares_cores:
+        return "server and load share cores of one machine, and this run has several"
     if wanted.client_hosts > given.load_hosts:
         there = "one" if given.load_hosts == 1 else str(given.load_hosts)
         return f"{wanted.client_hosts} client hosts make this load, and this run has {there}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from netdyno.analysis.findings import CellFigures
 from netdyno.analysis.ground import Ground, ThreadsRun
 from netdyno.base import quantities
 
@@ -22,11 +23,25 @@ def sentences(ground: Ground) -> tuple[str, ...]:
 
 def _server(ground: Ground) -> str:
     if ground.shared:
-        where = "the only core" if ground.server_cores == (1,) else cores_words(ground.server_cores)
+        where = cores_words(ground.server_cores)
         text = f"Server and generator shared {where}: each figure of the server holds the generator's work as well"
         return text if ground.parallel else f"{text}, and {NOTHING_PARALLEL}"
     text = f"The server had {cores_words(ground.server_cores)}"
     return text if ground.parallel else f"{text}: {NOTHING_PARALLEL}"
+
+
+def load_shares(ground: Ground, cells: Sequence[CellFigures]) -> tuple[str, ...]:
+    """Return the sentence that says how much of the shared cores the load itself used; none where it had its own."""
+    used: dict[str, list[float]] = {}
+    for cell in cells if ground.shared else ():
+        used.setdefault(cell.contestant, []).append(cell.generator_cores.value)
+    shares = [f"{_span(values)} beside {name}" for name, values in used.items()]
+    return (f"Of the shared cores the load itself used {quantities.listed(shares)}.",) if shares else ()
+
+
+def _span(cores: Sequence[float]) -> str:
+    """ "0.42", "0.31 to 0.62"."""
+    return " to ".join(dict.fromkeys(f"{value:.2f}" for value in (min(cores), max(cores))))
 
 
 def cores_words(counts: Sequence[int]) -> str:

@@ -451,6 +451,7 @@ def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *excluded.caveats(findings.unsafe),
         *excluded.unranked_caveats(findings.unranked),
         *ground.sentences(findings.ground),
+        *ground.load_shares(findings.ground, findings.cells),
         *_bounds(findings),
         *capacity.caveats(findings.capacity),
         *constant_latency.sentences(findings),

@@ -102,6 +102,7 @@ def view(findings: ScenarioFindings, looks: Looks, number: int) -> ScenarioView:
         ground=(
             *filter(None, [languages.sentence(findings.within, findings.ground)]),
             *ground.sentences(findings.ground),
+            *ground.load_shares(findings.ground, findings.cells),
         ),
         verdict=_verdict(findings),
         metric=METRICS[findings.scenario.metric].title,

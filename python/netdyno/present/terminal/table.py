@@ -119,6 +119,7 @@ def _scenario(one: ScenarioFindings) -> list[RenderableType]:
             parts.append(Text(notes, style="dim"))
     elif one.standings:
         parts += [_ranking(one), Text(_columns_explained(one), style="dim")]
+    parts += [Text(text, style="dim") for text in ground.load_shares(one.ground, one.cells)]
     if one.ending:
         parts.append(Text(stopping.sentence(one.ending), style="dim"))
     parts += [Text(f"goes along: {associations.short(why, one.scenario)}", style="dim") for why in one.whys[:1]]
