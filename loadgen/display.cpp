@@ -43,8 +43,9 @@ std::string load_text(const LoadPlan& plan) {
   if (plan.speaks_at_once) which += ", which speak as soon as they are connected";
   if (const auto most = plan.requests_per_connection; most > 0)
     which += fmt::format(" at a time, made anew after {} request{}", most, most == 1 ? "" : "s");
-  const std::string looks =
+  std::string looks =
       plan.look_every > 0 ? fmt::format(", looked at every {:g} ms", 1e3 * seconds(plan.look_every)) : "";
+  if (plan.write_due == WriteDue::joined) looks += ", what is due on a connection joined";
   if (!plan.rate_hz) {
     const std::string rounds = plan.round > 0 ? fmt::format(" in rounds of {:g} s", seconds(plan.round)) : "";
     return fmt::format("{}, closed loop{}, {} in flight each{}", which, rounds, plan.depth, looks);

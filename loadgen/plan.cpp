@@ -51,6 +51,7 @@ constexpr std::uint32_t most_shares = 1024;
 constexpr std::size_t max_target = 16'000;  // a head above 16 KiB is refused by every server (protocol/WIRE.md)
 
 const std::map<std::string, Spin> spins{{"off", Spin::off}, {"auto", Spin::automatic}, {"on", Spin::on}};
+const std::map<std::string, WriteDue> write_dues{{"each", WriteDue::each}, {"joined", WriteDue::joined}};
 const std::map<std::string, Arrivals> arrivals{
     {"closed", Arrivals::closed}, {"constant", Arrivals::constant}, {"poisson", Arrivals::poisson}};
 
@@ -192,6 +193,9 @@ void add_load_options(CommandLine& line, RawPlan& raw) {
   add_duration(line, "--look-every", raw.look_every,
                "look at sockets and schedule no more often than this; costs less where many messages come, and "
                "response times read up to so much longer, twice in an open loop (default: as messages come)");
+  add_choice(line, "--write-due", plan.write_due, write_dues,
+             "what is due leaves message by message, in the order of the schedule, or joined: at each look at the "
+             "schedule, all that is due on a connection in one call (default each)");
   add_choice(line, "--spin", plan.spin, spins,
              "open loop, rounds: wake before a message is due, and spin until then: as long as timers have turned out "
              "to be late, as long as they were before the load, or off, which costs less and sends later; closed loop "
@@ -520,6 +524,8 @@ std::string contradiction(const RawPlan& raw, const CommandLine& line) {
   if (line.given("--spin") && !open && raw.round.count() == 0 && !plan.is_foreign())
     return "--spin is for an open loop, rounds, or servers of other people: a closed loop waits for no moment";
   if (plan.spin == Spin::on && raw.look_every.count() > 0) return "--spin on and --look-every: leave one of them out";
+  if (plan.write_due == WriteDue::joined && plan.write_mode == WriteMode::split)
+    return "--write-due joined and --write-mode split: leave one of them out";
   if (open && raw.round.count() > 0) return "--round is for the closed loop; leave --rate or --round out";
   if (plan.requests_per_connection > 0) {
     if (plan.workload == Workload::chat)
@@ -607,6 +613,12 @@ std::string_view to_string(Arrivals value) {
 
 std::string_view to_string(Spin value) {
   for (const auto& [name, known] : spins)
+    if (known == value) return name;
+  return "?";
+}
+
+std::string_view to_string(WriteDue value) {
+  for (const auto& [name, known] : write_dues)
     if (known == value) return name;
   return "?";
 }

@@ -29,6 +29,10 @@ enum class Arrivals { closed, constant, poisson };
 /// has learned that its timers are late, or as long as they were before the load.
 enum class Spin { off, automatic, on };
 
+/// How the messages that are due leave: in the order of the schedule (those that follow each other on one connection
+/// together), or connection by connection, each with all that is due on it.
+enum class WriteDue { each, joined };
+
 /// Whether a message comes whole over this transport or not at all: it has no streams, and may lose what it carries
 /// (protocol/WIRE.md, "Transports that carry messages").
 bool carries_messages(const Url& url);
@@ -60,6 +64,7 @@ struct LoadPlan {
   Nanos warmup = one_second;
   Nanos timeout = 10 * one_second;
   Nanos look_every = 0;  // the shortest time from one look at the sockets, and the schedule, to the next; 0: none
+  WriteDue write_due = WriteDue::each;
   Spin spin = Spin::automatic;
   Nanos linger = 0;                           // how long connections stay open after the last answer
   std::uint32_t requests_per_connection = 0;  // closed when so many are answered, made anew for the next; 0: never
@@ -118,6 +123,7 @@ LoadPlan own_part(LoadPlan plan);
 
 std::string_view to_string(Arrivals arrivals);
 std::string_view to_string(Spin spin);
+std::string_view to_string(WriteDue write_due);
 /// Where the load goes, as a person would write it.
 std::string address_of(const LoadPlan& plan);
 

@@ -35,6 +35,7 @@ Json plan_json(const LoadPlan& plan) {
           {"timeout_s", seconds(plan.timeout)},
           {"round_s", seconds(plan.round)},
           {"look_every_s", seconds(plan.look_every)},
+          {"write_due", to_string(plan.write_due)},
           {"spin", to_string(plan.spin)},
           {"most_in_flight", plan.flight_is_limited || !plan.rate_hz ? Json(plan.depth) : Json(nullptr)},
           {"count", plan.count > 0 ? Json(plan.count) : Json(nullptr)},

@@ -55,7 +55,8 @@ Worker::Worker(const LoadPlan& plan, const Slice& slice, Control& control, Timel
       matching_(plan, clients_, control, *codec_, recorder_),
       streams_(*codec_),
       foreign_(plan.is_foreign()),
-      limited_(plan.flight_is_limited && !foreign_) {
+      limited_(plan.flight_is_limited && !foreign_),
+      joined_(plan.write_due == WriteDue::joined) {
   if (carries_messages(plan.url)) reader_.emplace(*codec_);
 }
 
@@ -111,6 +112,9 @@ void Worker::measure(Nanos start) {
   schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_));
   intended_ = 0;
   spent_ = false;
+  may_queue_ = true;
+  queued_.clear();
+  queued_at_ = 0;
   window_ = {start + plan_.warmup, start + plan_.warmup + plan_.duration};
   boundary_ = window_.start;
   give_up_ = window_.end + plan_.timeout;
@@ -147,7 +151,7 @@ void Worker::measure(Nanos start) {
     }
     const Nanos until = next_wakeup(give_up_);
     if (reply_lookout_.looks() && looks_for_replies(until)) continue;
-    const bool spinning = until <= now_ && !is_due();
+    const bool spinning = until <= now_ && !has_to_send();
     if (transport_->wait(until, *this) || until == never) continue;
     const Nanos at = now_ns();
     if (spinning) spun_ += at - now_;
@@ -183,7 +187,7 @@ void Worker::set_slow_readers_apart() {
 
 /// Sleeps until the sockets are to be looked at again, once all of them have been. What is due is sent before.
 void Worker::rest() {
-  if (is_due()) return;
+  if (has_to_send()) return;
   if (looks_left_ > 0) {
     --looks_left_;
     return;
@@ -193,6 +197,7 @@ void Worker::rest() {
   const timespec at{until / one_second, until % one_second};
   clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
   looks_left_ = clients_.size() / connections_a_look;
+  may_queue_ = true;
 }
 
 /// A timer wakes a thread some time after the moment it was set for, so the thread wakes before and keeps looking
@@ -244,6 +249,7 @@ Nanos Worker::next_wakeup(Nanos give_up) const {
   Nanos next = std::min({boundary_, expire_at_, give_up, slow_readers_.next(), connecting_.next_try()});
   if (schedule_->next().intended < window_.end && !spent_)
     next = std::min(next, schedule_->next().intended - lookout_.early());
+  if (queued_at_ < queued_.size()) next = std::min(next, now_);
   // What other threads received ends the drain of a chat too.
   if ((matching_.draining() && is_chat()) || told_) next = std::min(next, now_ + drain_check);
   return next;
@@ -292,28 +298,71 @@ void Worker::end_for_all(Nanos at) {
 }
 
 void Worker::send_due(int most) {
+  if (joined_) return send_joined(most);
   while (most > 0 && is_due()) {
     const std::uint32_t number = schedule_->next().connection;
-    Connection& connection = clients_[number];
-    for (; most > 0 && is_due() && schedule_->next().connection == number; --most) {
-      if (!takes_one(schedule_->next().intended)) break;  // what it has taken by now is still to be sent
-      const Arrival arrival = schedule_->take();
-      recorder_.scheduled(arrival.intended);
-      if (connection.gone()) {
-        ++recorder_.figures.errors.timeout;  // it will never have an answer
-        recorder_.error(now_);
-        continue;
-      }
-      connection.flight.intend(arrival.intended);
-      ++clients_.waiting;
-      ++intended_;
-    }
-    if (connection.open()) {
-      sender_.push(number, connection);
-    } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
-      connecting_.come_back(number, *this);
-    }
+    for (; most > 0 && is_due() && schedule_->next().connection == number; --most)
+      if (!queue_next()) break;  // what it has taken by now is still to be sent
+    send_queued(number);
   }
+}
+
+/// What answers call for, while others may have come. Joined, it waits for the turn of the loop.
+void Worker::send_between_events() {
+  if (!joined_) send_due(sends_between_events);
+}
+
+/// All that is due joins the queues of its connections before anything leaves, so that what one of them has leaves in
+/// one call. Some connections at a time: receiving must not starve.
+void Worker::send_joined(int most) {
+  if (queued_at_ == queued_.size()) queue_all_due();
+  for (; most > 0 && queued_at_ < queued_.size(); --most) send_queued(queued_[queued_at_++]);
+}
+
+/// Once a look, where there are looks: what becomes due while the others are sent waits for the next one.
+void Worker::queue_all_due() {
+  queued_.clear();
+  queued_at_ = 0;
+  if (!may_queue_) return;
+  may_queue_ = plan_.look_every == 0;
+  while (is_due()) {
+    const std::uint32_t number = schedule_->next().connection;
+    const bool had_some = clients_[number].flight.unsent() > 0;  // it is queued, or something else will send them
+    if (!queue_next()) return;
+    if (!had_some && clients_[number].flight.unsent() > 0) queued_.push_back(number);
+  }
+}
+
+/// The next message of the schedule joins the queue of its connection. False where --count is exhausted.
+bool Worker::queue_next() {
+  if (!takes_one(schedule_->next().intended)) return false;
+  const Arrival arrival = schedule_->take();
+  Connection& connection = clients_[arrival.connection];
+  recorder_.scheduled(arrival.intended);
+  if (connection.gone()) {
+    ++recorder_.figures.errors.timeout;  // it will never have an answer
+    recorder_.error(now_);
+    return true;
+  }
+  connection.flight.intend(arrival.intended);
+  ++clients_.waiting;
+  ++intended_;
+  return true;
+}
+
+void Worker::send_queued(std::uint32_t number) {
+  Connection& connection = clients_[number];
+  if (connection.open()) {
+    sender_.push(number, connection);
+  } else if (connection.state == Connection::State::left && connection.flight.unsent() > 0) {
+    connecting_.come_back(number, *this);
+  }
+}
+
+/// Whether something can be sent without another look.
+bool Worker::has_to_send() const {
+  if (queued_at_ < queued_.size()) return true;
+  return is_due() && (!joined_ || may_queue_);
 }
 
 /// What a stream still holds comes before the rest and is waited for. A message that is overdue has been lost.
@@ -428,7 +477,7 @@ void Worker::on_received(std::uint32_t number, std::string_view bytes, KernelSta
   } else if (limited_) {
     fill_places(number);
   }
-  send_due(sends_between_events);
+  send_between_events();
 }
 
 /// What is due on a connection that had too many in flight, and has room again, goes out. It waited for answers, and
@@ -449,7 +498,7 @@ void Worker::received_plain(std::uint32_t number, std::string_view bytes) {
   } else if (!connection.blocked && connection.sendable() > 0) {
     sender_.writable(number, connection);  // it waited for an answer, and not for this program
   }
-  send_due(sends_between_events);
+  send_between_events();
 }
 
 /// A connection of a foreign server is at its end, and why that is a fault, if it is. Returns how many messages it
@@ -470,7 +519,7 @@ void Worker::on_messages(std::uint32_t number, std::span<const std::string_view>
     recorder_.figures.bytes.received += messages[i].size();
     reader_->receive(messages[i], matching_);
   }
-  send_due(sends_between_events);
+  send_between_events();
 }
 
 void Worker::on_connected(std::uint32_t number) { connecting_.connected(number); }
@@ -546,7 +595,7 @@ void Worker::on_closed(std::uint32_t number, CloseReason reason) {
                                                     : Matching::End::closed;
     const bool cost_messages = make_anew(number, why, end) > 0;
     if (is_error || !why.empty() || cost_messages) ++errors;
-    return send_due(sends_between_events);
+    return send_between_events();
   }
   ++errors;
   if (!told.empty()) recorder_.figures.faults.note(told, Population::connections, now_);

@@ -66,6 +66,12 @@ class Worker final : private TransportEvents {
   void end_for_all(Nanos at);
   void tell_progress();
   void send_due(int most);
+  void send_joined(int most);
+  void queue_all_due();
+  bool queue_next();
+  void send_queued(std::uint32_t number);
+  void send_between_events();
+  bool has_to_send() const;
   void expire_some();
   void note_silence(std::uint32_t number, std::uint64_t messages);
   bool drained();
@@ -117,6 +123,10 @@ class Worker final : private TransportEvents {
   Nanos spun_ = 0;     // time on it
   Nanos look_at_ = 0;  // the next look at the sockets, where they are looked at every so often
   std::uint32_t looks_left_ = 0;
+  const bool joined_;                  // what is due on a connection leaves in one call
+  bool may_queue_ = true;              // and nothing has joined the queues since the last look
+  std::vector<std::uint32_t> queued_;  // connections that were given messages, to be sent from `queued_at_` on
+  std::size_t queued_at_ = 0;
   bool spent_ = false;      // no message is left: of --count, or between slices
   bool told_ = false;       // and all of this thread are answered, which Control knows
   Nanos boundary_ = never;  // the next of window start, window end

@@ -230,6 +230,51 @@ def test_sockets_are_looked_at_no_more_often_than_told(server: str) -> None:
     assert result.messages.received == result.messages.sent
 
 
+@pytest.mark.parametrize("how", ["each", "joined"])
+def test_what_is_due_on_a_connection_leaves_in_one_call_where_it_is_joined(
+    server: str, strace_program: str, tmp_path: Path, how: str
+) -> None:
+    """Each of ten connections has ten messages or more by the next look. The calls are strace's count, and what was
+    sent the generator's; both hold on any machine, for a late look only finds more that is due."""
+    trace, result_file = tmp_path / "trace", tmp_path / "result.json"
+    strace = (strace_program, "-f", "-qq", "-e", "signal=none", "-e", "trace=sendto", "-o", str(trace))
+    pace = ("-c", "10", "--rate", "100/conn", "--look-every", "100ms", "--write-due", how)
+    command = [*strace, str(generator_path(build_dir())), server, *pace, "--warmup", "0", "--duration", "1s"]
+    done = subprocess.run([*command, "--json", str(result_file)], capture_output=True, check=False, timeout=60)
+    assert done.returncode in (0, 3), done.stderr  # under strace it may not be believed
+    result = msgspec.json.decode(result_file.read_bytes(), type=LoadResult)
+    assert (result.plan.write_due, result.messages.lost, result.messages.corrupt) == (how, 0, 0)
+    assert result.messages.received == result.messages.sent == 1000
+    sizes = [int(size) for size in re.findall(r"sendto\(.* = (\d+)$", trace.read_text(), re.MULTILINE)]
+    assert sum(sizes) == 31 * 1000
+    if how == "each":
+        assert sizes == [31] * 1000
+    else:
+        assert len(sizes) <= 10 * 11  # looks, that at the start among them
+    assert result.send_lag_ns.p50 > 20e6, "whoever is late for a look is late in the figures"
+
+
+def test_what_is_due_is_joined_without_looks_and_in_a_closed_loop(server: str) -> None:
+    for pace in (("--rate", "5000/conn"), ("--depth", "20"), ()):
+        done = load(server, "-c", "3", *pace, "--write-due", "joined", *QUICK, "--json", "-")
+        result = msgspec.json.decode(done.stdout, type=LoadResult)
+        assert result.requests.completed > 0
+        assert (result.messages.lost, result.messages.corrupt, result.messages.unsent) == (0, 0, 0)
+
+
+def test_datagrams_are_joined_into_one_call(strace_program: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    strace = (strace_program, "-f", "-qq", "-e", "signal=none", "-o", str(trace))
+    pace = ("-c", "2", "--rate", "100/conn", "--look-every", "100ms", "--write-due", "joined")
+    with serving((str(build_dir() / "servers" / "udp-coroutines"),)) as serves:
+        command = [*strace, "-e", "trace=sendmsg,sendmmsg,sendto", str(generator_path(build_dir())), serves.endpoint]
+        command += [*pace, "--warmup", "0", "--duration", "1s", "--json", "-"]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    result = msgspec.json.decode(done.stdout, type=LoadResult)
+    assert result.messages.sent == 200
+    assert len(re.findall(r" send\w+\(", trace.read_text())) < 100
+
+
 def test_a_schedule_that_no_machine_keeps_ends_with_its_time(server: str) -> None:
     """When the window and the timeout are over, the rest of it is not made up for: it is said to be missing."""
     options = ("--rate", "1e7", "--warmup", "0", "--duration", "200ms", "--timeout", "50ms", "--json", "-")

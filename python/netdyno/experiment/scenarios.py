@@ -139,8 +139,10 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
             f"{where}: arrivals = {wanted.arrivals!r} needs a 'rate' (messages per second in all) "
             "or a 'rate-per-connection'"
         )
-    if wanted.look_every_s > 0 and (wanted.arrivals != "closed" or wanted.round_s > 0):
-        raise UserError(f"{where}: 'look-every' is for a closed loop without rounds; else it would make messages late")
+    if wanted.look_every_s > 0 and wanted.round_s > 0:
+        raise UserError(f"{where}: 'look-every' and 'round': leave one of them out; a look would make the rounds late")
+    if wanted.write_due == "joined" and wanted.write_mode == "split":
+        raise UserError(f"{where}: 'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out")
     if len(rates) > 1:
         raise UserError(f"{where}: 'rate' and 'rate-per-connection' say the same thing twice; leave one of them out")
     if wanted.arrivals != "closed" and wanted.round_s > 0:

@@ -41,6 +41,7 @@ ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capaci
 """What may decide among those that are equal in what is ranked."""
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
+WriteDue = Literal["each", "joined"]
 FailedConnects = Literal["strike-out", "count"]
 Placement = Literal["apart", "shared"]
 """Server and load on cores of their own, or both on all cores of the run."""
@@ -144,6 +145,9 @@ class Conditions(Frozen, kw_only=True):
     write_mode: Annotated[
         WriteMode, Option(word(*get_args(WriteMode)), "How the load writes a length and a body.", "load")
     ] = "gathered"
+    write_due: Annotated[
+        WriteDue, Option(word(*get_args(WriteDue)), "joined: what is due on a connection leaves in one call.", "load")
+    ] = "each"
     service_time_s: Annotated[Number, Option(DURATION, "Of rpc: what each request asks for.", "load")] = 0.0
     generator_threads: Annotated[
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")

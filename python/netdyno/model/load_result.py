@@ -178,6 +178,7 @@ class Plan(Frozen):
     timeout_s: Number
     round_s: Number = 0.0
     look_every_s: Number = 0.0
+    write_due: Literal["each", "joined"] = "each"
     spin: Literal["off", "auto", "on"] = "on"
     most_in_flight: Whole | None = None
     count: Whole | None = None

@@ -69,9 +69,12 @@ def load_command(
 
 def client_command(client: Sequence[str], endpoint: str, settings: Settings, seed: int) -> list[str]:
     """A client contestant with the load of the cell: of the generator's options those that a closed loop has, and a
-    depth where there is one (protocol/client.md)."""
+    depth where there is one, or an open loop of the load program of others (protocol/client.md)."""
     depth = ("--depth", str(settings.depth)) if settings.depth > 1 else ()
-    return [*_common(client, endpoint, settings), *_load(endpoint, settings, seed), *depth]
+    open_loop: tuple[str, ...] = ()
+    if settings.arrivals != "closed":
+        open_loop = (*_rate(settings), "--connect-rate", _number(settings.connect_rate), *_due(settings))
+    return [*_common(client, endpoint, settings), *open_loop, *_load(endpoint, settings, seed), *depth]
 
 
 def check_command(generator: Sequence[str], endpoint: str, settings: Settings) -> list[str]:
@@ -119,13 +122,23 @@ def _pace(settings: Settings) -> tuple[str, ...]:
     """How fast the generator sends: at a rate, or as often as it is answered."""
     # A lookout would take the core on which the server is to run.
     spin = ("--spin", "off") if settings.shares_cores else ()
-    if settings.rate is not None:
-        return "--rate", _number(settings.rate), *spin
-    if settings.rate_per_connection is not None:
-        return "--rate", f"{_number(settings.rate_per_connection)}/conn", *spin
-    rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
     looks = ("--look-every", format_duration(settings.look_every_s)) if settings.look_every_s > 0 else ()
-    return "--depth", str(settings.depth), *rounds, *looks
+    if settings.arrivals != "closed":
+        return *_rate(settings), *spin, *looks, *_due(settings)
+    rounds = ("--round", format_duration(settings.round_s), *spin) if settings.round_s > 0 else ()
+    return "--depth", str(settings.depth), *rounds, *looks, *_due(settings)
+
+
+def _due(settings: Settings) -> tuple[str, ...]:
+    return ("--write-due", settings.write_due) if settings.write_due != "each" else ()
+
+
+def _rate(settings: Settings) -> tuple[str, str]:
+    """Return the rate of an open loop."""
+    if settings.rate is not None:
+        return "--rate", _number(settings.rate)
+    assert settings.rate_per_connection is not None, "a scenario with an open loop has a rate (experiment/scenarios.py)"
+    return "--rate", f"{_number(settings.rate_per_connection)}/conn"
 
 
 def _shared(settings: Settings) -> tuple[str, ...]:

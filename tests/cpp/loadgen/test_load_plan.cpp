@@ -190,6 +190,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{{"--start", "at-once", "--workload", "chat", "-c", "5", "--slow-readers", "1"}, "leave --slow-readers"},
         Mistake{{"--turns", "--start", "at-once", "--workload", "chat", "-c", "2"}, "leave --start at-once out"},
         Mistake{{"--look-every", "5ms", "--rate", "5", "--spin", "on"}, "leave one of them out"},
+        Mistake{{"--write-due", "joined", "--write-mode", "split"}, "leave one of them out"},
+        Mistake{{"--write-due", "now"}, "each.joined"},
         Mistake{{"--spin", "off"}, "--spin is for an open loop, rounds"},
         Mistake{{"--spin", "sometimes", "--rate", "5"}, "auto.off.on"},
         Mistake{{"--look-every", "5ms", "--round", "50ms"}, "leave one of them out"},

@@ -379,6 +379,16 @@ def test_a_rate_is_said_in_one_way() -> None:
         parse(each.replace("[scenario.factors]", "[scenario.factors]\nrate = [5]"))
 
 
+def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
+    pace = 'workload = "echo"\narrivals = "constant"\nrate-per-connection = 9\nlook-every = "8ms"\nwrite-due = "joined"'
+    (scenario,) = parse(GOOD.replace(ECHO, pace)).scenarios
+    assert (scenario.look_every_s, scenario.write_due) == (0.008, "joined")
+    with pytest.raises(UserError, match="'write-due' = 'joined' and 'write-mode' = 'split': leave one of them out"):
+        parse(GOOD.replace(ECHO, pace + '\nwrite-mode = "split"'))
+    with pytest.raises(UserError, match="'look-every' and 'round': leave one of them out"):
+        parse(GOOD.replace(ECHO, 'workload = "echo"\nlook-every = "20ms"\nround = "1s"'))
+
+
 def test_two_scenarios_of_one_name_are_refused() -> None:
     with pytest.raises(UserError, match="two scenarios are called 'echo'"):
         parse(GOOD + '[[scenario]]\nname = "echo"\nworkload = "echo"\n')

@@ -158,6 +158,23 @@ def test_a_rate_can_be_that_of_each_connection() -> None:
     assert value(load_command(GENERATOR, URL, settings(each, {"rate-per-connection": 5}), 3), "--rate") == ("5/conn")
 
 
+def test_an_open_loop_may_look_now_and_then_and_join_what_is_due() -> None:
+    each = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, look_every_s=0.02)
+    command = load_command(GENERATOR, URL, settings(each, {}), 3)
+    assert (value(command, "--look-every"), "--write-due" in command) == ("20ms", False)
+    joined = load_command(GENERATOR, URL, settings(each, {"write-due": "joined"}), 3)
+    assert (value(joined, "--rate"), value(joined, "--write-due")) == ("1000/conn", "joined")
+
+
+def test_the_load_program_of_others_gets_the_rate_of_an_open_loop() -> None:
+    wanted = Scenario(name="s", workload="echo", arrivals="constant", rate_per_connection=1000, client="c")
+    command = client_command(["clients/c"], URL, settings(wanted, {"connect-rate": "connections"}), 3)
+    assert (value(command, "--rate"), value(command, "--connect-rate")) == ("1000/conn", "100")
+    assert not {"--arrivals", "--write-due", "--depth", "--threads"} & set(command)
+    joined = client_command(["clients/c"], URL, settings(wanted, {"write-due": "joined"}), 3)
+    assert value(joined, "--write-due") == "joined"
+
+
 def test_a_client_gets_what_the_generator_gets_less_what_it_does_not_know() -> None:
     wanted = settings(Scenario(name="s", workload="rpc", client="c", connections=3, service_time_s=0.001), {})
     command = client_command(["clients/c"], URL, wanted, 3)

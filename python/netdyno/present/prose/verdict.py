@@ -186,7 +186,13 @@ def _pace(scenario: Scenario) -> str:
         rounds = f" in rounds of {duration_words(scenario.round_s)}" if scenario.round_s else ""
         each = "" if scenario.depth == 1 else f", {scenario.depth} in flight per connection"
         return f"closed loop{rounds}{each}"
-    return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals"
+    looks = (
+        f", sent and read every {duration_words(scenario.look_every_s)} (times up to twice that too long)"
+        if scenario.look_every_s
+        else ""
+    )
+    joined = ", what is due on a connection in one write" if scenario.write_due == "joined" else ""
+    return f"open loop {_offered(scenario)}, {scenario.arrivals} arrivals{looks}{joined}"
 
 
 def _offered(scenario: Scenario) -> str:

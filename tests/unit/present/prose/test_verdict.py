@@ -83,6 +83,13 @@ def test_a_chat_says_how_its_servers_deliver() -> None:
     assert "deliveries" not in load_words(varied)
 
 
+def test_looks_of_an_open_loop_are_said_with_what_they_cost() -> None:
+    plain = replace(made_run().experiment.scenarios[0], arrivals="constant", rate=100.0)
+    looking = replace(plain, look_every_s=0.02, write_due="joined")
+    ends = ", sent and read every 20ms (times up to twice that too long), what is due on a connection in one write"
+    assert load_words(looking) == load_words(plain) + ends
+
+
 def test_switches_that_nobody_counted_are_unknown() -> None:
     """Threads that end with their clients take them along."""
     run = made_run()
