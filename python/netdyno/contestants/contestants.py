@@ -18,7 +18,7 @@ import msgspec
 
 from netdyno.base.errors import UserError, check_keys, did_you_mean
 from netdyno.base.paths import ROOT, build_dir, launcher_path
-from netdyno.contestants import kernel
+from netdyno.contestants import kernel, programs
 from netdyno.contestants.building import is_made_on_demand
 from netdyno.model.contestant import Contestant, Manifest, behind_launcher, launched
 from netdyno.model.transports import TRANSPORTS
@@ -115,12 +115,14 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
 
 def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ...]:
     """Replace {folder} (the contestant's own), {build} (the build directory), {python} (the interpreter of the harness,
-    with its packages) and {packages} (where these are) in a manifest's argument list."""
+    with its packages), {packages} (where these are) and the programs of others (programs.py) in a manifest's argument
+    list."""
     places = {
         "{folder}": str(folder),
         "{build}": str(build),
         "{python}": sys.executable,
         "{packages}": _PACKAGES,
+        **programs.places(),
     }
     expanded = list(arguments)
     for name, place in places.items():
@@ -138,7 +140,7 @@ def _why_not(reason: Path, manifest: Manifest, command: tuple[str, ...], *, is_t
     there, unless it `is_to_come`."""
     if reason.is_file():
         return " ".join(reason.read_text(encoding="utf-8").split())
-    if why_not := kernel.why_not(manifest.needs):
+    if why_not := kernel.why_not(manifest.needs) or programs.why_not(manifest.needs):
         return why_not
     program = behind_launcher(command)[0]
     if not manifest.is_built and shutil.which(program) is None:

@@ -129,7 +129,7 @@ def matching(pattern: str) -> list[Path]:
 @functools.cache
 def _runtime(program: Path) -> Runtime | None:
     """By the name of the program."""
-    if re.fullmatch(r"node(js)?(-?\d+)?", program.name):
+    if re.fullmatch(r"node(js)?(-?\d+(\.\d+)*)?", program.name):
         return Runtime("Node.js", _said(str(program), "--version").strip(), program, _with_libraries((program,)))
     if re.fullmatch(r"python3?(\.\d+)?", program.name):
         version, _, library = _said(str(program), "-I", "-S", "-c", _ASK_PYTHON).strip().partition("\n")

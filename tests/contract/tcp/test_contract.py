@@ -68,7 +68,7 @@ def test_stdout_is_a_ready_line_then_a_line_of_totals(contestant: Contestant) ->
 
 @pytest.mark.once_a_language
 def test_it_listens_on_loopback_alone(contestant: Contestant) -> None:
-    with serving(contestant.command) as server:
+    with serving(contestant.command, "--workload", contestant.manifest.workloads[0]) as server:
         listening = [
             row for row in proc.tcp_sockets(server.pid, server.address[1]).values() if row.state == proc.LISTEN
         ]
@@ -92,9 +92,10 @@ def test_it_listens_where_it_is_told(contestant: Contestant, host: str) -> None:
 
 @pytest.mark.once_a_family
 def test_a_port_that_is_taken(contestant: Contestant) -> None:
-    with serving(contestant.command) as server:
+    workload = ("--workload", contestant.manifest.workloads[0])
+    with serving(contestant.command, *workload) as server:
         port = server.address[1]
-        finished = run(contestant.command, "--listen", f"tcp://127.0.0.1:{port}")
+        finished = run(contestant.command, *workload, "--listen", f"tcp://127.0.0.1:{port}")
         assert finished.code == 1, finished
         assert finished.stdout == "", finished
         assert finished.stderr.count("\n") == 1, finished
@@ -104,7 +105,8 @@ def test_a_port_that_is_taken(contestant: Contestant) -> None:
 
 @pytest.mark.once_a_language
 def test_an_address_that_is_not_ours(contestant: Contestant) -> None:
-    finished = run(contestant.command, "--listen", "tcp://192.0.2.1:0")  # RFC 5737: documentation only
+    workload = ("--workload", contestant.manifest.workloads[0])
+    finished = run(contestant.command, *workload, "--listen", "tcp://192.0.2.1:0")  # RFC 5737: documentation only
     assert finished.code == 1, finished
     assert finished.stderr.count("\n") == 1, finished
 

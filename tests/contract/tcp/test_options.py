@@ -46,7 +46,7 @@ def test_nodelay(contestant: Contestant, level: str) -> None:
 
 @pytest.mark.once_a_family
 def test_backlog(contestant: Contestant) -> None:
-    with serving(contestant.command, "--backlog", "7") as server:
+    with serving(contestant.command, "--workload", contestant.manifest.workloads[0], "--backlog", "7") as server:
         answers = ask_socket(
             server, lambda row: row.state == proc.LISTEN, lambda socket: kernel.tcp_info(socket, kernel.TCPI_SACKED)
         )
