@@ -6,9 +6,9 @@ The truth is the kernel's: tcpdump stamps each packet on the loopback, and a mes
 carried it to the one that carried it back. Of many connections one in eight is captured. What a load program says
 beyond that is its own: the wait for its own loop, before a message leaves or after its echo has come.
 
-tcpkali is no client contestant: it says a median and a rate, and no histogram; it verifies nothing, and announces no
-window (protocol/client.md). Server on core 0, load and capture on core 1. Run by hand on a quiet machine, as root or
-with CAP_NET_RAW; where something is missing it says so and ends.
+In a study tcpkali says its own figures (clients/tcpkali); here they are held against the packets. Server on core 0,
+load and capture on core 1. Run by hand on a quiet machine, as root or with CAP_NET_RAW; where something is missing it
+says so and ends.
 
     bench/tcpkali_cross_check.py [--server asio-callbacks] [--blocks 5] [--seconds 3] [--connections 100 ...]
 """

@@ -193,7 +193,7 @@ def error_bars(scenario: Scenario, ranked: Sequence[Counted]) -> tuple[ErrorBar,
     """Where it is not small beside the shortest response time of any contestant at a level: decided for all alike."""
     by_level: dict[str, dict[str, list[LoadResult]]] = {}
     for trial, load in ranked:
-        if load.client is None:
+        if load.client is None and not load.instrument:
             by_level.setdefault(level_key(trial.levels), {}).setdefault(trial.contestant, []).append(load)
     return tuple(
         bar

@@ -691,6 +691,8 @@ class ScenarioFindings:
     """Of those who could use another number of cores, each group by itself."""
     company: Company | None = None
     """None where the machine was every trial's own."""
+    instruments: tuple[Name, ...] = ()
+    """Load programs of others that said figures of it themselves (docs/adr/instruments.md)."""
 
     @property
     def verdict(self) -> Verdict:

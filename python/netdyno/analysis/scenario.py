@@ -122,6 +122,7 @@ def findings_of(part: Part, ending: Ending | None, level: float, flips: tuple[Fl
         alone=turns.find_measured_alone(part.ranked),
         flips=flips,
         company=company(ranked),
+        instruments=tuple(sorted({load.instrument for trial in ranked if (load := trial.load) and load.instrument})),
     )
 
 

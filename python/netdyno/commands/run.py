@@ -98,7 +98,7 @@ def carry_out(wishes: Wishes, argv: Sequence[str], adapt: Adapt = lambda asked, 
     everyone = contestants.discover(build=build, kind="client")
     servers = contestants.discover(build=build)
     servers = (*servers, *_own(wishes.own, [server.name for server in servers]), *wishes.others)
-    asked = adapt(_experiment(wishes, [client.name for client in everyone], servers), servers, everyone)
+    asked = adapt(_experiment(wishes, everyone, servers), servers, everyone)
     clients = [contestants.by_name(everyone, name, "client") for name in experiment.clients(asked)]
     chosen = [server for server in servers if any(server.name in one.contestants for one in asked.scenarios)]
     ready = needed.make(asked, chosen, clients, build, on_hosts=wishes.cluster is not None)
@@ -206,10 +206,12 @@ def _tell(outcome: runner.Outcome, console: Console) -> Done:
     )
 
 
-def _experiment(wishes: Wishes, clients: Sequence[str], servers: Sequence[Contestant]) -> Experiment:
+def _experiment(wishes: Wishes, clients: Sequence[Contestant], servers: Sequence[Contestant]) -> Experiment:
     """The experiment with the command line's wishes in place, its contestants by name."""
     path = experiment.find(wishes.experiment, experiment.experiments_dir())
-    asked = experiment.with_clients(experiment.load(path, wishes.budget), clients, str(path))
+    names = [client.name for client in clients]
+    instruments = [client.name for client in clients if client.manifest.instrument]
+    asked = experiment.with_clients(experiment.load(path, wishes.budget), names, str(path), instruments)
     beside = [one.name for one in servers if one.own is not None or one in wishes.others]
     chosen = (*wishes.contestants, *beside)
     asked = experiment.with_contestants(

@@ -94,6 +94,8 @@ def _load(folder: Path, build: Path, kind: Kind) -> Contestant:
     for key, value in {"unsafe": manifest.unsafe, "unranked": manifest.unranked}.items():
         if value and kind == "client":
             raise UserError(f"{folder / 'client.json'}: key {key!r}: only a server can be {key}")
+    if manifest.instrument and kind == "server":
+        raise UserError(f"{folder / 'server.json'}: key 'instrument': only a client can be the load program of others")
     if manifest.is_built:
         command: tuple[str, ...] = (str(build / f"{kind}s" / folder.name),)
     else:

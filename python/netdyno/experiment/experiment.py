@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import fnmatch
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast, get_args
 
@@ -212,17 +212,20 @@ def with_contestants(experiment: Experiment, chosen: Callable[[Sequence[str]], S
     return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
-def with_clients(experiment: Experiment, names: Sequence[str], where: str) -> Experiment:
+def with_clients(
+    experiment: Experiment, names: Sequence[str], where: str, instruments: Collection[str] = ()
+) -> Experiment:
     """The experiment with the patterns of its `client` factors replaced by the names they match, the generator's among
-    them, each once. Pure. Raises UserError naming `where`, the key and the nearest name for one that is no client."""
+    them, each once; `instruments` are matched by their names alone. Pure. Raises UserError naming `where`, the key and
+    the nearest name for one that is no client."""
     scenarios = tuple(
-        _with_clients(scenario, (GENERATOR, *names), f"{where}: scenario {number} ({scenario.name!r})")
+        _with_clients(scenario, (GENERATOR, *names), instruments, f"{where}: scenario {number} ({scenario.name!r})")
         for number, scenario in enumerate(experiment.scenarios, 1)
     )
     return msgspec.structs.replace(experiment, scenarios=scenarios)
 
 
-def _with_clients(scenario: Scenario, known: Sequence[str], where: str) -> Scenario:
+def _with_clients(scenario: Scenario, known: Sequence[str], instruments: Collection[str], where: str) -> Scenario:
     if scenario.client not in known:
         hint = did_you_mean(scenario.client, known)
         raise UserError(f"{where}: key 'client': unknown client {scenario.client!r}{hint}")
@@ -230,7 +233,11 @@ def _with_clients(scenario: Scenario, known: Sequence[str], where: str) -> Scena
         return scenario
     chosen: dict[type_level, None] = {}  # in order, each once
     for pattern in map(str, scenario.factors["client"]):
-        matching = [name for name in known if fnmatch.fnmatchcase(name, pattern)]
+        matching = [
+            name
+            for name in known
+            if name == pattern or (fnmatch.fnmatchcase(name, pattern) and name not in instruments)
+        ]
         if not matching:
             raise UserError(f"{where}: factors: key 'client': unknown client {pattern!r}{did_you_mean(pattern, known)}")
         chosen.update(dict.fromkeys(matching))

@@ -118,7 +118,7 @@ def why_skip(
         return reason
     if wanted.client != GENERATOR:
         client = clients[wanted.client]
-        reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant)
+        reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant) or _why_closed(client, wanted)
         if reason:
             return f"client {client.name}: {reason}"
     reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
@@ -181,6 +181,12 @@ def _why_apart(client: Contestant, server: Contestant) -> str:
     return (
         f"{client.name} speaks {quantities.listed(client.manifest.transports)} and not {needed}, as {server.name} does"
     )
+
+
+def _why_closed(client: Contestant, wanted: Settings) -> str:
+    """Why the load program of others cannot have a cell; empty when it can."""
+    is_closed = bool(client.manifest.instrument) and wanted.arrivals == "closed"
+    return f"{client.name} is an open loop, and this one is closed" if is_closed else ""
 
 
 def trial_seconds(wanted: Settings) -> float:

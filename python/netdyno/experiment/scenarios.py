@@ -151,22 +151,35 @@ def _check_loop(where: str, wanted: Settings, *, has_depth: bool) -> None:
         raise UserError(f"{where}: 'depth' is for a closed loop; an open loop sends when the schedule says")
 
 
+def _loop_words(key: str, *, is_open: bool) -> str:
+    if is_open:
+        return "an open loop"
+    return f"a closed loop{' with one request in flight' if key == 'depth' else ''}"
+
+
 def _check_client(where: str, wanted: Settings) -> None:
-    """A client contestant is a closed loop, with one request in flight or so many messages of a chat
-    (protocol/client.md): what only the generator can do is an error here and not a failure in the middle of a run."""
+    """A client contestant is a closed loop, with one request in flight or so many messages of a chat, or for `echo` the
+    load program of others, an open loop (protocol/client.md): what only the generator can do is an error here and not a
+    failure in the middle of a run."""
     if wanted.client == GENERATOR:
         return
-    only_generator = {
-        "arrivals": (wanted.arrivals, "closed"),
+    is_open = wanted.workload == "echo" and wanted.arrivals != "closed"
+    only_generator: dict[str, tuple[object, object]] = {
+        "arrivals": (wanted.arrivals, "constant" if is_open else "closed"),
         "round": (duration_words(wanted.round_s), "0s"),
         "look-every": (duration_words(wanted.look_every_s), "0s"),
         "generator-threads": (_threads_asked(wanted), 1),
         "client-hosts": (wanted.client_hosts, 1),
-        "connect-rate": (wanted.connect_rate, "burst"),
         "requests-per-connection": (wanted.requests_per_connection, None),
         "slow-readers": (wanted.slow_readers, 0),
         "start": (wanted.start, "together"),
     }
+    if is_open:
+        if wanted.connect_rate == "burst":
+            raise UserError(f"{where}: key 'connect-rate': client = {wanted.client!r} needs connections a second")
+    else:
+        only_generator["connect-rate"] = (wanted.connect_rate, "burst")
+        only_generator["write-due"] = (wanted.write_due, "each")
     if wanted.workload == "chat":
         only_generator["audience"] = (str(wanted.server.get("audience", "others")), "others")
     else:
@@ -174,8 +187,8 @@ def _check_client(where: str, wanted: Settings) -> None:
     for key, (asked, possible) in only_generator.items():
         if asked != possible:
             raise UserError(
-                f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, a "
-                f"closed loop{' with one request in flight' if key == 'depth' else ''}, it is {possible!r}"
+                f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, "
+                f"{_loop_words(key, is_open=is_open)}, it is {possible!r}"
             )
 
 

@@ -276,7 +276,7 @@ METRICS: Mapping[str, Metric] = {
     "lost": Metric(
         "share of messages lost",
         SHARE,
-        lambda _, load: float(load.messages.lost),
+        lambda _, load: None if load.instrument else float(load.messages.lost),
         lambda _, load: float(load.messages.expected),
         lossy=True,
     ),

@@ -11,20 +11,30 @@ import pytest
 from netdyno.contestants.contestants import discover
 from netdyno.machine.links.namespace import Namespace, NotAllowedError, private_namespace
 from netdyno.model.contestant import Contestant
-from tests.support.chosen import NOBODY, one_at_a_time, startable, targets
+from tests.support.chosen import NOBODY, chosen, one_at_a_time, startable, targets
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Client by client."""
-    if "client" in metafunc.fixturenames:
-        them, _ = targets(metafunc, "client")
+    """Client by client; load programs of others have tests of their own (test_instruments.py)."""
+    for fixture in {"client", "instrument"} & set(metafunc.fixturenames):
+        if fixture == "client":
+            them = [one for one in targets(metafunc, "client")[0] if not one.manifest.instrument]
+        else:
+            them = [one for one in chosen(metafunc.config, "client") if one.manifest.instrument]
         each = [pytest.param(one, id=one.name, marks=one_at_a_time(one, "client")) for one in them]
-        metafunc.parametrize("client", each or NOBODY, indirect=True)
+        metafunc.parametrize(fixture, each or NOBODY, indirect=True)
 
 
 @pytest.fixture
 def client(request: pytest.FixtureRequest) -> Contestant:
     """One client that can be started."""
+    one: Contestant = request.param
+    return startable(one, "client")
+
+
+@pytest.fixture
+def instrument(request: pytest.FixtureRequest) -> Contestant:
+    """The load program of others that is installed here."""
     one: Contestant = request.param
     return startable(one, "client")
 

@@ -81,6 +81,13 @@ def test_connections_that_a_client_made_again_are_counted() -> None:
     assert not server_totals(TOTALS, [again], "").passed
 
 
+def test_bytes_that_the_load_program_of_others_counts_are_not_held_against_it() -> None:
+    own = msgspec.structs.replace(LOAD, instrument="tcpkali")
+    assert server_totals(TOTALS | {"bytes_in": TOTALS["bytes_in"] + 1}, [own], "").passed
+    assert server_totals(TOTALS | {"connections": TOTALS["connections"] + 1}, [own], "").passed, "it makes one more"
+    assert not server_totals(TOTALS | {"connections": TOTALS["connections"] - 1}, [own], "").passed
+
+
 def test_bytes_under_way_at_a_close_are_not_held_against_it() -> None:
     lost = msgspec.structs.replace(LOAD, messages=msgspec.structs.replace(LOAD.messages, lost=1), errors={"timeout": 1})
     assert server_totals(TOTALS | {"bytes_out": 400}, [lost], "").passed

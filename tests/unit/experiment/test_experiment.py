@@ -293,6 +293,52 @@ def test_clients_are_expanded_by_name_the_generator_among_them() -> None:
     assert experiment.clients(parse(GOOD)) == ()
 
 
+INSTRUMENT = """
+question = "Which?"
+contestants = ["*"]
+blocks = 1
+warmup = "0s"
+duration = "1s"
+[[scenario]]
+name = "echo"
+workload = "echo"
+arrivals = "constant"
+rate-per-connection = 10
+connect-rate = "connections"
+[scenario.factors]
+client = ["*"]
+"""
+
+
+def test_the_load_program_of_others_is_in_no_pattern_of_clients() -> None:
+    def levels(text: str) -> tuple[object, ...]:
+        found = experiment.with_clients(parse(text), (*CLIENTS, "tcpkali"), "good.toml", ("tcpkali",))
+        return found.scenarios[0].factors["client"]
+
+    assert levels(INSTRUMENT) == ("netdyno-load", *CLIENTS)
+    assert levels(INSTRUMENT.replace('client = ["*"]', 'client = ["tcpkali"]')) == ("tcpkali",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('connect-rate = "connections"\n', "", "key 'connect-rate': client = '*' needs connections a second"),
+        ('"constant"', '"poisson"', "an open loop, it is 'constant'"),
+        (
+            'name = "echo"',
+            'name = "echo"\nlook-every = "1ms"',
+            "key 'look-every': '1ms' is what only netdyno-load can do",
+        ),
+    ],
+)
+def test_what_the_load_program_of_others_cannot_do_is_one_clear_line(old: str, new: str, message: str) -> None:
+    assert old in INSTRUMENT
+    with pytest.raises(UserError) as error:
+        parse(INSTRUMENT.replace(old, new, 1))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -462,7 +462,7 @@ def caveats(findings: ScenarioFindings) -> tuple[str, ...]:
         *capacity.caveats(findings.capacity),
         *constant_latency.sentences(findings),
         *_loop(findings),
-        *_client_contestants(findings.scenario),
+        *_client_contestants(findings),
         *_prescribed_rate(findings.scenario),
         *_missing(findings),
         *_gaps(findings),
@@ -511,9 +511,14 @@ def _loop(findings: ScenarioFindings) -> list[str]:
                 else "Its latencies are service times under full load, not what users at a fixed rate would see."
             )
         )
-    if findings.scenario.scheduled and findings.cells:
-        told.append(_send_lag(findings.cells))
+    if findings.scenario.scheduled and (late := _say_send_lag(findings.cells)):
+        told.append(_send_lag(late))
     return told
+
+
+def _say_send_lag(cells: Sequence[CellFigures]) -> list[CellFigures]:
+    """Return those whose load said how late it sent: a load program of others does not."""
+    return [cell for cell in cells if cell.send_lag.max_ns > 0]
 
 
 def _send_lag(cells: Sequence[CellFigures]) -> str:
@@ -535,17 +540,24 @@ def lags(scenario: Scenario, cells: Sequence[CellFigures]) -> str:
     """The generator's own part of the response times: what it sends late, where it has a schedule, and what it reads
     late."""
     told = []
-    if scenario.scheduled and cells:
-        told.append(f"send lag p99 at most {quantities.duration(max(cell.send_lag.p99_ns for cell in cells))}")
+    if scenario.scheduled and (late := _say_send_lag(cells)):
+        told.append(f"send lag p99 at most {quantities.duration(max(cell.send_lag.p99_ns for cell in late))}")
     received = [cell.receive_lag for cell in cells if cell.receive_lag is not None]
     if received:
         told.append(f"receive lag p50 at most {quantities.duration(max(lag.p50_ns for lag in received))}")
     return ", ".join(told)
 
 
-def _client_contestants(scenario: Scenario) -> list[str]:
+def _client_contestants(findings: ScenarioFindings) -> list[str]:
+    scenario = findings.scenario
     if scenario.client == GENERATOR and not set(scenario.factors.get("client", ())) - {GENERATOR}:
         return []
+    if findings.instruments:
+        own = (
+            f"The figures of {quantities.listed(findings.instruments)}, the load program of others, are its own: it "
+            "verifies no reply and does not say how late it sends and reads."
+        )
+        return [own]
     text = (
         "The load came from client contestants: a client's own time per request is part of every figure. Servers "
         "are compared with the same client only."

@@ -134,10 +134,10 @@ def _lost(cell: CellFigures) -> Estimate:
 
 
 def send_lag(findings: ScenarioFindings) -> float | None:
-    """The worst p99 of the send lag in ns; None where no message has a time to be sent at."""
-    if not findings.scenario.scheduled or not findings.cells:
+    """The worst p99 of the send lag in ns; None where no message has a time to be sent at, or no load says it."""
+    if not findings.scenario.scheduled:
         return None
-    return max(cell.send_lag.p99_ns for cell in findings.cells)
+    return max((cell.send_lag.p99_ns for cell in findings.cells), default=0.0) or None
 
 
 def _mark_send_lag(axes: Axes, lag: float) -> None:

@@ -47,6 +47,23 @@ def test_a_clients_own_part_is_said_before_it_is_quoted() -> None:
     assert not any("client contestants" in text for one in analyse(made_run()).scenarios for text in caveats(one))
 
 
+def test_the_figures_of_a_load_program_of_others_are_said_to_be_its_own() -> None:
+    run = made_run()
+    first = replace(run.experiment.scenarios[0], client="tcpkali", arrivals="constant", rate_per_connection=1000)
+    said = tuple(
+        replace(
+            one, load=replace(one.load, instrument="tcpkali", send_lag_ns=replace(one.load.send_lag_ns, p99=0, max=0))
+        )
+        for one in run.trials
+        if one.scenario == first.name and one.load is not None
+    )
+    told = caveats(
+        analyse(replace(run, experiment=replace(run.experiment, scenarios=(first,)), trials=said)).scenarios[0]
+    )
+    assert any(text.startswith("The figures of tcpkali, the load program of others, are its own") for text in told)
+    assert not any("end lag" in text or "client contestants" in text for text in told)
+
+
 def test_valid_trials_that_do_not_tell_the_metric_are_not_said_to_be_invalid() -> None:
     """As those of a server whose process is not known, where CPU is ranked."""
     run = made_run()

@@ -1,0 +1,497 @@
+"""Runs the tcpkali that is installed in the place of the load generator, with the flags of source D, and says in the
+words of protocol/load-result.md what it says at its end. No figure is added to what it tells: README.md has how each
+comes about, and what it does not tell.
+
+    main.py TCPKALI URL [options of protocol/client.md, "Load programs of others"]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic
+from types import FrameType
+from typing import NamedTuple, NoReturn, TypeVar
+
+import msgspec
+
+from netdyno.base.errors import UserError
+from netdyno.base.escape import harmless
+from netdyno.base.files import write_whole
+from netdyno.base.units import format_duration, parse_duration
+from netdyno.base.url import TcpUrl, parse_tcp_url
+from netdyno.model.load_result import (
+    Audit,
+    Bytes,
+    Connections,
+    Generator,
+    GeneratorThread,
+    Latency,
+    LoadResult,
+    Messages,
+    Plan,
+    Requests,
+    TimeSeries,
+)
+from netdyno.statistics.histogram import Histogram
+from netdyno_client.recorder import distribution
+
+MARKER = r"\{message.marker}\n"
+SIZE = 31
+"""Bytes of the marker and its newline: the message of source D."""
+PERCENTS = (*(f"{tenth / 10:g}" for tenth in range(1, 1000)), "99.95", "99.99", "100")
+"""What is asked of its histogram: its counts follow from these to a tenth of a per cent."""
+STEP_MS = 0.1
+"""Of what it prints; a time below that is 0.0, and counts as half of it here."""
+LOOK_S = 0.5
+"""How often its memory is read."""
+PATIENCE_S = 5.0
+"""How long after its time it may take to end. It may connect for as long as it then sends."""
+INTERRUPTED = 64
+"""How it ends after a signal (EX_USAGE): it has printed its figures by then."""
+
+T = TypeVar("T")
+
+
+# --- what is asked ---------------------------------------------------------------------------------------------------
+
+
+class Asked(NamedTuple):
+    """The command line, parsed once. Times in seconds; the rate is that of each connection."""
+
+    tcpkali: str
+    url: TcpUrl
+    connections: int
+    rate_hz: float
+    connect_rate_hz: float
+    duration_s: float
+    warmup_s: float
+    timeout_s: float
+    connect_timeout_s: float
+    nodelay: bool
+    joined: bool
+    seed: int
+    json_file: str
+    events_fd: int
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line that does nothing to a terminal, whatever was in an argument."""
+        print(f"{self.prog}: {harmless(message)} (--help lists the options)", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse(arguments: Sequence[str]) -> Asked:
+    """Read the command line. Ends the program on --help (exit 0) and on what tcpkali cannot do (exit 2)."""
+    parser = _Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
+
+    def add(name: str, read: Callable[[str], object], default: object, text: str, *also: str) -> None:
+        parser.add_argument(*also, name, type=_reader(read), default=default, metavar="X", help=text)
+
+    parser.add_argument("tcpkali", help="the program")
+    parser.add_argument("url", type=_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
+    add("--workload", _one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
+    add("--connections", _whole, 1, "connections, all opened before the window", "-c")
+    add("--size", _one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
+    add("--rate", str, "", "messages a second in all, or on each connection with /conn")
+    add("--connect-rate", _positive, None, "connections opened a second")
+    add("--duration", _duration, 10.0, "the measured window")
+    add("--warmup", _duration, 0.0, "load before it, which its figures hold as well")
+    add("--connect-timeout", _duration, 5.0, "how long a connect may take")
+    add("--timeout", _duration, 10.0, "stands in the result: it waits for no answer after its end")
+    add("--linger", _duration, 0.0, "has no effect: it closes its connections at its end")
+    add("--nodelay", _one_of("on", "off"), "on", "TCP_NODELAY")
+    add("--write-mode", _one_of("gathered"), "gathered", "a message is one write")
+    add("--write-due", _one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
+    add("--seed", _whole, 1, "stands in the result; nothing here is random")
+    add("--json", str, "", "write the result as JSON to this file; - is stdout")
+    add("--events-fd", int, -1, "write what happens, one JSON object a line, to this descriptor")
+    said = parser.parse_args(arguments)
+    if said.duration <= 0:
+        parser.error("--duration must be longer than 0")
+    if said.connect_rate is None:
+        parser.error("--connect-rate: want connections a second; it cannot open them all at once")
+    if said.connections / said.connect_rate > said.warmup + said.duration:
+        parser.error("--connect-rate: it gives up when its connections take longer than --warmup and --duration")
+    return Asked(
+        tcpkali=said.tcpkali,
+        url=said.url,
+        connections=said.connections,
+        rate_hz=_rate_of_each(parser, said.rate, said.connections),
+        connect_rate_hz=said.connect_rate,
+        duration_s=said.duration,
+        warmup_s=said.warmup,
+        timeout_s=said.timeout,
+        connect_timeout_s=said.connect_timeout,
+        nodelay=said.nodelay == "on",
+        joined=said.write_due == "joined",
+        seed=said.seed,
+        json_file=said.json,
+        events_fd=said.events_fd,
+    )
+
+
+def _rate_of_each(parser: _Parser, text: str, connections: int) -> float:
+    found = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)(/conn)?", text)
+    if found is None or float(found[1]) <= 0:
+        parser.error(f"--rate: {text!r} is no rate; want messages a second: 5000, or 100/conn")
+    return float(found[1]) if found[2] else float(found[1]) / connections
+
+
+def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
+    """argparse shows the text of this exception and of no other."""
+
+    def checked(text: str) -> T:
+        try:
+            return read(text)
+        except (ValueError, UserError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return checked
+
+
+def _duration(text: str) -> float:
+    return 0.0 if text == "0" else parse_duration(text)
+
+
+def _whole(text: str) -> int:
+    if re.fullmatch(r"[1-9]\d{0,18}", text, re.ASCII) is None:
+        raise ValueError(f"{text!r} is not a whole number above 0")
+    return int(text)
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise ValueError(f"{text!r} is not a number above 0")
+    return value
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"{text!r} is not {' or '.join(words)}")
+        return text
+
+    return read
+
+
+def command(asked: Asked) -> list[str]:
+    """Return the command line of tcpkali: source D's, but that more percentiles are asked for."""
+    return [
+        *(asked.tcpkali, "-c", str(asked.connections), "--connect-rate", f"{asked.connect_rate_hz:.12g}"),
+        *("-r", f"{asked.rate_hz:.12g}", "-T", f"{asked.warmup_s + asked.duration_s:.12g}s"),
+        *("--connect-timeout", f"{asked.connect_timeout_s:.12g}s", "-em", MARKER),
+        *(() if asked.joined else ("--write-combine", "off")),
+        *("--nagle", "off" if asked.nodelay else "on", "--latency-percentiles", ",".join(PERCENTS)),
+        f"{asked.url.host}:{asked.url.port}",
+    ]
+
+
+# --- what it says ----------------------------------------------------------------------------------------------------
+
+
+class Report(NamedTuple):
+    """What tcpkali prints at its end. Rates and bytes are of the time since its connections stood (`seconds`); the
+    latencies, each with its per cent, of its whole life."""
+
+    bytes_sent: int
+    bytes_received: int
+    received_hz: float
+    sent_hz: float
+    latencies_ms: tuple[tuple[float, float], ...]
+    seconds: float
+
+
+class NoFiguresError(ValueError):
+    """tcpkali ended without one of its lines."""
+
+
+def read_report(text: str) -> Report:
+    """Read what it printed. Pure. Raises NoFiguresError, which names the line that is not there."""
+
+    def find(line: str, pattern: str) -> re.Match[str]:
+        found = re.search(f"^{line}: +{pattern}", text, re.MULTILINE)
+        if found is None:
+            raise NoFiguresError(f"tcpkali ended without its line {line!r}")
+        return found
+
+    rates = find("Aggregate message rate", r"([\d.]+)↓, ([\d.]+)↑ mps")
+    latencies = find("Message latency at percentiles", r"([\d./]+) ms \(([\d./]+)%\)")
+    values, percents = (tuple(map(float, group.split("/"))) for group in latencies.groups())
+    if len(values) != len(percents):
+        raise NoFiguresError("tcpkali ended without a value for each percentile")
+    return Report(
+        bytes_sent=int(find("Total data sent", r".*\((\d+) bytes\)")[1]),
+        bytes_received=int(find("Total data received", r".*\((\d+) bytes\)")[1]),
+        received_hz=float(rates[1]),
+        sent_hz=float(rates[2]),
+        latencies_ms=tuple(zip(percents, values, strict=True)),
+        seconds=float(find("Test duration", r"([\d.e+]+) s\.")[1]),
+    )
+
+
+def histogram(latencies_ms: Sequence[tuple[float, float]], count: int) -> Histogram:
+    """Return the histogram of so many values that has these percentiles: between two of them, all have the upper
+    one. Pure."""
+    made, before = Histogram(), 0
+    for percent, value_ms in latencies_ms:
+        rank = round(count * percent / 100)
+        if rank > before:
+            made.record(round(1e6 * max(value_ms, STEP_MS / 2)), rank - before)
+        before = max(before, rank)
+    return made
+
+
+# --- how it runs -----------------------------------------------------------------------------------------------------
+
+
+class Used(NamedTuple):
+    """CPU seconds of the program so far, user and system, and the most memory that it has had, in bytes."""
+
+    user_s: float
+    system_s: float
+    memory: int
+
+
+class Run:
+    """tcpkali, from its start to its end."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._told_to_end = False
+        self._child = subprocess.Popen(
+            command(asked),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=take_turns,
+        )
+        self._ended = os.pidfd_open(self._child.pid)
+        self._peak = 0
+        self._limit_s = 2 * (asked.warmup_s + asked.duration_s) + PATIENCE_S
+        self._was_too_long = False
+        self._timer = threading.Timer(self._limit_s, self._give_up)
+        self._timer.daemon = True
+        self._timer.start()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._end)
+
+    def follow(self) -> tuple[str, str, Used, bool]:
+        """Announce connections and window. Returns what it printed, its last words on stderr, what it used in the
+        window, and whether that was whole."""
+        last = self._await_connections()
+        self._event(event="connected", established=self._asked.connections)
+        self._wait_until(start := monotonic() + self._asked.warmup_s)
+        self._event(event="window_start")
+        before = self._used()
+        self._wait_until(start + self._asked.duration_s)
+        self._event(event="window_end")
+        after = self._used()
+        used = Used(after.user_s - before.user_s, after.system_s - before.system_s, after.memory)
+        printed, complaints = self._child.communicate()
+        self._timer.cancel()
+        if self._was_too_long:
+            sys.exit(_complain(f"tcpkali did not end within {self._limit_s:g} s"))
+        return printed.decode(errors="replace"), _last_line(complaints) or last, used, not self._told_to_end
+
+    @property
+    def exit_code(self) -> int:
+        return self._child.returncode
+
+    def _await_connections(self) -> str:
+        """The last line that it says until its connections stand. Ends the program where they never do."""
+        assert self._child.stderr is not None
+        last = ""
+        for line in self._child.stderr:
+            if b"Ramped up to" in line:
+                return ""
+            last = _last_line(line) or last
+        self._child.communicate()
+        if self._was_too_long:
+            last = f"tcpkali did not have its connections within {self._limit_s:g} s"
+        sys.exit(_complain(last or f"tcpkali ended with exit code {self.exit_code}"))
+
+    def _wait_until(self, moment: float) -> None:
+        """Until then, or until it has ended."""
+        while (left_s := moment - monotonic()) > 0:
+            if select.select([self._ended], [], [], min(left_s, LOOK_S))[0]:
+                return
+            self._used()
+
+    def _end(self, _number: int, _frame: FrameType | None) -> None:
+        """It prints what it has and ends."""
+        self._told_to_end = True
+        with suppress(ProcessLookupError):
+            self._child.send_signal(signal.SIGINT)
+
+    def _give_up(self) -> None:
+        """Thread `_timer`. Where it cannot do what it was told, it may never come to its end."""
+        self._was_too_long = True
+        self._child.kill()
+
+    def _used(self) -> Used:
+        """By the kernel's count, which stays until its end has been asked for (proc(5))."""
+        fields = Path(f"/proc/{self._child.pid}/stat").read_text(encoding="ascii", errors="replace").rpartition(")")[2]
+        user, system = (int(ticks) / os.sysconf("SC_CLK_TCK") for ticks in fields.split()[11:13])
+        status = Path(f"/proc/{self._child.pid}/status").read_text(encoding="ascii", errors="replace")
+        if peak := re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):
+            self._peak = int(peak[1]) << 10
+        return Used(user, system, self._peak)
+
+    def _event(self, **said: object) -> None:
+        if self._asked.events_fd < 0:
+            return
+        with suppress(OSError):  # a reader that left concerns the events, not the measurement
+            os.write(self._asked.events_fd, json.dumps(said, separators=(",", ":")).encode() + b"\n")
+
+
+def take_turns() -> None:
+    """Have the kernel share the cores among its threads. Under SCHED_FIFO, which the harness starts a load with where
+    it may, the threads that send leave none to the one that ends them (sched(7))."""
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def _last_line(text: bytes) -> str:
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[\d;]*[A-Za-z]", "", text.decode(errors="replace")).strip())
+    return lines[-1].strip()
+
+
+def _complain(words: str) -> int:
+    print(f"tcpkali: {harmless(words)}", file=sys.stderr, flush=True)
+    return 1
+
+
+# --- the result ------------------------------------------------------------------------------------------------------
+
+
+def load_result(asked: Asked, report: Report, used: Used, *, whole: bool) -> LoadResult:
+    """Return what tcpkali said in the words of protocol/load-result.md. Pure."""
+    window_s = asked.duration_s if whole else min(asked.duration_s, max(report.seconds - asked.warmup_s, 0.0))
+    most = max(report.bytes_sent, report.bytes_received)  # what came back had been sent, if before it began to count
+    received, sent = report.bytes_received // SIZE, most // SIZE
+    completed = min(round(report.received_hz * window_s), received)
+    sent_in_window = min(round(report.sent_hz * window_s), sent)
+    times = distribution(histogram(report.latencies_ms, min(completed, sent_in_window)))
+    cpu_s = used.user_s + used.system_s
+    window_ns = max(round(1e9 * window_s), 1_000_000)
+    nothing = distribution(Histogram())
+    return LoadResult(
+        version=1,
+        instrument="tcpkali",
+        plan=_plan(asked, window_s),
+        requests=Requests(
+            sent=sent_in_window, completed=completed, per_second=completed / window_s if window_s else 0.0
+        ),
+        latency=Latency(response_ns=times, service_ns=times),
+        send_lag_ns=nothing,
+        receive_lag_ns=nothing,
+        connections=Connections(
+            attempted=asked.connections, established=asked.connections, refused=0, timed_out=0, reset=0, other=0
+        ),
+        connect_ns=nothing,
+        connection_mean_ns=nothing,
+        messages=Messages(
+            sent=sent, expected=received, received=received, lost=0, duplicated=0, reordered=0, corrupt=0
+        ),
+        bytes=Bytes(sent=most, received=report.bytes_received, expected=report.bytes_received),
+        generator=Generator(
+            cpu_user_s=used.user_s,
+            cpu_system_s=used.system_s,
+            spun_s=0.0,
+            cores_used=cpu_s / window_s if window_s else 0.0,
+            cores=len(os.sched_getaffinity(0)),
+            busiest=cpu_s / window_s if window_s else 0.0,
+            max_rss_bytes=used.memory,
+            threads=(GeneratorThread(cpu_user_s=used.user_s, cpu_system_s=used.system_s, spun_s=0.0),),
+        ),
+        errors={},
+        timeseries=TimeSeries(
+            interval_ns=min(window_ns, 10**12),
+            completed=(completed,),
+            p50_ns=(times.p50 if times.count else None,),
+            p99_ns=(times.p99 if times.count else None,),
+            errors=(0,),
+        ),
+        audits=tuple(_audits(asked, report, whole=whole)),
+    )
+
+
+def _plan(asked: Asked, window_s: float) -> Plan:
+    return Plan(
+        url=str(asked.url),
+        workload="echo",
+        arrivals="constant",
+        depth=1,
+        rate_hz=asked.rate_hz * asked.connections,
+        connections=asked.connections,
+        size=SIZE,
+        threads=1,
+        audience="others",
+        seed=asked.seed,
+        warmup_s=asked.warmup_s,
+        duration_s=window_s,
+        timeout_s=asked.timeout_s,
+        write_due="joined" if asked.joined else "each",
+    )
+
+
+def _audits(asked: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
+    rates = f"it says that it sent {report.sent_hz:.1f}/s and received {report.received_hz:.1f}/s"
+    yield Audit(name="verification", passed=True, detail="not judged: tcpkali does not look at what comes back")
+    yield Audit(name="connections", passed=True, detail=f"it says that {asked.connections} stood")
+    yield Audit(
+        name="achieved_rate",
+        passed=True,
+        detail=f"not judged, for tcpkali's own figures are what is wanted: {rates}, of "
+        f"{asked.rate_hz * asked.connections:.12g}/s asked",
+    )
+    yield Audit(name="generator", passed=True, detail="not judged: it does not say how late it sends or reads")
+    ended = f"{format_duration(asked.duration_s)}, as asked" if whole else "a signal ended it before its time"
+    yield Audit(name="window", passed=whole, detail=ended)
+
+
+def summary(asked: Asked, result: LoadResult) -> str:
+    """A few lines for people: what it was asked, and what it said."""
+    times = result.latency.response_ns
+    found = ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in (("p50", times.p50), ("p99", times.p99)))
+    return "\n".join(
+        [
+            f"{asked.url}: tcpkali, {asked.connections} connections, {asked.rate_hz:.12g} messages a second each",
+            f"by its own figures: {result.requests.per_second:.1f} messages/s received, {found}",
+            *(f"INVALID  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed),
+        ]
+    )
+
+
+def main() -> int:
+    asked = parse(sys.argv[1:])
+    run = Run(asked)
+    printed, complaint, used, whole = run.follow()
+    if run.exit_code not in (0, INTERRUPTED):
+        return _complain(complaint or f"tcpkali ended with exit code {run.exit_code}")
+    try:
+        report = read_report(printed)
+    except NoFiguresError as error:
+        return _complain(str(error))
+    result = load_result(asked, report, used, whole=whole)
+    encoded = msgspec.json.encode(result) + b"\n"
+    if asked.json_file and asked.json_file != "-":
+        write_whole(Path(asked.json_file), encoded)
+    print(encoded.decode() if asked.json_file == "-" else summary(asked, result) + "\n", end="", flush=True)
+    return 0 if result.messages.received else _complain(f"no answer from {asked.url}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
