@@ -45,7 +45,7 @@ def render(found: Sequence[Across]) -> Table:
         lines = [Text(one.claim.text)]
         for run_id, judged in one.each:
             found_here = verdicts.here(judged)
-            lines.append(Text(f"{run_id}: {verdicts.VERDICT_WORDS[judged.verdict]}; {found_here}", style="dim"))
+            lines.append(Text(f"{run_id}: {verdicts.word(judged)}; {found_here}", style="dim"))
         if one.together is not None:
             lines.append(Text(_of_platforms(one.together, one.platforms), style="bold"))
         table.add_row(one.claim.id, Text("\n").join(lines))

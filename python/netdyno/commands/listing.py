@@ -119,6 +119,8 @@ def _claim(experiment_name: str, claim: Claim) -> Row:
         "experiment": experiment_name,
         "tests": list(dict.fromkeys(tests)),
         "needs": claim.needs,
+        "needs_to_confirm": claim.needs_to_confirm,
+        "needs_to_refute": claim.needs_to_refute,
         "text": claim.text,
         "published": claim.published,
     }

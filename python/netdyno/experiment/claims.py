@@ -7,16 +7,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
+
 from netdyno.base.errors import UserError, check_keys, did_you_mean, table_in
 from netdyno.experiment.selection import PATTERNS, CellReader, Table, above_0, amount, fail, finite, flag, text, word
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Flat, Order, Ratio, Side, Test, Trend
 from netdyno.model.experiment import Scenario
 from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
-CLAIM_KEYS = ("id", "text", "published", "needs", "why", "test")
+NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
+"""What a machine must have, of a claim or of one of its tests: for any verdict, or for one of the two only."""
+CLAIM_KEYS = ("id", "text", "published", "published-on", *NEEDS, "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
-    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over"),
-    "order": ("kind", "metric", "cells", "along", "rising", "falling", "over"),
+    "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
+    "order": ("kind", "metric", "cells", "along", "rising", "falling", "over", "minus"),
     "trend": ("kind", "metric", "cells", "along", "direction"),
     "flat": ("kind", "metric", "cells", "along", "within"),
     "bound": ("kind", "metric", "cells", "above", "below", "within", "every"),
@@ -65,7 +69,8 @@ class Reader:
                 for one in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
             ),
             published=_published(where, table.get("published", {})),
-            needs=_needs(where, table.get("needs", [])),
+            published_on=text(where, table, "published-on") if "published-on" in table else "",
+            **_all_needs(where, table),
             why=word(where, table, "why", WHYS) if "why" in table else "",
         )
 
@@ -74,7 +79,7 @@ class Reader:
         if not isinstance(table, dict):
             fail(where, "test", "must be a table")
         kind = word(where, table, "kind", TEST_KEYS)
-        check_keys(where, table, TEST_KEYS[kind])
+        check_keys(where, table, (*TEST_KEYS[kind], *NEEDS))
         name = word(where, table, "metric", CLAIMED)
         read: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
             "ratio": self._ratio,
@@ -83,7 +88,8 @@ class Reader:
             "flat": lambda *what: (self._flat(*what),),
             "bound": self._bound,
         }
-        return read[kind](where, table, name)
+        needs = _all_needs(where, table)
+        return tuple(msgspec.structs.replace(test, **needs) for test in read[kind](where, table, name))
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
 
@@ -107,9 +113,20 @@ class Reader:
             over = self._over(where, table, first, metric), self._over(where, table, second, metric)
             for side, base in zip(sides.values(), over, strict=True):
                 self._check_pairs(where, side, base, ("side", "over"))
+        thresholds = _thresholds(where, table, lambda key, value: above_0(where, key, value))
+        published = _least_published(where, table, thresholds)
         return tuple(
-            Ratio(metric=metric, a=sides["a"], b=sides["b"], side=side, threshold=threshold, every=every, over=over)
-            for side, threshold in _thresholds(where, table, lambda key, value: above_0(where, key, value))
+            Ratio(
+                metric=metric,
+                a=sides["a"],
+                b=sides["b"],
+                side=side,
+                threshold=threshold,
+                every=every,
+                over=over,
+                least_published=published,
+            )
+            for side, threshold in thresholds
         )
 
     def _order(self, where: str, table: Table, metric: str) -> Order:
@@ -125,20 +142,29 @@ class Reader:
         named = [value for group in groups for value in group]
         if len(set(named)) != len(named):
             fail(where, direction, "names something twice")
-        over = None
-        if "over" in table:
-            if along in table_in(where, table, "over"):
-                fail(f"{where}: over", along, "the order goes along it")
-            over = self._over(where, table, table_in(where, table, "cells"), metric)
-            self._check_pairs(where, cells, over, ("cells", "over"))
+        if "over" in table and "minus" in table:
+            fail(where, "minus", "'over' is there, too; leave one of the two out")
+        bases = {key: self._base_of_order(where, table, key, cells, along, metric) for key in ("over", "minus")}
         return Order(
             metric=metric,
             cells=cells,
             along=along,
             direction="rising" if direction == "rising" else "falling",
             groups=groups,
-            over=over,
+            over=bases["over"],
+            minus=bases["minus"],
         )
+
+    def _base_of_order(self, where: str, table: Table, key: str, cells: Cells, along: str, metric: str) -> Cells | None:
+        """The cells by which an order divides its figures, or which it subtracts; None where the table has no such
+        key."""
+        if key not in table:
+            return None
+        if along in table_in(where, table, key):
+            fail(f"{where}: {key}", along, "the order goes along it")
+        base = self._over(where, table, table_in(where, table, "cells"), metric, key)
+        self._check_pairs(where, cells, base, ("cells", key))
+        return base
 
     def _trend(self, where: str, table: Table, metric: str) -> Trend:
         cells, along = self._along(where, table, metric)
@@ -181,14 +207,14 @@ class Reader:
         if len(levels) < 2:
             fail(where, "along", f"{along!r} has a single level there")
 
-    def _over(self, where: str, table: Table, side: Table, metric: str) -> Cells:
-        """What a side is divided by: its own cells, but for what `over` says."""
-        if METRICS[metric].scale == "share":
-            fail(where, "over", f"{metric!r} is a share and may be 0; nothing is divided by it")
-        own = table_in(where, table, "over")
+    def _over(self, where: str, table: Table, side: Table, metric: str, key: str = "over") -> Cells:
+        """What a side is divided by, or what is subtracted: its own cells, but for what `over` or `minus` says."""
+        if key == "over" and METRICS[metric].scale == "share":
+            fail(where, key, f"{metric!r} is a share and may be 0; nothing is divided by it")
+        own = table_in(where, table, key)
         if not own:
-            fail(where, "over", "names nothing that is other than in the cells themselves")
-        return self._cells.cells(f"{where}: over", {**side, **own}, METRICS[metric])
+            fail(where, key, "names nothing that is other than in the cells themselves")
+        return self._cells.cells(f"{where}: {key}", {**side, **own}, METRICS[metric])
 
     def _check_pairs(self, where: str, a: Cells, b: Cells, names: tuple[str, str] = ("a", "b")) -> None:
         """Every cell of `a` has one partner in `b`: where the two differ, each is at one place."""
@@ -241,14 +267,32 @@ def _published(where: str, table: object) -> dict[str, float]:
     return published
 
 
-def _needs(where: str, needs: object) -> tuple[str, ...]:
+def _least_published(where: str, table: Table, thresholds: Sequence[tuple[Side, float]]) -> float | None:
+    key = "least-published"
+    if key not in table:
+        return None
+    value = above_0(where, key, table[key])
+    if len(thresholds) > 1:
+        fail(where, key, "'within' has a bound on this side already; leave one of the two out")
+    ((side, threshold),) = thresholds
+    if (value > threshold) != (side == "above") or value == threshold:
+        fail(where, key, f"{value:g} is not {side} {threshold:g}, as the claim has it")
+    return value
+
+
+def _all_needs(where: str, table: Table) -> dict[str, tuple[str, ...]]:
+    """What the machine must have, by the names of the fields of Needs."""
+    return {key.replace("-", "_"): _needs(where, key, table.get(key, [])) for key in NEEDS}
+
+
+def _needs(where: str, key: str, needs: object) -> tuple[str, ...]:
     if not isinstance(needs, list):
-        fail(where, "needs", "must be a list, such as ['server-cores >= 2', 'folly']")
+        fail(where, key, "must be a list, such as ['server-cores >= 2', 'folly']")
     for need in needs:
         known = isinstance(need, str) and (
             need in SECONDS or CORES.fullmatch(need) is not None or LIBRARY.fullmatch(need) is not None
         )
         if not known:
             hint = did_you_mean(str(need), ("cores >= 4", "server-cores >= 2", *SECONDS))
-            fail(where, "needs", f"{need!r} is no need; a library is named as manifests name it{hint}")
+            fail(where, key, f"{need!r} is no need; a library is named as manifests name it{hint}")
     return tuple(needs)

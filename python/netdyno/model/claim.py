@@ -23,10 +23,21 @@ class Cells(Frozen):
     at: dict[str, tuple[type_level, ...]] = msgspec.field(default_factory=dict)
 
 
-class Ratio(Frozen, tag_field="kind", tag="ratio"):
+class Needs(Frozen, kw_only=True):
+    """The needs of a claim or of one of its tests: what a machine must have for any verdict, and what it must have for
+    one of the two only, so that without it the other verdict is still possible."""
+
+    needs: tuple[str, ...] = ()
+    needs_to_confirm: tuple[str, ...] = ()
+    needs_to_refute: tuple[str, ...] = ()
+
+
+class Ratio(Needs, tag_field="kind", tag="ratio"):
     """The metric of `a` divided by that of `b` lies above or below the threshold. Cells are paired within blocks, by
     the coordinates in which `a` and `b` do not differ. With `every`, it does so in each of them. With `over`, each side
-    is first divided by the metric of these cells: `a` by the first, `b` by the second."""
+    is first divided by the metric of these cells: `a` by the first, `b` by the second. `least_published` is the effect
+    nearest to the threshold among those that the source publishes: an interval that lies short of it fails, even where
+    the threshold is in it."""
 
     metric: str
     a: Cells
@@ -35,11 +46,13 @@ class Ratio(Frozen, tag_field="kind", tag="ratio"):
     threshold: float
     every: bool = False
     over: tuple[Cells, Cells] | None = None
+    least_published: float | None = None
 
 
-class Order(Frozen, tag_field="kind", tag="order"):
+class Order(Needs, tag_field="kind", tag="order"):
     """Along a coordinate, the metric of each group is below (rising) or above (falling) that of the next group. Within
-    a group nothing is said. With `over`, it is first divided by that of these cells at the same value."""
+    a group nothing is said. With `over`, it is first divided by that of these cells at the same value; with `minus`,
+    that is subtracted, and the differences are compared."""
 
     metric: str
     cells: Cells
@@ -47,9 +60,10 @@ class Order(Frozen, tag_field="kind", tag="order"):
     direction: Literal["rising", "falling"]
     groups: tuple[tuple[type_level, ...], ...]
     over: Cells | None = None
+    minus: Cells | None = None
 
 
-class Trend(Frozen, tag_field="kind", tag="trend"):
+class Trend(Needs, tag_field="kind", tag="trend"):
     """Along a factor, in the order of its levels, the metric rises or falls from the first to the last, and no step
     goes the other way."""
 
@@ -59,7 +73,7 @@ class Trend(Frozen, tag_field="kind", tag="trend"):
     direction: Literal["rises", "falls"]
 
 
-class Flat(Frozen, tag_field="kind", tag="flat"):
+class Flat(Needs, tag_field="kind", tag="flat"):
     """Along a coordinate, the metric stays within a factor (a share: within a difference) of what it is at the first
     level."""
 
@@ -69,7 +83,7 @@ class Flat(Frozen, tag_field="kind", tag="flat"):
     within: float
 
 
-class Bound(Frozen, tag_field="kind", tag="bound"):
+class Bound(Needs, tag_field="kind", tag="bound"):
     """The metric itself lies above or below the threshold, in the metric's own unit; with `every`, in each cell."""
 
     metric: str
@@ -82,13 +96,14 @@ class Bound(Frozen, tag_field="kind", tag="bound"):
 Test = Ratio | Order | Trend | Flat | Bound
 
 
-class Claim(Frozen):
+class Claim(Needs):
     """One `[[claim]]` of an experiment. `published` are the figures of the source, by a label that has their unit;
-    `needs` what a machine must have; `why` names what was counted that is told beside it (model/metrics.py)."""
+    `published_on` the operating systems that it measured on, where the sentence depends on them; `why` names what was
+    counted that is told beside it (model/metrics.py)."""
 
     id: str
     text: str
     tests: tuple[Test, ...]
     published: dict[str, float] = msgspec.field(default_factory=dict)
-    needs: tuple[str, ...] = ()
+    published_on: str = ""
     why: str = ""

@@ -20,6 +20,8 @@ from netdyno.model.trial import Status, Trial
 
 Scale = Literal["ratio", "share"]
 """How two figures are compared: by their ratio, which needs values above 0, or by their difference."""
+AtLimit = Literal["exact", "at_least", "at_most", "unknown"]
+"""What a closed loop's figure says of a server beside which the generator was at its limit."""
 Counted = tuple[Trial, LoadResult]
 Figure = Callable[[Trial, LoadResult], float | None]
 """Of one trial; None where it was not measured."""
@@ -74,6 +76,12 @@ class Metric:
     struck_out_too: bool = False
     """It counts what audits strike a trial out for, so that such a trial has the figure as well."""
     short: str = ""
+    at_limit: AtLimit = "unknown"
+    """Where the generator is at its limit, a faster one would find: this figure, this or more, this or less, or nobody
+    knows. More requests come of a faster generator, and none of its delay is in a response time; what a message costs
+    and what a server holds is the server's own."""
+    is_upper_bound: bool = False
+    """It overestimates what it is about, so that it can show that this is small and never that it is large."""
 
     def of(self, trial: Trial, load: LoadResult) -> float | None:
         """The figure of one trial; None where it was not measured, or is of code."""
@@ -228,7 +236,12 @@ def _moved(_: Trial, load: LoadResult) -> float | None:
 
 METRICS: Mapping[str, Metric] = {
     "throughput": Metric(
-        "throughput", RATE, lambda _, load: load.requests.per_second, better="higher", short="throughput"
+        "throughput",
+        RATE,
+        lambda _, load: load.requests.per_second,
+        better="higher",
+        short="throughput",
+        at_limit="at_least",
     ),
     "capacity": Metric("capacity", RATE, better="higher", short="capacity"),
     "kept": Metric(
@@ -237,6 +250,7 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: rate_kept(load),
         better="higher",
         short="rate kept",
+        at_limit="at_least",
     ),
     "achieved": Metric(
         "share of the offered rate that was answered",
@@ -245,19 +259,39 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: load.plan.rate_hz or 0.0,
         better="higher",
         struck_out_too=True,
+        at_limit="exact",
     ),
-    "moved": Metric("messages sent and received", RATE, _moved, better="higher"),
-    "mean": Metric("mean response time", TIME, _of_responses(lambda times: times.mean), latency=True, short="mean"),
+    "moved": Metric("messages sent and received", RATE, _moved, better="higher", at_limit="at_least"),
+    "mean": Metric(
+        "mean response time",
+        TIME,
+        _of_responses(lambda times: times.mean),
+        latency=True,
+        short="mean",
+        at_limit="at_most",
+    ),
     "p50": Metric(
-        "median response time", TIME, _of_responses(lambda times: float(times.p50)), latency=True, short="p50"
+        "median response time",
+        TIME,
+        _of_responses(lambda times: float(times.p50)),
+        latency=True,
+        short="p50",
+        at_limit="at_most",
     ),
-    "p90": Metric("90th-percentile response time", TIME, _of_responses(lambda times: float(times.p90)), latency=True),
+    "p90": Metric(
+        "90th-percentile response time",
+        TIME,
+        _of_responses(lambda times: float(times.p90)),
+        latency=True,
+        at_limit="at_most",
+    ),
     "p99": Metric(
         "99th-percentile response time",
         TIME,
         _of_responses(lambda times: float(times.p99)),
         latency=True,
         short="p99",
+        at_limit="at_most",
     ),
     "spread": Metric(
         "99th percentile over the median of the response time",
@@ -287,9 +321,15 @@ METRICS: Mapping[str, Metric] = {
         lambda _, load: float(load.connections.attempted),
         better="higher",
         struck_out_too=True,
+        at_limit="exact",
     ),
     "cpu": Metric(
-        "server CPU per message", TIME_PER_MESSAGE, _server(lambda server: 1e9 * server.cpu_s), _completed, short="CPU"
+        "server CPU per message",
+        TIME_PER_MESSAGE,
+        _server(lambda server: 1e9 * server.cpu_s),
+        _completed,
+        short="CPU",
+        at_limit="exact",
     ),
     "cpu-used": Metric(
         "server CPU used",
@@ -297,6 +337,7 @@ METRICS: Mapping[str, Metric] = {
         _server(lambda server: server.cpu_s),
         lambda trial, _: trial.server.window_s if trial.server else 0.0,
         short="CPU used",
+        at_limit="at_least",
     ),
     # How CPU time divides is known by ticks of 10 ms only; the sum is exact.
     "cpu-user": Metric(
@@ -325,7 +366,11 @@ METRICS: Mapping[str, Metric] = {
         _completed,
     ),
     "switching": Metric(
-        "share of its CPU that the server's context switches took at most", SHARE, _switching, _server_cpu
+        "share of its CPU that the server's context switches took at most",
+        SHARE,
+        _switching,
+        _server_cpu,
+        is_upper_bound=True,
     ),
     "lock-wait": Metric(
         "share of the response time that broadcasts wait for the lock of the registry",
@@ -343,7 +388,11 @@ METRICS: Mapping[str, Metric] = {
         _thousands,
     ),
     "memory": Metric(
-        "peak memory of the server", SIZE, _server(lambda server: float(server.rss_peak_bytes)), short="memory"
+        "peak memory of the server",
+        SIZE,
+        _server(lambda server: float(server.rss_peak_bytes)),
+        short="memory",
+        at_limit="exact",
     ),
     "threads": Metric("threads of the server", THREADS, _server(lambda server: float(server.threads))),
     "bytes-in": Metric("bytes to the server per message", SIZE_PER_MESSAGE, _bytes(lambda both: both.sent), _sent),

@@ -13,9 +13,13 @@ from netdyno.statistics.stats import Interval
 
 ClaimVerdict = Literal["confirmed", "refuted", "undecided", "not_testable"]
 Outcome = Literal["holds", "fails", "open"]
-Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near"]
+Open = Literal["no_figures", "zero", "few_blocks", "unproven", "near", "bound", "need"]
 """Why a comparison is open: no block has all that it compares, a figure of 0 has no ratio, too few blocks, it fails but
-not beyond chance among all comparisons of the claim, or its interval has the threshold in it."""
+not beyond chance among all comparisons of the claim, its interval has the threshold in it, it is a bound that does not
+reach the threshold from its side, or the machine lacks what a verdict of this kind needs."""
+Limit = Literal["at_least", "at_most"]
+"""What an effect is where figures behind it are bounds."""
+Verdict = Literal["confirm", "refute"]
 
 
 # --- comparisons -----------------------------------------------------------------------------------------------------
@@ -25,7 +29,9 @@ not beyond chance among all comparisons of the claim, or its interval has the th
 class Step:
     """A comparison that a test asks for: `a` against `b`, or by itself where `b` is None. The threshold is a ratio; of
     shares a difference; without `b` in the metric's unit. `needed`: the claim needs it to hold; else it is enough that
-    it does not fail. `over`: what the metric of `a` and that of `b` are first divided by."""
+    it does not fail. `over`: what the metric of `a` and that of `b` are first divided by; with `subtracts` it is taken
+    off instead, and the threshold is a difference in the metric's unit. `least_published`: the published effect nearest
+    to the threshold."""
 
     metric: Name
     a: Cells
@@ -34,6 +40,8 @@ class Step:
     threshold: float
     needed: bool = True
     over: tuple[Cells, Cells] | None = None
+    subtracts: bool = False
+    least_published: float | None = None
 
     @property
     def cells(self) -> tuple[Cells, ...]:
@@ -69,6 +77,10 @@ class Check:
     """None where it is not."""
     blocks_to_decide: int | None = None
     """How many would end that, if the effect and its spread stay what they are; None where they say nothing of it."""
+    limit: Limit | None = None
+    """The true effect is at least, or at most, the one that was measured; None where it is that one."""
+    is_short_of_published: bool = False
+    """It fails because its interval lies short of every published effect, though the threshold is in it."""
 
     @property
     def needed(self) -> bool:
@@ -80,18 +92,21 @@ class Check:
 
 @dataclass(frozen=True)
 class TooFewCores:
-    """For the server alone or in all; `cores` is None where it was not recorded."""
+    """For the server alone or in all; `cores` is None where it was not recorded. `to`: the only verdict that they are
+    needed for; None where they are for both."""
 
     needed: int
     cores: int | None
     of_server: bool = False
+    to: Verdict | None = None
 
 
 @dataclass(frozen=True)
 class OnlyOne:
-    """Host or platform of which the claim needs a second."""
+    """Host or platform of which the claim needs a second, for one verdict only or for both."""
 
     need: Name
+    to: Verdict | None = None
 
 
 @dataclass(frozen=True)
@@ -123,7 +138,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class GeneratorAtLimit:
-    """In each trial of a contestant that has figures, or where that is None of all: they are bounds."""
+    """Beside a contestant, or where that is None beside any: the figures are bounds, and these do not decide."""
 
     contestant: Name | None
 
@@ -183,6 +198,8 @@ class Judged:
     """By the name of a scenario what it is called beside the others of the run; empty where there are no others."""
     left_out: NotOffered | None = None
     """What the claim is about as well, and is not judged by."""
+    system: Quoted = ""
+    """The operating system of this run, where the claim says on which the source measured."""
 
     @property
     def decisive(self) -> Check | None:

@@ -290,6 +290,8 @@ def _check(one: Check) -> dict[str, object]:
         "blocks": one.blocks,
         "outcome": one.outcome,
         "blocks_to_decide": one.blocks_to_decide,
+        "limit": one.limit,
+        "is_short_of_published": one.is_short_of_published,
     }
 
 

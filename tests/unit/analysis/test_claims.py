@@ -17,9 +17,11 @@ from netdyno.experiment import experiment
 from netdyno.model import outcomes
 from netdyno.model.base import type_level
 from netdyno.model.contestant import About, CodeSize
-from netdyno.model.load_result import Audit
+from netdyno.model.load_result import Audit, GeneratorThread
 from netdyno.model.metrics import CLAIMED, METRICS
+from netdyno.model.observation import Pinning
 from netdyno.model.run import Run
+from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
     GeneratorAtLimit,
     Judged,
@@ -29,10 +31,11 @@ from netdyno.model.verdicts import (
     OnlyOne,
     Skipped,
     TooFewCores,
+    Verdict,
 )
 from netdyno.present.prose import claims as words
 from netdyno.statistics import stats
-from tests.support.builders.made_claims import Levels, Truth, judged, lossy_coroutines, made, text
+from tests.support.builders.made_claims import NAMES, Levels, Truth, judged, lossy_coroutines, made, text
 from tests.support.builders.made_run import COROUTINES, LOCK, SNAPSHOT
 
 Table = dict[str, float]
@@ -494,22 +497,205 @@ def test_who_was_left_out_of_the_run_is_not_testable() -> None:
     assert (one.verdict, one.lacking) == ("not_testable", NotPlanned(LOCK))
 
 
-def censored(run: Run, *connections: int) -> Run:
-    """The run with the generator at its limit at so many connections, or everywhere."""
-    trials = (
-        replace(trial, status="censored") if trial.levels["connections"] in connections or not connections else trial
-        for trial in run.trials
-    )
-    return replace(run, trials=tuple(trials))
+def limited(run: Run, names: Collection[str] = NAMES, at: Collection[int] = (10, 100, 1000)) -> Run:
+    """The run with the generator at its limit beside these contestants at so many connections."""
+    busy = Audit(name="generator", passed=False, detail="the busiest thread used 99% of a core")
+
+    def change(trial: Trial) -> Trial:
+        if trial.contestant not in names or trial.levels["connections"] not in at or trial.load is None:
+            return trial
+        load = trial.load
+        thread = GeneratorThread(cpu_user_s=0.99 * load.plan.duration_s, cpu_system_s=0.0, spun_s=0.0)
+        load = replace(load, generator=replace(load.generator, threads=(thread,)))
+        return replace(trial, status="struck_out", reason="generator", audits=(busy,), load=load)
+
+    return outcomes.judged(replace(run, trials=tuple(change(trial) for trial in run.trials)))
 
 
-def test_figures_that_are_the_generators_limit_are_not_testable() -> None:
+AT_LIMIT = {
+    "throughput": "at_least",
+    "kept": "at_least",
+    "moved": "at_least",
+    "mean": "at_most",
+    "p50": "at_most",
+    "p90": "at_most",
+    "p99": "at_most",
+    "spread": "unknown",
+    "connection-spread": "unknown",
+    "cpu": "exact",
+    "cpu-used": "at_least",
+    "switches": "unknown",
+    "switching": "unknown",
+    "lock-wait": "unknown",
+    "memory": "exact",
+    "lost": "unknown",
+    "connected": "exact",
+    "achieved": "exact",
+}
+"""What each figure says of a server that the generator could not follow."""
+
+
+def test_every_metric_says_what_it_is_where_the_generator_is_at_its_limit() -> None:
+    assert {name: METRICS[name].at_limit for name in CLAIMED if METRICS[name].of_code is None} == AT_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("metric", "beside", "seen", "claimed", "verdict"),
+    [
+        # the coroutines answer at least three times as much
+        ("throughput", (COROUTINES,), 3, "above = 2", "confirmed"),
+        ("throughput", (COROUTINES,), 3, "below = 2.5", "refuted"),
+        ("throughput", (COROUTINES,), 3, "above = 4", "not_testable"),
+        ("throughput", (COROUTINES,), 3, "below = 4", "not_testable"),
+        # three times as much at most
+        ("throughput", (LOCK,), 3, "above = 4", "refuted"),
+        ("throughput", (LOCK,), 3, "below = 4", "confirmed"),
+        ("throughput", (LOCK,), 3, "above = 2", "not_testable"),
+        ("throughput", (LOCK,), 3, "below = 2", "not_testable"),
+        ("throughput", NAMES, 3, "above = 2", "not_testable"),
+        ("throughput", (SNAPSHOT,), 3, "above = 2", "confirmed"),  # its cells are of neither side
+        ("cpu-used", (COROUTINES,), 3, "above = 2", "confirmed"),
+        # of times the other way round
+        ("mean", (COROUTINES,), 0.5, "below = 0.8", "confirmed"),
+        ("mean", (COROUTINES,), 0.5, "above = 0.8", "refuted"),
+        ("mean", (COROUTINES,), 0.5, "below = 0.4", "not_testable"),
+        ("p99", (LOCK,), 0.5, "above = 0.4", "confirmed"),
+        ("p99", (LOCK,), 0.5, "below = 0.4", "refuted"),
+        ("p99", (LOCK,), 0.5, "below = 0.8", "not_testable"),
+        # what a message costs and what a server holds is its own
+        ("cpu", NAMES, 3, "above = 2", "confirmed"),
+        ("memory", NAMES, 3, "above = 4", "refuted"),
+        ("spread", (COROUTINES,), 3, "above = 2", "not_testable"),
+        ("switches", (LOCK,), 3, "above = 2", "not_testable"),
+    ],
+)
+def test_a_bound_decides_what_it_can(
+    metric: str, beside: tuple[str, ...], seen: float, claimed: str, verdict: str
+) -> None:
+    test = FASTER.replace("throughput", metric).replace("above = 2", claimed)
+    run = made(test, metric, by_name(coroutines=seen * 1e6, lock=1e6, snapshot=1e6))
+    one = judged(limited(run, beside))
+    assert one.verdict == verdict
+    if verdict == "not_testable":
+        assert one.lacking == GeneratorAtLimit(LOCK if COROUTINES not in beside else COROUTINES)
+
+
+def test_one_bound_among_the_levels_makes_the_comparison_one() -> None:
     run = made(FASTER, "throughput", FASTER_IS_TRUE)
-    one = judged(censored(run))
-    assert (one.verdict, one.lacking) == ("not_testable", GeneratorAtLimit(COROUTINES))
-    assert judged(censored(run, 10)).verdict == "confirmed", "where there is a figure, it counts"
+    one = judged(limited(run, (COROUTINES,), (10,)))
+    assert (one.verdict, one.checks[0].limit, one.checks[0].pairs) == ("confirmed", "at_least", 48)
+    assert words.shown(one.checks[0]).startswith("at least ×3.0")  # noqa: RUF001
+    one = judged(limited(run, (LOCK,), (10,)))
+    assert (one.verdict, one.checks[0].limit, one.checks[0].why_open) == ("not_testable", "at_most", "bound")
+    one = judged(limited(run, NAMES, (10,)))
+    assert (one.verdict, one.checks[0].limit, one.checks[0].pairs) == ("confirmed", None, 32), "they say nothing there"
+
+
+def test_for_connects_the_generator_is_no_limit() -> None:
     connected = made(BOUND_OF_SHARES, "connected", by_name(lock=0.15))
-    assert judged(censored(connected)).verdict == "confirmed", "for connects it is no limit"
+    assert judged(limited(connected)).verdict == "confirmed"
+
+
+def test_a_bound_on_the_right_side_and_too_near_is_undecided() -> None:
+    run = made(FASTER, "throughput", by_name(coroutines=200.2, lock=100))
+    one = judged(limited(run, (COROUTINES,)))
+    assert (one.verdict, one.checks[0].why_open) == ("undecided", "near")
+
+
+def test_what_overestimates_shows_only_that_something_is_small() -> None:
+    few = '[claim.test]\nkind = "bound"\nmetric = "switching"\nbelow = 0.1\n'
+    assert judged(made(few, "switching", lambda *_: 0.05)).verdict == "confirmed"
+    one = judged(made(few, "switching", lambda *_: 0.4))
+    assert (one.verdict, one.checks[0].why_open, one.checks[0].limit) == ("undecided", "bound", "at_most")
+    assert "at most 40" in words.reason(one)
+    many = few.replace("below = 0.1", "above = 0.1")
+    assert judged(made(many, "switching", lambda *_: 0.4)).verdict == "undecided"
+    assert judged(made(many, "switching", lambda *_: 0.05)).verdict == "refuted"
+
+
+# --- needs of one verdict ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("needs", "coroutines", "verdict", "to"),
+    [
+        ("needs-to-confirm", 300, "not_testable", "confirm"),
+        ("needs-to-confirm", 150, "refuted", None),
+        ("needs-to-refute", 300, "confirmed", None),
+        ("needs-to-refute", 150, "not_testable", "refute"),
+        ("needs-to-refute", 200, "undecided", None),
+    ],
+)
+def test_a_need_of_one_verdict_leaves_the_other(needs: str, coroutines: int, verdict: str, to: Verdict | None) -> None:
+    small = {"cores_allowed": 2, "pinning.server": "0"}
+    for of_test in ("", "[claim.test]\n"):
+        key = f'{needs} = ["server-cores >= 4"]'
+        test = FASTER.replace("[claim.test]\n", f"[claim.test]\n{key}\n") if of_test else FASTER
+        run = made(test, "throughput", by_name(coroutines=coroutines, lock=100), keys="" if of_test else key)
+        one = judged(replace(run, environment=dict(small)))
+        assert one.verdict == verdict
+        assert one.lacking == (TooFewCores(4, 1, of_server=True, to=to) if to else None)
+        large = judged(replace(run, environment={"cores_allowed": 8, "pinning.server": "0,1,2,3"}))
+        assert large.verdict == {300: "confirmed", 150: "refuted", 200: "undecided"}[coroutines]
+
+
+def test_a_need_of_one_test_leaves_the_others_to_refute() -> None:
+    large = FASTER.replace("above = 2", 'above = 2\nneeds = ["cores >= 4"]')
+    both = f"{large}{FASTER.replace(LOCK, SNAPSHOT)}".replace("[claim.test]", "[[claim.test]]")
+    for lock, snapshot, verdict in ((100, 100, "not_testable"), (200, 100, "not_testable"), (100, 200, "refuted")):
+        one = judged(made(both, "throughput", by_name(coroutines=300, lock=lock, snapshot=snapshot)))
+        assert (one.verdict, len(one.checks)) == (verdict, 1), "made on two cores"
+    with_cores = made(both, "throughput", by_name(coroutines=300, lock=100, snapshot=100))
+    assert judged(replace(with_cores, environment={"cores_allowed": 4})).verdict == "confirmed"
+
+
+@pytest.mark.parametrize(("server", "cores"), [((0,), 1), ((0, 1), 2), ((), 2)], ids=["apart", "shared", "not pinned"])
+def test_the_servers_cores_are_those_of_the_trials(server: tuple[int, ...], cores: int) -> None:
+    """A scenario may give its servers other cores than the run does."""
+    run = made(FASTER, "throughput", FASTER_IS_TRUE, keys='needs = ["server-cores >= 2"]')
+    pinning = Pinning(server=server, generator=(1,), note="")
+    trials = tuple(replace(trial, pinning=pinning) for trial in run.trials)
+    one = judged(replace(run, trials=trials, environment={"cores_allowed": 2, "pinning.server": "0"}))
+    assert one.verdict == ("confirmed" if cores == 2 else "not_testable")
+
+
+# --- published sizes, and differences ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict"), [(1.2, "confirmed"), (1.05, "confirmed"), (1.0, "refuted"), (0.9, "refuted")]
+)
+def test_equality_refutes_a_gain_of_a_published_size(ratio: float, verdict: str) -> None:
+    test = FASTER.replace("above = 2", "above = 1\nleast-published = 1.13")
+    one = judged(made(test, "throughput", by_name(coroutines=100 * ratio, lock=100)))
+    assert (one.verdict, one.checks[0].is_short_of_published) == (verdict, ratio == 1.0)
+    assert ("short of the published ×1.13" in words.shown(one.checks[0])) == (ratio == 1.0)  # noqa: RUF001
+    without = FASTER.replace("above = 2", "above = 1")
+    assert judged(made(without, "throughput", by_name(coroutines=100, lock=100))).verdict == "undecided"
+    below = test.replace("above = 1\nleast-published = 1.13", "below = 1\nleast-published = 0.8")
+    assert judged(made(below, "throughput", by_name(coroutines=100, lock=100))).verdict == "refuted"
+
+
+def test_who_gains_most_milliseconds_need_not_have_grown_most() -> None:
+    """From 41 to 1195 ms is 29-fold, from 5 to 213 is 42-fold."""
+    most = GROWS_MOST.replace("p99", "mean").replace("over = {", "minus = {")
+
+    def truth(name: str, levels: Levels) -> float:
+        first, last = (41e6, 1195e6) if name == COROUTINES else (5e6, 213e6)
+        return last if levels["connections"] == 1000 else first
+
+    one = judged(made(most, "mean", truth, noise=lambda *_: 0.0))
+    assert one.verdict == "confirmed"
+    assert words.what(one.checks[0], {}).endswith(", each less that at 10 connections")
+    assert words.claimed(one.checks[0].step) == "below 0 ns"
+    assert words.shown(one.checks[0]).startswith("\N{MINUS SIGN}")
+    assert judged(made(GROWS_MOST.replace("p99", "mean"), "mean", truth)).verdict == "refuted"
+    falling = by_connections(5e9, 5e9, 4e9)  # who answers sooner at the end gains less than nothing, and has a figure
+
+    def others(name: str, levels: Levels) -> float:
+        return truth(name, levels) if name == COROUTINES else falling(name, levels)
+
+    assert judged(made(most, "mean", others)).verdict == "confirmed"
 
 
 @pytest.mark.parametrize(

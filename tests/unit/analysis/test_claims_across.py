@@ -58,7 +58,7 @@ def test_a_run_that_tested_something_else_says_nothing_of_it() -> None:
 
 
 def test_a_run_is_judged_as_in_its_report() -> None:
-    run, behind = on("Intel", 2, needs=""), (Audit(name="achieved_rate", passed=False, detail=""),)
+    run, behind = on("Intel", 0.5, needs=""), (Audit(name="achieved_rate", passed=False, detail=""),)
     trials = [
         replace(trial, status="struck_out", audits=behind) if trial.contestant == COROUTINES else trial
         for trial in run.trials

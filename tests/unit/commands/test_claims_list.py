@@ -27,6 +27,8 @@ def test_a_claim_is_an_object_with_its_id(folder: Path, capsys: pytest.CaptureFi
             "experiment": "one",
             "tests": ["ratio of throughput"],
             "needs": [],
+            "needs_to_confirm": [],
+            "needs_to_refute": [],
             "text": "So it is",
             "published": {"ms": 3.9},
         }

@@ -142,6 +142,29 @@ def test_what_a_side_is_divided_by_is_its_own_cells_but_for_what_over_says() -> 
         assert base == Cells(scenario=side.scenario, at={**side.at, "connections": (10,)})
 
 
+def test_needs_may_be_those_of_one_test_and_of_one_verdict() -> None:
+    keys = 'every = true\nneeds = ["folly"]\nneeds-to-confirm = ["cores >= 4"]\nneeds-to-refute = ["second host"]'
+    first, *others = read(GOOD.replace("every = true", keys)).claims[0].tests
+    assert (first.needs, first.needs_to_confirm, first.needs_to_refute) == (
+        ("folly",),
+        ("cores >= 4",),
+        ("second host",),
+    )
+    assert all(not (one.needs or one.needs_to_confirm or one.needs_to_refute) for one in others)
+    claim = read(GOOD.replace("needs = [", "needs-to-refute = [")).claims[0]
+    assert (claim.needs, claim.needs_to_refute) == ((), ("folly", "cores >= 4", "second host"))
+
+
+def test_an_order_of_differences_subtracts_the_same_cells_but_for_what_minus_says() -> None:
+    of_two = GOOD.replace('cells = { scenario = "rpc" }\nalong = "contestant"', OF_TWO_THREADS)
+    order = read(of_two.replace("rising = [", "minus.threads = 1\nrising = [")).claims[0].tests[1]
+    assert isinstance(order, Order)
+    assert (order.over, order.minus) == (None, Cells(scenario="rpc", at={"threads": (1,)}))
+
+
+OF_TWO_THREADS = 'cells = { scenario = "rpc", threads = 2 }\nalong = "contestant"'
+
+
 @pytest.mark.parametrize("need", ["cores >= 4", "server-cores >= 2", "second platform", "folly"])
 def test_a_need_is_kept_as_it_is_written(need: str) -> None:
     assert read(GOOD.replace('"folly", "cores >= 4", "second host"', f'"{need}"')).claims[0].needs == (need,)
@@ -204,6 +227,24 @@ def test_a_need_is_kept_as_it_is_written(need: str) -> None:
         ("every = true", "over.connections = 10", "side: key 'connections': 'side' and 'over' differ in it, so each"),
         ('kind = "order"', 'kind = "order"\nover.contestant = "folly-async"', "over: key 'contestant': the order goes"),
         ('metric = "p50"', 'metric = "lost"\nover.threads = 1', "key 'over': 'lost' is a share and may be 0"),
+        (
+            'kind = "order"',
+            'kind = "order"\nminus.contestant = "folly-async"',
+            "minus: key 'contestant': the order goes",
+        ),
+        ('kind = "order"', 'kind = "order"\nminus.threads = 1\nover.threads = 1', "key 'minus': 'over' is there, too"),
+        (
+            "above = 90",
+            "above = 90\nleast-published = 80",
+            "key 'least-published': 80 is not above 90, as the claim has",
+        ),
+        (
+            "above = 90",
+            "within = [80, 90]\nleast-published = 80",
+            "key 'least-published': 'within' has a bound on this",
+        ),
+        ("above = 90", 'above = 90\nneeds-to-refute = ["cors >= 4"]', "key 'needs-to-refute': 'cors >= 4' is no need"),
+        ('why = "delayed-acks"', "published-on = 1", "key 'published-on': must be a text"),
         ("within = 0.05", "within = 0", "key 'within': 0 is not a number above 0"),
         ('metric = "connected"', 'metric = "mean"', "key 'within': 0.05 is no factor above 1, such as 1.25"),
         ('metric = "connected"', 'metric = "connected"\n[claim.published]', "good.toml: not valid TOML"),
@@ -264,7 +305,9 @@ def test_claims_of_this_repository_name_contestants_and_libraries_that_exist(nam
     servers, clients = (discover(kind=kind) for kind in ("server", "client"))
     libraries = {need for one in (*servers, *clients) for need in one.manifest.needs}
     for claim in found.claims:
-        needs = {need for need in claim.needs if claims.LIBRARY.fullmatch(need)}
+        told = [*claim.tests, claim]
+        everywhere = {need for one in told for need in (*one.needs, *one.needs_to_confirm, *one.needs_to_refute)}
+        needs = {need for need in everywhere if claims.LIBRARY.fullmatch(need)}
         assert needs <= libraries
         for cells in named(claim):
             assert set(cells.at.get("contestant", ())) <= {one.name for one in servers if not one.manifest.apart}
@@ -277,5 +320,6 @@ def named(claim: Claim) -> list[Cells]:
     for test in claim.tests:
         found += [test.a, test.b, *(test.over or ())] if isinstance(test, Ratio) else [test.cells]
         if isinstance(test, Order):
+            found += [base for base in (test.over, test.minus) if base is not None]
             found += [Cells(scenario=test.cells.scenario, at={test.along: group}) for group in test.groups]
     return found

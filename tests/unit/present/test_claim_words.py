@@ -20,7 +20,7 @@ from netdyno.model.verdicts import (
     TooFewCores,
 )
 from netdyno.present.prose import claims
-from netdyno.present.prose.verdicts import here
+from netdyno.present.prose.verdicts import here, word
 from tests.support.builders.made_claims import RATIO, Truth, judged, lossy_coroutines, made
 from tests.support.builders.made_run import COROUTINES, LOCK
 
@@ -44,6 +44,9 @@ below = 0.8
 """
 
 
+BOUNDS = "the generator was at its limit there, so its figures are bounds, which do not decide it"
+
+
 def faster_by(factor: float) -> Truth:
     return lambda name, _: 100 * factor if name == COROUTINES else 100
 
@@ -59,15 +62,17 @@ def at_connections(figure: float) -> Truth:
         (TooFewCores(4, 1), "it needs 4 cores, and there was 1"),
         (TooFewCores(2, 1, of_server=True), "it needs 2 cores for the server, and there was 1"),
         (TooFewCores(4, None), "it needs 4 cores, and how many there were was not recorded"),
+        (TooFewCores(4, 1, to="refute"), "to be refuted it needs 4 cores, and there was 1"),
         (OnlyOne("second host"), "it needs a second host, and this run was made on one"),
+        (OnlyOne("second host", "confirm"), "to be confirmed it needs a second host, and this run was made on one"),
         (Refused({LOCK: "unsafe"}), f"{LOCK} is unsafe and in no claim"),
         (Refused({"a": "unsafe", "b": "not ranked"}), "a and b are not ranked or unsafe and in no claim"),
         (SingleLevel("connections"), "this run has a single level of 'connections' there"),
         (NotPlanned(LOCK), f"this run planned no such trial of {LOCK}"),
         (NotPlanned(None), "this run planned no such trial of any contestant"),
         (Skipped(LOCK, "Folly not found: see its README"), f"{LOCK} was skipped: Folly not found: see its README"),
-        (GeneratorAtLimit(LOCK), f"beside {LOCK} the generator was at its limit there, so its figures are bounds"),
-        (GeneratorAtLimit(None), "the generator was at its limit there, so its figures are bounds"),
+        (GeneratorAtLimit(LOCK), f"beside {LOCK} {BOUNDS}"),
+        (GeneratorAtLimit(None), BOUNDS),
         (NotCounted("lib/net", "no source files"), "the code of lib/net was not counted: no source files"),
         (NotCounted(LOCK, None), f"the code of {LOCK} was not counted"),
     ],
@@ -138,6 +143,31 @@ def test_what_fails_but_not_beyond_chance_among_several_says_so() -> None:
         noise=lambda block, number: 0.5 * (-1) ** block if number % 3 == 0 else 0.0,
     )
     assert "it fails, but not proven so among 6 comparisons (p = 0." in claims.reason(judged(run))
+
+
+def test_a_claim_that_is_not_testable_says_what_was_found_nevertheless() -> None:
+    keys = 'needs-to-refute = ["cores >= 4"]'
+    one = judged(made(SLOWER, "p99", lambda *_: 1e6, keys=keys))
+    assert one.verdict == "not_testable"
+    assert here(one).startswith(
+        "to be refuted it needs 4 cores, and there were 2. Found: 99th-percentile response time"
+    )
+    assert here(one).endswith("; claimed below ×0.8")  # noqa: RUF001
+    skipped = judged(made(SLOWER, "p99", lambda *_: 1e6, keys='needs = ["cores >= 4"]'))
+    assert here(skipped) == "it needs 4 cores, and there were 2"
+
+
+def test_a_sentence_about_other_systems_has_a_verdict_on_this_one() -> None:
+    keys = 'published-on = "Windows and macOS"'
+    run = made(FASTER, "throughput", faster_by(3), keys=keys)
+    one = judged(replace(run, environment={**run.environment, "system": "Debian GNU/Linux 12"}))
+    assert word(one) == "confirmed on Linux"
+    assert claims.measured_on(one) == (
+        "published for Windows and macOS; this verdict is about Linux (Debian GNU/Linux 12)"
+    )
+    assert word(judged(made(FASTER, "throughput", faster_by(2), keys=keys))) == "undecided"
+    plain = judged(made(FASTER, "throughput", faster_by(3)))
+    assert (word(plain), claims.measured_on(plain)) == ("confirmed", "")
 
 
 def test_what_was_counted_on_both_sides_stands_beside_without_what_they_share() -> None:

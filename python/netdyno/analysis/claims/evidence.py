@@ -11,7 +11,8 @@ from netdyno.analysis.split import Part
 from netdyno.model.base import Name, type_level
 from netdyno.model.claim import CONTESTANT, Cells
 from netdyno.model.contestant import About
-from netdyno.model.metrics import Counted
+from netdyno.model.levels import level_key
+from netdyno.model.metrics import Counted, Metric
 from netdyno.model.run import Run
 from netdyno.model.trial import Status, Trial
 
@@ -27,6 +28,24 @@ class Evidence:
     about: Sequence[About]
     environment: Mapping[Name, object]
     refused: Mapping[Name, Refusal]
+    limited: Collection[tuple[Name, Name, Name]]
+    """Scenario, key of the level and contestant of the cells in which the generator was at its limit."""
+
+    def is_limited(self, trial: Trial) -> bool:
+        """Whether the generator was at its limit in the trial's cell, beside its contestant."""
+        return (trial.scenario, level_key(trial.levels), trial.contestant) in self.limited
+
+    def sign(self, metric: Metric, trial: Trial) -> int | None:
+        """Return 0 where the trial's figure is the server's own, 1 where the server's is at least that, -1 where it is
+        at most that, and None where it says nothing. An open loop that asked for more than its generator could send
+        was another load."""
+        if metric.is_upper_bound:
+            return -1 if trial.status != "censored" or not self.is_limited(trial) else None
+        if trial.status != "censored" or metric.struck_out_too:
+            return 0
+        if self.parts[trial.scenario].scenario.arrivals != "closed":
+            return None
+        return SIGNS[metric.at_limit] if self.is_limited(trial) else 0
 
     def trials(self, *selections: Cells) -> list[Trial]:
         """Of any of these cells, in the order of the run."""
@@ -41,6 +60,9 @@ class Evidence:
         return ((trial, load) for trial, load in every if is_in(cells, trial))
 
 
+SIGNS: Mapping[str, int | None] = {"exact": 0, "at_least": 1, "at_most": -1, "unknown": None}
+
+
 def evidence(run: Run, parts: Sequence[Part]) -> Evidence:
     """Of a run and what it was split into."""
     return Evidence(
@@ -49,6 +71,7 @@ def evidence(run: Run, parts: Sequence[Part]) -> Evidence:
         about=excluded.without(run).about,
         environment=run.environment,
         refused=excluded.refused(run),
+        limited=frozenset((one.scenario, one.level, one.contestant) for part in parts for one in part.saturated),
     )
 
 

@@ -1,10 +1,10 @@
 """From a stored run to the verdicts on its claims. Pure: a verdict comes from data only, the same run gives the same
 verdicts.
 
-A comparison holds or fails where its 95% interval over blocks leaves out the threshold; else it is open. To be
-confirmed, everything that the claim needs must hold, each at 5% by itself: more comparisons make that harder, so
-nothing is corrected. To be refuted, one that fails is enough, and more of them make that easier, so there each has its
-share of the 5% (docs/adr/claims.md)."""
+A comparison holds or fails where its 95% interval over blocks leaves out the threshold; else it is open. One of bounds
+(claims/bounds.py) decides in its own direction only. To be confirmed, everything that the claim needs must hold, each
+at 5% by itself: more comparisons make that harder, so nothing is corrected. To be refuted, one that fails is enough,
+and more of them make that easier, so there each has its share of the 5% (docs/adr/claims.md)."""
 
 from __future__ import annotations
 
@@ -14,23 +14,32 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from netdyno.analysis.claims.evidence import Evidence, coordinates
+from netdyno.analysis.claims.bounds import (
+    BoundedFigure,
+    contrast_sign,
+    divided,
+    less,
+    limit_of,
+    of_one_sign,
+    samples_of,
+)
+from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.evidence import evidence as evidence_of
-from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, offered, whose_code
+from netdyno.analysis.claims.needs import missing_levels, missing_need, missing_trials, offered
 from netdyno.analysis.claims.steps import apart, neutral, steps, unpaired
 from netdyno.analysis.split import split
-from netdyno.contestants import codesize
 from netdyno.model import outcomes, transports
 from netdyno.model.claim import CONTESTANT, Bound, Cells, Claim, Ratio, Test
-from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, WHYS, Metric
 from netdyno.model.run import Run
 from netdyno.model.verdicts import (
     Check,
     ClaimVerdict,
     CountedBeside,
+    GeneratorAtLimit,
     Judged,
     Lacking,
+    NotOffered,
     Outcome,
     Refused,
     SideCount,
@@ -38,7 +47,7 @@ from netdyno.model.verdicts import (
 )
 from netdyno.statistics import stats
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
-from netdyno.statistics.stats import Interval, Samples
+from netdyno.statistics.stats import Interval
 
 
 def judge(run: Run, level: float = stats.LEVEL) -> tuple[Judged, ...]:
@@ -52,31 +61,84 @@ def verdicts(claims: Sequence[Claim], evidence: Evidence, level: float) -> tuple
 
 
 def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
-    planned: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
+    every: Sequence[Step] = [step for test in claim.tests for step in steps(test, evidence)]
     scenarios = _scenarios(evidence)
-    lacking = missing_need(claim.needs, evidence) or _names_refused(planned, evidence.refused)
+    lacking = missing_need(claim.needs, evidence, _named(every)) or _names_refused(every, evidence.refused)
     if lacking:
         return Judged(claim, "not_testable", lacking, (), None, {}, scenarios)
-    planned, left_out = offered(planned, evidence)
+    asked, planned, left_out = _asked(claim, evidence)
     if left_out and not planned:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
-    gaps: list[Lacking | None] = [missing_levels(test, evidence) for test in claim.tests]
+    gaps: list[Lacking | None] = [one.lacking or missing_levels(one.test, evidence) for one in asked]
     gaps += [missing_trials(cells, evidence, METRICS[step.metric]) for step in planned for cells in step.all_cells]
-    checks = _corrected([_check(step, evidence, level, len(planned)) for step in planned], level)
+    found = _corrected([_check(step, evidence, level, len(planned)) for step in planned], level)
+    checks: list[Check] = []
+    for check in found:
+        (own,) = (one for one in asked if any(check.step is step for step in one.steps))
+        blocked = own.blocked(check.outcome)
+        gaps += [blocked, _generator_at_limit(check, evidence)]
+        checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
     gap = next((gap for gap in gaps if gap), None)
     verdict = _verdict(checks, gap)
     return Judged(
         claim=claim,
         verdict=verdict,
         lacking=gap if verdict == "not_testable" else None,
-        checks=checks,
+        checks=tuple(checks),
         beside=_beside(claim, evidence) if claim.why and verdict != "not_testable" else None,
         losses=_largest_losses(
             [cells for step in planned if METRICS[step.metric].latency for cells in step.all_cells], evidence
         ),
         scenarios=scenarios,
         left_out=left_out,
+        system=str(evidence.environment.get("system", "")) if claim.published_on else "",
     )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A test with the comparisons that can be made for it, and what the machine lacks: for any verdict of it, to
+    confirm, and to refute."""
+
+    test: Test
+    steps: tuple[Step, ...]
+    lacking: Lacking | None
+    to_confirm: Lacking | None
+    to_refute: Lacking | None
+
+    def blocked(self, outcome: Outcome) -> Lacking | None:
+        """Return what is missing for a comparison to count that came out so."""
+        return {"holds": self.to_confirm, "fails": self.to_refute, "open": None}[outcome]
+
+
+def _asked(claim: Claim, evidence: Evidence) -> tuple[list[_Asked], list[Step], NotOffered | None]:
+    """Return the tests, all comparisons that can be made, and the cells of those that the generator could not offer."""
+    asked: list[_Asked] = []
+    for test in claim.tests:
+        own = steps(test, evidence)
+        names = _named(own)
+        lacking = missing_need(test.needs, evidence, names)
+        confirm = missing_need((*claim.needs_to_confirm, *test.needs_to_confirm), evidence, names, "confirm")
+        refute = missing_need((*claim.needs_to_refute, *test.needs_to_refute), evidence, names, "refute")
+        asked.append(_Asked(test, () if lacking else own, lacking, confirm, refute))
+    planned, left_out = offered([step for one in asked for step in one.steps], evidence)
+    return asked, list(planned), left_out
+
+
+def _named(planned: Sequence[Step]) -> tuple[str, ...]:
+    """Return the scenarios of these comparisons."""
+    return tuple(dict.fromkeys(cells.scenario for step in planned for cells in step.all_cells))
+
+
+def _generator_at_limit(check: Check, evidence: Evidence) -> GeneratorAtLimit | None:
+    """Return beside which contestant the generator was at its limit, where the bounds that this left do not decide."""
+    if check.why_open != "bound" or not check.needed:
+        return None
+    for cells in check.step.all_cells:
+        name = next((trial.contestant for trial in evidence.trials(cells) if evidence.is_limited(trial)), None)
+        if name is not None:
+            return GeneratorAtLimit(name if CONTESTANT in cells.at else None)
+    return None
 
 
 def _scenarios(evidence: Evidence) -> Mapping[str, str]:
@@ -123,14 +185,16 @@ class Scale:
 def _check(step: Step, evidence: Evidence, level: float, comparisons: int) -> Check:
     """One comparison of so many, before any correction."""
     metric = METRICS[step.metric]
-    scale, one = Scale(metric.scale == "ratio"), neutral(step.metric)
+    scale, one = Scale(metric.scale == "ratio" and not step.subtracts), BoundedFigure(_no_difference(step), 0)
     dropped, differ = unpaired(step, evidence), apart(step.a, step.b, evidence)
-    sides = [_samples(evidence, metric, cells, dropped) for cells in step.cells]
+    sides = [samples_of(evidence, metric, cells, dropped) for cells in step.cells]
     if step.over is not None:
-        bases = [_samples(evidence, metric, cells, dropped) for cells in step.over]
-        sides = [_divided(side, base) for side, base in zip(sides, bases, strict=True)]
+        bases = [samples_of(evidence, metric, cells, dropped) for cells in step.over]
+        relate = less if step.subtracts else divided
+        sides = [relate(side, base) for side, base in zip(sides, bases, strict=True)]
     first, second = sides[0], sides[1] if step.b is not None else dict.fromkeys(sides[0], one)
-    shared = stats.counted(first.keys() & second.keys())
+    signs = {cell: contrast_sign(first[cell].sign, second[cell].sign) for cell in first.keys() & second.keys()}
+    shared = stats.counted(of_one_sign(signs))
     blank = Check(
         step=step,
         paired_by=tuple(name for name in step.a.at if name not in differ) if step.b is not None else (),
@@ -143,13 +207,14 @@ def _check(step: Step, evidence: Evidence, level: float, comparisons: int) -> Ch
         p=1.0,
         p_corrected=1.0,
         outcome="open",
-        why_open="no_figures",
+        why_open="bound" if signs else "no_figures",
+        limit=limit_of(signs[cell] for cell in shared),
     )
     if not shared:
         return blank
-    if scale.ratio and min(min(first[cell], second[cell]) for cell in shared) <= 0:
+    if scale.ratio and min(min(first[cell].value, second[cell].value) for cell in shared) <= 0:
         return replace(blank, why_open="zero")
-    both = {cell: (first[cell], second[cell]) for cell in shared}
+    both = {cell: (first[cell].value, second[cell].value) for cell in shared}
     return _measured(blank, step, scale, both, evidence, level, comparisons)
 
 
@@ -163,7 +228,7 @@ def _measured(
     comparisons: int,
 ) -> Check:
     metric = METRICS[step.metric]
-    threshold = scale.contrast(step.threshold, neutral(step.metric))
+    threshold = scale.contrast(step.threshold, _no_difference(step))
     contrasts = {cell: scale.contrast(a, b) for cell, (a, b) in figures.items()}
     pairs = stats.pairs_of(contrasts)
     mean = stats.log_ratio(pairs)
@@ -180,16 +245,46 @@ def _measured(
         figures=tuple(_middle(scale, [pair[side] for pair in figures.values()]) for side, _ in enumerate(step.cells)),
         losses=tuple(_loss_beside(cells, metric, evidence) for cells in step.cells),
     )
-    outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side)
+    can_be = {"at_least": "above", "at_most": "below", None: ""}[check.limit]
+    outcome = _outcome(_side(mean, found, threshold, exact=exact), step.side, can_be)
     if outcome == "holds" or exact:
         return replace(check, outcome=outcome, why_open=None)
+    if can_be and (mean > threshold) != (can_be == "above"):
+        return replace(check, why_open="bound")
     tends_to_hold = (mean > threshold) == (step.side == "above")
     # what is to fail must do so among all of them (_corrected)
     enough = stats.blocks_to_leave_out(pairs, threshold, level if tends_to_hold else level / comparisons)
     check = replace(check, blocks_to_decide=enough)
     if outcome == "fails":
         return replace(check, outcome=outcome, why_open=None)
+    if step.least_published is not None:
+        check = _beside_published(check, pairs, scale, found, step.least_published, level / comparisons)
+        if check.is_short_of_published:
+            return check
     return replace(check, why_open="few_blocks" if check.blocks < FEWEST_BLOCKS else "near")
+
+
+def _beside_published(
+    check: Check, pairs: stats.Pairs, scale: Scale, found: Interval | None, published: float, level: float
+) -> Check:
+    """Return an open comparison as one that fails where its interval lies short of every published effect, or with the
+    number of blocks that would show that, where these are fewer."""
+    least, above = scale.contrast(published, 1.0), check.step.side == "above"
+    mean = stats.log_ratio(pairs)
+    is_towards = check.limit is None or check.limit == ("at_most" if above else "at_least")
+    if (mean < least) != above or not is_towards:
+        return check
+    enough = stats.blocks_to_leave_out(pairs, least, level)
+    fewer = min((one for one in (enough, check.blocks_to_decide) if one is not None), default=None)
+    check = replace(check, blocks_to_decide=fewer)
+    if found is None or (found.high >= least if above else found.low <= least):
+        return check
+    p = stats.mean_p(pairs, least)
+    return replace(check, p=p, p_corrected=p, outcome="fails", why_open=None, is_short_of_published=True)
+
+
+def _no_difference(step: Step) -> float:
+    return 0.0 if step.subtracts else neutral(step.metric)
 
 
 def _middle(scale: Scale, figures: Sequence[float]) -> float:
@@ -203,8 +298,9 @@ def _side(mean: float, interval: Interval | None, threshold: float, *, exact: bo
     return "above" if low > threshold else "below" if high < threshold else ""
 
 
-def _outcome(lies: str, claimed: str) -> Outcome:
-    if not lies:
+def _outcome(lies: str, claimed: str, can_be: str) -> Outcome:
+    """`can_be`: the only side on which a bound can show an effect to lie; empty where it is none."""
+    if not lies or (can_be and lies != can_be):
         return "open"
     return "holds" if lies == claimed else "fails"
 
@@ -219,38 +315,6 @@ def _corrected_among(one: Check, comparisons: int, level: float) -> Check:
     if one.outcome != "fails" or p <= level:
         return replace(one, p_corrected=p)
     return replace(one, p_corrected=p, outcome="open", why_open="unproven")
-
-
-def _samples(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
-    """The metric by block and the coordinates that cells are paired by."""
-    if metric.of_code is not None:
-        return _of_code(evidence, metric, cells, dropped)
-    found: dict[stats.Cell, float] = {}
-    for trial, load in evidence.counted(cells, metric.statuses):
-        figure = metric.of(trial, load)
-        if figure is not None:
-            kept = {name: value for name, value in coordinates(trial).items() if name not in dropped}
-            found[trial.block, level_key(kept)] = figure
-    return found
-
-
-def _divided(samples: Samples, base: Samples) -> Samples:
-    """Where both are known. Nothing can be divided by 0: such a cell is 0 itself, which has no ratio either."""
-    return {
-        cell: samples[cell] / base[cell] if base[cell] else 0.0 for cell in stats.counted(samples.keys() & base.keys())
-    }
-
-
-def _of_code(evidence: Evidence, metric: Metric, cells: Cells, dropped: set[str]) -> Samples:
-    """Of a server's or a client's own code and what its family shares: a loop in servers/_shared/ is its code too."""
-    assert metric.of_code is not None
-    kind, coordinate = whose_code(cells)
-    return {
-        (0, "" if coordinate in dropped else about.name): float(metric.of_code(code))
-        for about in evidence.about
-        if about.kind == kind and about.name in cells.at.get(coordinate, (about.name,))
-        if (code := codesize.with_family(about, evidence.about)) is not None
-    }
 
 
 # --- what goes with a verdict ------------------------------------------------------------------------------------
@@ -286,7 +350,7 @@ def _largest_losses(selections: Sequence[Cells], evidence: Evidence) -> Mapping[
     """By contestant the largest share of messages lost in a trial, of those whose transport may lose some."""
     most: dict[str, float] = {}
     for cells in selections:
-        for trial, load in evidence.counted(cells, outcomes.VALID):
+        for trial, load in evidence.counted(cells, outcomes.RANKED):
             lost = transports.share_lost(load)
             if lost is not None:
                 most[trial.contestant] = max(lost, most.get(trial.contestant, 0.0))

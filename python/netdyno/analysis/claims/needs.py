@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from netdyno.analysis.claims.evidence import Evidence
 from netdyno.analysis.claims.steps import levels_along
@@ -14,7 +14,6 @@ from netdyno.model.levels import level_key
 from netdyno.model.metrics import METRICS, Metric
 from netdyno.model.trial import Trial
 from netdyno.model.verdicts import (
-    GeneratorAtLimit,
     NotCounted,
     NotOffered,
     NotPlanned,
@@ -23,26 +22,29 @@ from netdyno.model.verdicts import (
     Skipped,
     Step,
     TooFewCores,
+    Verdict,
 )
 
 _Cell = tuple[Name, str]
 """A scenario and the key of its level."""
 
 
-def missing_need(needs: Sequence[str], evidence: Evidence) -> TooFewCores | OnlyOne | None:
-    """The first need that the recorded environment does not meet. A library is not asked for here: where it is missing,
-    the trials of its contestants say so."""
+def missing_need(
+    needs: Sequence[str], evidence: Evidence, scenarios: Collection[Name], to: Verdict | None = None
+) -> TooFewCores | OnlyOne | None:
+    """Return the first need that the run does not meet, of a claim about these scenarios. `to`: the only verdict that
+    they are needed for. A library is not asked for here: where it is missing, the trials of its contestants say so."""
     for need in needs:
         asked = CORES.fullmatch(need)
         if asked is not None:
             of_server, least = bool(asked[1]), int(asked[2])
-            cores = _server_cores(evidence) if of_server else _cores(evidence)
+            cores = _server_cores(evidence, scenarios) if of_server else _cores(evidence)
             if cores is None or cores < least:
-                return TooFewCores(least, cores, of_server)
+                return TooFewCores(least, cores, of_server, to)
         if need in SECONDS:
             count = evidence.environment.get(SECONDS[need], 1)
             if not isinstance(count, int) or count < 2:
-                return OnlyOne(need)
+                return OnlyOne(need, to)
     return None
 
 
@@ -51,8 +53,19 @@ def _cores(evidence: Evidence) -> int | None:
     return cores if isinstance(cores, int) else None
 
 
-def _server_cores(evidence: Evidence) -> int | None:
-    """Those that servers were pinned to, or all where they were not; None where it was not recorded."""
+def _server_cores(evidence: Evidence, scenarios: Collection[Name]) -> int | None:
+    """Return how many cores servers had in the scenario of these that gave them the fewest, at the level that gave them
+    the most; all where they were not pinned. The trials say it where some were made, else the environment does; None
+    where it was not recorded."""
+    found = [_cores_of_scenario(evidence, name) for name in scenarios]
+    return None if None in found else min((cores for cores in found if cores is not None), default=None)
+
+
+def _cores_of_scenario(evidence: Evidence, name: Name) -> int | None:
+    pinnings = [trial.pinning for trial in evidence.parts[name].trials if trial.pinning is not None]
+    if pinnings:
+        everywhere = any(not pinning.server for pinning in pinnings)
+        return _cores(evidence) if everywhere else max(len(pinning.server) for pinning in pinnings)
     pinned = evidence.environment.get("pinning.server")
     if not isinstance(pinned, str):
         return None
@@ -103,32 +116,25 @@ def _cell_of(trial: Trial) -> _Cell:
     return trial.scenario, level_key(trial.levels)
 
 
-def missing_trials(
-    cells: Cells, evidence: Evidence, metric: Metric
-) -> NotPlanned | Skipped | GeneratorAtLimit | NotCounted | None:
+def missing_trials(cells: Cells, evidence: Evidence, metric: Metric) -> NotPlanned | Skipped | NotCounted | None:
     """Why a contestant of these cells, or all of them, could not be measured at all. Trials that were struck out or
-    failed are no such reason, and neither are some cells of many that were skipped or at the generator's limit."""
+    failed are no such reason, and neither are some cells of many that were skipped."""
     if metric.of_code is not None:
         return _missing_code(cells, evidence)
     trials = evidence.trials(cells)
     if CONTESTANT not in cells.at:
-        return _missing(trials, metric, None)
+        return _missing(trials, None)
     of_each = ((name, [one for one in trials if one.contestant == name]) for name in cells.at[CONTESTANT])
-    gaps = (_missing(own, metric, str(name)) for name, own in of_each)
+    gaps = (_missing(own, str(name)) for name, own in of_each)
     return next((gap for gap in gaps if gap), None)
 
 
-def _missing(
-    trials: Sequence[Trial], metric: Metric, name: str | None
-) -> NotPlanned | Skipped | GeneratorAtLimit | None:
-    """Why nobody of them was started, or none of their figures is more than a bound."""
+def _missing(trials: Sequence[Trial], name: str | None) -> NotPlanned | Skipped | None:
+    """Why none of them was started."""
     if not trials:
         return NotPlanned(name)
     if all(trial.status == "skipped" for trial in trials):
         return Skipped(trials[0].contestant, trials[0].reason)
-    statuses = {trial.status for trial in trials}
-    if "censored" in statuses and statuses.isdisjoint(metric.statuses):
-        return GeneratorAtLimit(name)
     return None
 
 

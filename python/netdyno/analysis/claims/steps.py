@@ -19,7 +19,15 @@ def steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
     """All comparisons of a test."""
     match test:
         case Ratio():
-            one = Step(test.metric, test.a, test.b, test.side, test.threshold, over=test.over)
+            one = Step(
+                test.metric,
+                test.a,
+                test.b,
+                test.side,
+                test.threshold,
+                over=test.over,
+                least_published=test.least_published,
+            )
             return tuple(_each(one, evidence)) if test.every else (one,)
         case Bound():
             one = Step(test.metric, test.cells, None, test.side, test.threshold)
@@ -61,11 +69,13 @@ def neutral(metric: str) -> float:
 
 def _order(test: Order) -> Iterator[Step]:
     side: Side = "above" if test.direction == "rising" else "below"
+    base, subtracts = test.over or test.minus, test.minus is not None
+    threshold = 0.0 if subtracts else neutral(test.metric)
     for first, second in itertools.pairwise(test.groups):
         for low, high in itertools.product(first, second):
             a, b = at(test.cells, test.along, high), at(test.cells, test.along, low)
-            over = None if test.over is None else (at(test.over, test.along, high), at(test.over, test.along, low))
-            yield Step(test.metric, a, b, side, neutral(test.metric), over=over)
+            over = None if base is None else (at(base, test.along, high), at(base, test.along, low))
+            yield Step(test.metric, a, b, side, threshold, over=over, subtracts=subtracts)
 
 
 def _trend(test: Trend, evidence: Evidence) -> Iterator[Step]:

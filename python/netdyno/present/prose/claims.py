@@ -14,6 +14,7 @@ from netdyno.model.verdicts import (
     GeneratorAtLimit,
     Judged,
     Lacking,
+    Limit,
     NotCounted,
     NotOffered,
     NotPlanned,
@@ -23,6 +24,7 @@ from netdyno.model.verdicts import (
     Skipped,
     Step,
     TooFewCores,
+    Verdict,
 )
 from netdyno.present.prose import loss
 from netdyno.statistics.block_counts import FEWEST_BLOCKS, MANY_BLOCKS
@@ -31,6 +33,8 @@ Speak = Callable[[float], str]
 Scenarios = Mapping[str, str]
 """By the name of a scenario what it is called beside others; empty where there are none."""
 
+MINUS = "\N{MINUS SIGN}"
+LIMITS: Mapping[Limit | None, str] = {None: "", "at_least": "at least ", "at_most": "at most "}
 MOST_SIDES = 6
 """Sides of a claim that the sentence of what was counted beside it tells one by one."""
 SCENARIO = "scenario"
@@ -56,13 +60,13 @@ def lacking(missing: Lacking) -> str:
     match missing:
         case NotOffered(beyond):
             return not_offered(beyond)
-        case TooFewCores(needed, cores, of_server):
+        case TooFewCores(needed, cores, of_server, to):
             who = " for the server" if of_server else ""
             were = "was" if cores == 1 else "were"
             found = "how many there were was not recorded" if cores is None else f"there {were} {cores}"
-            return f"it needs {quantities.plural(needed, 'core')}{who}, and {found}"
-        case OnlyOne(need):
-            return f"it needs a {need}, and this run was made on one"
+            return f"{_needs(to)} {quantities.plural(needed, 'core')}{who}, and {found}"
+        case OnlyOne(need, to):
+            return f"{_needs(to)} a {need}, and this run was made on one"
         case Refused(contestants):
             names = quantities.listed(list(contestants))
             is_what = " or ".join(sorted(set(contestants.values())))
@@ -75,9 +79,13 @@ def lacking(missing: Lacking) -> str:
             return f"{contestant} was skipped: {why}"
         case GeneratorAtLimit(contestant):
             where = f"beside {contestant} " if contestant else ""
-            return f"{where}the generator was at its limit there, so its figures are bounds"
+            return f"{where}the generator was at its limit there, so its figures are bounds, which do not decide it"
         case NotCounted(name, why):
             return f"the code of {name} was not counted{'' if why is None else f': {why}'}"
+
+
+def _needs(to: Verdict | None) -> str:
+    return {None: "it needs", "confirm": "to be confirmed it needs", "refute": "to be refuted it needs"}[to]
 
 
 def why_open(check: Check, comparisons: int) -> str:
@@ -97,6 +105,10 @@ def why_open(check: Check, comparisons: int) -> str:
         case "near":
             p = quantities.p_value(check.p)
             return f"{shown(check)} cannot be told from the threshold ({p}); {_enough(check)}"
+        case "bound":
+            return f"{shown(check)} is a bound, which does not decide it" if check.figures else "both sides are bounds"
+        case "need":
+            return f"{shown(check)} decides nothing on this machine"
 
 
 def _enough(check: Check) -> str:
@@ -155,7 +167,8 @@ def _divided(step: Step, scenarios: Scenarios) -> str:
     other = {name: values for name, values in base.at.items() if step.a.at.get(name) != values}
     moved = scenarios if base.scenario != step.a.scenario else {}
     how = "of " if CONTESTANT in other else "" if moved else "at "  # "in rpc"
-    return f", each divided by that {how}{cells(Cells(scenario=base.scenario, at=other), moved)}"
+    relation = "less" if step.subtracts else "divided by"
+    return f", each {relation} that {how}{cells(Cells(scenario=base.scenario, at=other), moved)}"
 
 
 def _compared(check: Check, scenarios: Scenarios) -> str:
@@ -177,8 +190,8 @@ def _difference(one: Cells, shared: Collection[str]) -> str:
 
 def claimed(step: Step) -> str:
     """What the effect was to be."""
-    if step.b is None:
-        return f"{step.side} {METRICS[step.metric].speak(step.threshold)}"
+    if step.b is None or step.subtracts:
+        return f"{step.side} {_speak(step)(step.threshold)}"
     if METRICS[step.metric].scale == "ratio":
         return f"{step.side} {quantities.TIMES}{step.threshold:.3g}"
     return f"{step.side} {100 * step.threshold:.3g} points"
@@ -189,16 +202,21 @@ def shown(check: Check) -> str:
     if not check.figures:
         return quantities.DASH
     step, interval = check.step, check.interval
-    speak = METRICS[step.metric].speak if step.b is None else _speak(step)
+    speak = _speak(step)
     lost = _loss_beside(check.losses[0]) if step.b is None else ""
+    limit = LIMITS[check.limit]
     if interval is None:
-        return f"{speak(check.effect)}{lost}"
-    return f"{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}"
+        return f"{limit}{speak(check.effect)}{lost}"
+    short = f", short of the published {speak(step.least_published)}" if step.least_published else ""
+    short = short if check.is_short_of_published else ""
+    return f"{limit}{speak(check.effect)} [{speak(interval.low)}, {speak(interval.high)}]{lost}{short}"
 
 
 def figures(check: Check) -> tuple[str, ...]:
-    """The metric on each side, a latency with its loss; where it is divided by another, how many times that."""
-    speak = METRICS[check.step.metric].speak if check.step.over is None else _times
+    """The metric on each side, a latency with its loss; where it is divided by another, how many times that; where
+    another is subtracted, the difference."""
+    step = check.step
+    speak = _times if step.over is not None and not step.subtracts else _signed(step)
     return tuple(
         f"{speak(figure)}{_loss_beside(lost)}" for figure, lost in zip(check.figures, check.losses, strict=True)
     )
@@ -209,7 +227,16 @@ def _loss_beside(lost: float | None) -> str:
 
 
 def _speak(step: Step) -> Speak:
+    """How the effect of a comparison is said."""
+    if step.b is None or step.subtracts:
+        return _signed(step)
     return _times if METRICS[step.metric].scale == "ratio" else _points
+
+
+def _signed(step: Step) -> Speak:
+    """The metric's own unit; a difference may be below 0."""
+    speak = METRICS[step.metric].speak
+    return lambda value: f"{MINUS}{speak(-value)}" if value < 0 else speak(value)
 
 
 def _times(ratio: float) -> str:
@@ -254,6 +281,13 @@ def not_offered(beyond: Sequence[Cells]) -> str:
 def left_out(one: Judged) -> str:
     """What the verdict says nothing of; empty where that is nothing."""
     return f"left out: {not_offered(one.left_out.cells)}" if one.left_out is not None else ""
+
+
+def measured_on(one: Judged) -> str:
+    """Which systems the sentence is about, and which one the verdict; empty where the claim does not say."""
+    system = f"Linux ({one.system})" if one.system else "Linux"
+    where = one.claim.published_on
+    return f"published for {where}; this verdict is about {system}" if where else ""
 
 
 def losses(one: Judged) -> tuple[str, ...]:

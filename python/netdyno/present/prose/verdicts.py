@@ -16,6 +16,8 @@ VERDICT_WORDS: Mapping[ClaimVerdict, str] = {
     "undecided": "undecided",
     "not_testable": "not testable here",
 }
+PUBLISHED_ELSEWHERE = " on Linux"
+"""Follows a verdict on a sentence about other systems."""
 OUTCOME_WORDS: Mapping[Outcome, tuple[str, str]] = {
     "holds": ("holds", "hold"),
     "fails": ("fails", "fail"),
@@ -31,23 +33,40 @@ def summary(judged: Sequence[Judged]) -> str:
     return f"{quantities.plural(len(judged), 'claim')}: {', '.join(each)}"
 
 
+def word(one: Judged) -> str:
+    """The verdict, with the system that it is about where the claim is about others."""
+    is_about_others = one.claim.published_on and one.verdict in ("confirmed", "refuted")
+    return f"{VERDICT_WORDS[one.verdict]}{PUBLISHED_ELSEWHERE if is_about_others else ''}"
+
+
 def here(one: Judged) -> str:
     """The comparison that the verdict hangs on, and how many went which way; or what is missing."""
     if one.verdict == "not_testable":
-        return claims.reason(one)
+        return f"{claims.reason(one)}{_what_was_found(one)}"
     check = one.decisive
     if check is None:
         return ""
     figures = f" ({' against '.join(claims.figures(check))})" if len(check.figures) > 1 else ""
     found = claims.reason(one) or f"{claims.what(check, one.scenarios)}: {claims.shown(check)}"
     text = f"{found}{figures}; claimed {claims.claimed(check.step)}"
-    if len(one.checks) == 1:
-        return text
+    return text if len(one.checks) == 1 else f"{text}{_counted(one)}"
+
+
+def _counted(one: Judged) -> str:
     counts = Counter(check.outcome for check in one.checks)
     each = [
         f"{counts[outcome]} {said[counts[outcome] > 1]}" for outcome, said in OUTCOME_WORDS.items() if counts[outcome]
     ]
-    return f"{text}. Of {len(one.checks)} comparisons {', '.join(each)}"
+    return f". Of {len(one.checks)} comparisons {', '.join(each)}"
+
+
+def _what_was_found(one: Judged) -> str:
+    """Where a claim is not testable, the comparison that was made and comes nearest to its verdict; empty without."""
+    check = one.decisive
+    if check is None or not check.figures:
+        return ""
+    found = f"{claims.what(check, one.scenarios)}: {claims.shown(check)}; claimed {claims.claimed(check.step)}"
+    return f". Found: {found}{_counted(one) if len(one.checks) > 1 else ''}"
 
 
 def published(claim: Claim, most: int | None = None) -> str:

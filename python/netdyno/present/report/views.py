@@ -189,12 +189,12 @@ def claims(judged: Sequence[Judged], scenarios: Sequence[ScenarioFindings]) -> t
     return tuple(
         ClaimView(
             judged=one,
-            verdict=verdicts.VERDICT_WORDS[one.verdict],
+            verdict=verdicts.word(one),
             here=verdicts.here(one),
             published=verdicts.published(one.claim),
             beside=claim_words.beside(one),
             notes=(
-                *filter(None, [claim_words.left_out(one)]),
+                *filter(None, [claim_words.measured_on(one), claim_words.left_out(one)]),
                 *claim_words.losses(one),
                 *stopping.of_claim(one, scenarios),
             ),

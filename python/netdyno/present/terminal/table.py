@@ -100,10 +100,16 @@ def _claims(analysis: Analysis) -> Table:
             lines.append(Text(f"published: {verdicts.published(one.claim, PUBLISHED_SHOWN)}", style="dim"))
         lines += [
             Text(text, style="dim")
-            for text in (claims.beside(one), claims.left_out(one), *claims.losses(one), *ended)
+            for text in (
+                claims.measured_on(one),
+                claims.beside(one),
+                claims.left_out(one),
+                *claims.losses(one),
+                *ended,
+            )
             if text
         ]
-        found = Text(verdicts.VERDICT_WORDS[one.verdict], style=CLAIM_STYLES[one.verdict])
+        found = Text(verdicts.word(one), style=CLAIM_STYLES[one.verdict])
         table.add_row(one.claim.id, found, Text("\n").join(lines))
     return table
 
