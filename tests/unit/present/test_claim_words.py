@@ -109,6 +109,10 @@ def test_among_several_scenarios_a_side_says_which_is_its_own() -> None:
     assert claims.cells(side, {}) == LOCK
     assert claims.cells(side, {"study: echo": "echo"}) == f"{LOCK}, in echo"
     assert claims.cells(side, {"study: echo": "echo"}, {claims.SCENARIO}) == LOCK
+    (check,) = judged(made(f"[claim.test]{RATIO}above = 2\n", "throughput", faster_by(3))).checks
+    assert check.paired_by == ()
+    of_both = f"throughput of {COROUTINES}, in echo against {LOCK}"
+    assert claims.what(check, {check.step.a.scenario: "echo"}) == of_both
 
 
 def test_an_undecided_claim_says_why_its_first_comparison_is_open_and_how_many_more_are() -> None:

@@ -178,7 +178,8 @@ def _compared(check: Check, scenarios: Scenarios) -> str:
     if step.b is None:
         return f"{metric} {cells(step.a, scenarios)}"
     if step.a.scenario != step.b.scenario or not paired:
-        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios)}"
+        said_already = {SCENARIO} if step.a.scenario == step.b.scenario else set()
+        return f"{metric} {cells(step.a, scenarios)} against {cells(step.b, scenarios, said_already)}"
     return f"{metric} {cells(step.a, scenarios)} against {_difference(step.b, paired)}"
 
 
