@@ -70,7 +70,11 @@ def test_what_the_libraries_of_a_loop_decide_is_tested_against_one_server_of_eac
     servers = servers_of_streams()
     found = {target.rpartition("-")[0] for target in targets(ONCE_A_FAMILY)}
     families = {
-        name: (codesize.language(codesize.sources(ROOT / "servers" / name)), one.manifest.needs, one.manifest.asynchronous)
+        name: (
+            codesize.language(codesize.sources(ROOT / "servers" / name)),
+            one.manifest.needs,
+            one.manifest.asynchronous,
+        )
         for name, one in servers.items()
     }
     assert {families[name] for name in found} == set(families.values())

@@ -17,10 +17,14 @@ NOBODY = [pytest.param(None, marks=pytest.mark.skip(reason="concerns none of the
 ONCE_A_LANGUAGE = "once_a_language"
 ONCE_A_FAMILY = "once_a_family"
 MARKS = (
-    f"{ONCE_A_LANGUAGE}: what the test looks at is shared by all contestants of a language; it runs against one of "
-    "them, unless contestants are named or --all is given",
-    f"{ONCE_A_FAMILY}: the same of the contestants of a language that stand on the same libraries and all block or "
-    "never do",
+    (
+        f"{ONCE_A_LANGUAGE}: what the test looks at is shared by all contestants of a language; it runs against one of "
+        "them, unless contestants are named or --all is given"
+    ),
+    (
+        f"{ONCE_A_FAMILY}: the same of the contestants of a language that stand on the same libraries and all block or "
+        "never do"
+    ),
 )
 RICHEST = "rpc"
 """The workload whose session asks most of a loop: replies, waits and burnt CPU."""

@@ -115,8 +115,8 @@ def server_totals(
     Bytes are compared only where no generator gave up on a message: bytes under way at a close count on one side; and
     only of streams: a datagram to a group is sent once and received many times; and of what counts over its whole life,
     which the load program of others does not. A client contestant connects again after a failure. With
-    `failed_connects`, the server may have had some that the client had given up; and tcpkali makes one more, to find its
-    own address."""
+    `failed_connects`, the server may have had some that the client had given up; and tcpkali makes one more, to find
+    its own address."""
     problems: list[str] = [] if not ended else [f"it ended with {ended}"]
     if not totals:
         problems.append("no line of totals after SIGTERM")
