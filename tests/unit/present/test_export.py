@@ -230,8 +230,7 @@ def test_its_schema_is_that_of_its_types() -> None:
 
 
 def without_indentation(schema: Any) -> Any:
-    """A schema whose descriptions, which are docstrings, are the same before Python 3.13 and from then on, when it takes
-    their indentation away."""
+    """A schema with its descriptions as they are from Python 3.13 on, which takes the indentation of docstrings away."""
     if isinstance(schema, list):
         return [without_indentation(part) for part in schema]
     if not isinstance(schema, dict):
