@@ -230,7 +230,7 @@ def test_its_schema_is_that_of_its_types() -> None:
 
 
 def without_indentation(schema: Any) -> Any:
-    """A schema with its descriptions as they are from Python 3.13 on, which takes the indentation of docstrings away."""
+    """A schema with its descriptions as they are from Python 3.13 on, which takes indentation of docstrings away."""
     if isinstance(schema, list):
         return [without_indentation(part) for part in schema]
     if not isinstance(schema, dict):
