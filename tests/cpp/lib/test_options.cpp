@@ -84,6 +84,8 @@ TEST(Options, EveryValueArrives) {
                                        "split",
                                        "--audience",
                                        "all",
+                                       "--deliveries",
+                                       "single",
                                        "--service-time",
                                        "1.5ms",
                                        "--service-kind",
@@ -100,6 +102,7 @@ TEST(Options, EveryValueArrives) {
   EXPECT_EQ(options.read_buffer, 1024U);
   EXPECT_EQ(options.write_mode, WriteMode::split);
   EXPECT_EQ(options.audience, Audience::all);
+  EXPECT_EQ(options.deliveries, DeliveryMode::single);
   EXPECT_EQ(options.service_time, std::chrono::microseconds{1500});
   EXPECT_EQ(options.service_kind, ServiceKind::cpu);
   EXPECT_EQ(options.max_frame, 2U << 20);
