@@ -93,6 +93,10 @@ def room(contestant: str, connections: int, backlog: int, **figures: float) -> P
     return Point("room", contestant, {"connections": connections, "backlog": backlog}, figures)
 
 
+def flood(contestant: str, connections: int, **figures: float) -> Point:
+    return Point("flood", contestant, {"connections": connections}, figures)
+
+
 def python_room(lock: float, snapshot: float) -> list[Point]:
     """What a client in Python sees of 322."""
     return [
@@ -105,8 +109,8 @@ ROOM = [
     *python_room(36_000, 16_000),
     room(LOCK, 400, 10, connected=0.15),
     *(room(LOCK, clients, 300, connected=1.0) for clients in (50, 128)),
-    room(LOCK, 322, 300, moved=36_000),
-    *(room(SNAPSHOT, clients, 300, moved=16_000) for clients in (206, 283, 322, 400)),
+    flood(LOCK, 322, moved=36_000),
+    *(flood(SNAPSHOT, clients, moved=16_000) for clients in (206, 283, 322, 400)),
 ]
 UNKNOWN_OF_B = {"B6": "not_testable", "B8": "undecided"}
 """Nothing is published of the lock at 400 clients, of switches and waits, or of any other client than the source's."""
@@ -253,7 +257,7 @@ def cliff(**figures: float) -> list[Point]:
     """The published room with the lock's cliff, and what its threads do beside those of the snapshot."""
     lock = {"mean": 1e9, "switches": 3.0, "lock-wait": 0.9} | figures
     snapshot = {"mean": 1e9, "switches": 1.0, "lock-wait": 0.1}
-    return beside(ROOM, room(LOCK, 400, 300, moved=20_000, **lock), room(SNAPSHOT, 400, 300, **snapshot))
+    return beside(ROOM, flood(LOCK, 400, moved=20_000, **lock), flood(SNAPSHOT, 400, **snapshot))
 
 
 @pytest.mark.parametrize(
@@ -264,8 +268,8 @@ def cliff(**figures: float) -> list[Point]:
         (
             "chatroom-backlog",
             "B8",
-            beside(ROOM, room(LOCK, 322, 300, moved=500_000), room(SNAPSHOT, 322, 300, moved=500_000)),
-            beside(ROOM, room(LOCK, 322, 300, moved=900_000), room(SNAPSHOT, 322, 300, moved=200_000)),
+            beside(ROOM, flood(LOCK, 322, moved=500_000), flood(SNAPSHOT, 322, moved=500_000)),
+            beside(ROOM, flood(LOCK, 322, moved=900_000), flood(SNAPSHOT, 322, moved=200_000)),
         ),
         (
             "realtime-broadcast",
