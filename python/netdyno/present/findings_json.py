@@ -44,6 +44,7 @@ AS_FOUND = (
     "uneven_threads",
     "warmups",
     "alone",
+    "instruments",
 )
 """Of a question, what stands there under the name that the analysis has for it, field by field."""
 
