@@ -86,9 +86,8 @@ class Instance {
   /// nothing else: of the overloads of async_connect, that one counts.
   template <typename Handler>
   auto of_this_attempt(Handler handler) {
-    return [this, attempt = attempt_, handler](const auto&... result)
-      requires std::invocable<const Handler&, decltype(result)...>
-    {
+    return [ this, attempt = attempt_,
+             handler ](const auto&... result) requires std::invocable<const Handler&, decltype(result)...> {
       if (attempt == attempt_) handler(result...);
     };
   }
