@@ -170,7 +170,7 @@ def test_nothing_is_reaped_at_real_time_priority(
     now, reaped = [False], []
 
     @contextmanager
-    def watched(_: object) -> Iterator[None]:
+    def watched(*_: object, **__: object) -> Iterator[None]:
         now[0] = True
         try:
             yield

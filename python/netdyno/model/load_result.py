@@ -225,7 +225,7 @@ class LoadResult(Frozen, kw_only=True):
     `connection_mean_ns`: one value for each connection; None in runs stored before the key, empty of a client
     contestant. `replies`: only of a foreign server, over TLS and over WebSocket, `tls` only over TLS; no trial has
     either. `steps`: only where the rate changed. `parts`: of a load that several hosts made. `instrument`: the load
-    program of others that said these figures (docs/adr/instruments.md); empty where netdyno's own measured them."""
+    program of others that said these figures (docs/adr/instruments.md); not there where netdyno's own measured them."""
 
     version: Whole
     plan: Plan
@@ -247,4 +247,4 @@ class LoadResult(Frozen, kw_only=True):
     steps: tuple[Step, ...] | msgspec.UnsetType = msgspec.UNSET
     client: ClientReport | None = None
     parts: tuple[Part, ...] | msgspec.UnsetType = msgspec.UNSET
-    instrument: str = ""
+    instrument: str | msgspec.UnsetType = msgspec.UNSET

@@ -65,7 +65,8 @@ def test_a_bad_value_is_refused(client: Contestant, option: str, value: str) -> 
 @pytest.mark.once_a_language
 @pytest.mark.parametrize("option", [*NOT_FOR_CLIENTS, "--no-such-option"])
 def test_an_option_that_clients_do_not_have_is_refused(client: Contestant, option: str) -> None:
-    _expect_refused(client, option, ANYWHERE, option, "1")
+    """One that speaks chat has a depth there, and refuses it of rpc."""
+    _expect_refused(client, option, ANYWHERE, option, "2")
 
 
 @pytest.mark.once_a_language

@@ -125,6 +125,7 @@ class Question(TypedDict):
     uneven_threads: list[Part]
     warmups: list[Part]
     alone: list[Part]
+    instruments: list[str]
 
 
 class Findings(TypedDict):
