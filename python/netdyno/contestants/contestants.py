@@ -124,7 +124,7 @@ def expand(arguments: Sequence[str], folder: Path, build: Path) -> tuple[str, ..
         "{build}": str(build),
         "{python}": sys.executable,
         "{packages}": _PACKAGES,
-        **programs.places(),
+        **programs.places(arguments),
     }
     expanded = list(arguments)
     for name, place in places.items():

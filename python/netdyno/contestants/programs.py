@@ -49,9 +49,12 @@ def path_of(program: Program, environment: Mapping[str, str] = os.environ) -> st
     return shutil.which(named or program.name, path=environment.get("PATH"))
 
 
-def places() -> dict[str, str]:
-    """Return what `{name}` stands for in a manifest: the path of each program, or its name where it is not found."""
-    return {f"{{{name}}}": path_of(program) or name for name, program in PROGRAMS.items()}
+def places(arguments: Iterable[str]) -> dict[str, str]:
+    """Return what each `{name}` of a program in a manifest's arguments stands for: its path, or its name where it is
+    not found. Nothing is looked for that no argument names."""
+    text = " ".join(arguments)
+    named = {f"{{{name}}}": program for name, program in PROGRAMS.items() if f"{{{name}}}" in text}
+    return {place: path_of(program) or program.name for place, program in named.items()}
 
 
 def why_not(needs: Iterable[str]) -> str:
