@@ -11,7 +11,7 @@ from netdyno.model.claim import Claim
 from netdyno.model.contestant import GENERATOR
 from netdyno.model.figure import Figure
 from netdyno.model.links import LINKS, Link
-from netdyno.model.load_result import Start
+from netdyno.model.load_result import Start, WriteDue
 from netdyno.model.values import (
     BIT_RATE,
     CONNECT_RATE,
@@ -41,7 +41,6 @@ ALSO_COUNTS = tuple(metric for metric in get_args(RankedBy) if metric != "capaci
 """What may decide among those that are equal in what is ranked."""
 OnOff = Literal["on", "off"]
 WriteMode = Literal["gathered", "split"]
-WriteDue = Literal["each", "joined"]
 FailedConnects = Literal["strike-out", "count"]
 Placement = Literal["apart", "shared"]
 """Server and load on cores of their own, or both on all cores of the run."""

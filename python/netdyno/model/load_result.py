@@ -8,6 +8,8 @@ import msgspec
 
 from netdyno.model.base import Frozen, Number, Whole
 
+WriteDue = Literal["each", "joined"]
+"""How the messages that are due leave: each by itself, or all of a connection in one call."""
 Start = Literal["together", "at-once"]
 """When a client speaks: when all connects have ended, or as soon as it is connected."""
 
@@ -178,7 +180,7 @@ class Plan(Frozen):
     timeout_s: Number
     round_s: Number = 0.0
     look_every_s: Number = 0.0
-    write_due: Literal["each", "joined"] = "each"
+    write_due: WriteDue = "each"
     spin: Literal["off", "auto", "on"] = "on"
     most_in_flight: Whole | None = None
     count: Whole | None = None

@@ -232,6 +232,10 @@ def _moved(_: Trial, load: LoadResult) -> float | None:
     return load.requests.per_second * (1 + messages.expected / messages.sent) if messages.sent else None
 
 
+def _response_time(title: str, value: Callable[[Distribution], float], short: str = "") -> Metric:
+    return Metric(title, TIME, _of_responses(value), latency=True, short=short, at_limit="at_most")
+
+
 # --- the catalogue ---------------------------------------------------------------------------------------------------
 
 METRICS: Mapping[str, Metric] = {
@@ -262,37 +266,10 @@ METRICS: Mapping[str, Metric] = {
         at_limit="exact",
     ),
     "moved": Metric("messages sent and received", RATE, _moved, better="higher", at_limit="at_least"),
-    "mean": Metric(
-        "mean response time",
-        TIME,
-        _of_responses(lambda times: times.mean),
-        latency=True,
-        short="mean",
-        at_limit="at_most",
-    ),
-    "p50": Metric(
-        "median response time",
-        TIME,
-        _of_responses(lambda times: float(times.p50)),
-        latency=True,
-        short="p50",
-        at_limit="at_most",
-    ),
-    "p90": Metric(
-        "90th-percentile response time",
-        TIME,
-        _of_responses(lambda times: float(times.p90)),
-        latency=True,
-        at_limit="at_most",
-    ),
-    "p99": Metric(
-        "99th-percentile response time",
-        TIME,
-        _of_responses(lambda times: float(times.p99)),
-        latency=True,
-        short="p99",
-        at_limit="at_most",
-    ),
+    "mean": _response_time("mean response time", lambda times: times.mean, short="mean"),
+    "p50": _response_time("median response time", lambda times: float(times.p50), short="p50"),
+    "p90": _response_time("90th-percentile response time", lambda times: float(times.p90)),
+    "p99": _response_time("99th-percentile response time", lambda times: float(times.p99), short="p99"),
     "spread": Metric(
         "99th percentile over the median of the response time",
         TIMES,
