@@ -7,8 +7,6 @@ comes about, and what it does not tell.
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import re
 import select
@@ -21,13 +19,9 @@ from contextlib import suppress
 from pathlib import Path
 from time import monotonic
 from types import FrameType
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple
 
-import msgspec
-
-from netdyno.base.errors import UserError
 from netdyno.base.escape import harmless
-from netdyno.base.files import write_whole
 from netdyno.base.units import format_duration, parse_duration
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.model.load_result import (
@@ -44,6 +38,8 @@ from netdyno.model.load_result import (
     TimeSeries,
 )
 from netdyno.statistics.histogram import Histogram
+from netdyno_client.command_line import Parser, one_of, reader
+from netdyno_client.output import write_event, write_result
 from netdyno_client.recorder import distribution
 
 MARKER = r"\{message.marker}\n"
@@ -59,8 +55,6 @@ PATIENCE_S = 5.0
 """How long after its time it may take to end. It may connect for as long as it then sends."""
 INTERRUPTED = 64
 """How it ends after a signal (EX_USAGE): it has printed its figures by then."""
-
-T = TypeVar("T")
 
 
 # --- what is asked ---------------------------------------------------------------------------------------------------
@@ -85,25 +79,18 @@ class Asked(NamedTuple):
     events_fd: int
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line that does nothing to a terminal, whatever was in an argument."""
-        print(f"{self.prog}: {harmless(message)} (--help lists the options)", file=sys.stderr)
-        sys.exit(2)
-
-
 def parse(arguments: Sequence[str]) -> Asked:
     """Read the command line. Ends the program on --help (exit 0) and on what tcpkali cannot do (exit 2)."""
-    parser = _Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
+    parser = Parser(prog="tcpkali", allow_abbrev=False, description="tcpkali as a load program (protocol/client.md)")
 
     def add(name: str, read: Callable[[str], object], default: object, text: str, *also: str) -> None:
-        parser.add_argument(*also, name, type=_reader(read), default=default, metavar="X", help=text)
+        parser.add_argument(*also, name, type=reader(read), default=default, metavar="X", help=text)
 
     parser.add_argument("tcpkali", help="the program")
-    parser.add_argument("url", type=_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
-    add("--workload", _one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
+    parser.add_argument("url", type=reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
+    add("--workload", one_of("echo"), "echo", "echo alone: what comes back must hold what was sent")
     add("--connections", _whole, 1, "connections, all opened before the window", "-c")
-    add("--size", _one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
+    add("--size", one_of(str(SIZE)), SIZE, f"{SIZE} bytes: its marker and a newline")
     add("--rate", str, "", "messages a second in all, or on each connection with /conn")
     add("--connect-rate", _positive, None, "connections opened a second")
     add("--duration", _duration, 10.0, "the measured window")
@@ -111,54 +98,42 @@ def parse(arguments: Sequence[str]) -> Asked:
     add("--connect-timeout", _duration, 5.0, "how long a connect may take")
     add("--timeout", _duration, 10.0, "stands in the result: it waits for no answer after its end")
     add("--linger", _duration, 0.0, "has no effect: it closes its connections at its end")
-    add("--nodelay", _one_of("on", "off"), "on", "TCP_NODELAY")
-    add("--write-mode", _one_of("gathered"), "gathered", "a message is one write")
-    add("--write-due", _one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
+    add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
+    add("--write-mode", one_of("gathered"), "gathered", "a message is one write")
+    add("--write-due", one_of("each", "joined"), "each", "each: --write-combine off, as source D has it")
     add("--seed", _whole, 1, "stands in the result; nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add("--events-fd", int, -1, "write what happens, one JSON object a line, to this descriptor")
-    said = parser.parse_args(arguments)
-    if said.duration <= 0:
+    options = parser.parse_args(arguments)
+    if options.duration <= 0:
         parser.error("--duration must be longer than 0")
-    if said.connect_rate is None:
+    if options.connect_rate is None:
         parser.error("--connect-rate: want connections a second; it cannot open them all at once")
-    if said.connections / said.connect_rate > said.warmup + said.duration:
+    if options.connections / options.connect_rate > options.warmup + options.duration:
         parser.error("--connect-rate: it gives up when its connections take longer than --warmup and --duration")
     return Asked(
-        tcpkali=said.tcpkali,
-        url=said.url,
-        connections=said.connections,
-        rate_hz=_rate_of_each(parser, said.rate, said.connections),
-        connect_rate_hz=said.connect_rate,
-        duration_s=said.duration,
-        warmup_s=said.warmup,
-        timeout_s=said.timeout,
-        connect_timeout_s=said.connect_timeout,
-        nodelay=said.nodelay == "on",
-        joined=said.write_due == "joined",
-        seed=said.seed,
-        json_file=said.json,
-        events_fd=said.events_fd,
+        tcpkali=options.tcpkali,
+        url=options.url,
+        connections=options.connections,
+        rate_hz=_rate_of_each(parser, options.rate, options.connections),
+        connect_rate_hz=options.connect_rate,
+        duration_s=options.duration,
+        warmup_s=options.warmup,
+        timeout_s=options.timeout,
+        connect_timeout_s=options.connect_timeout,
+        nodelay=options.nodelay == "on",
+        joined=options.write_due == "joined",
+        seed=options.seed,
+        json_file=options.json,
+        events_fd=options.events_fd,
     )
 
 
-def _rate_of_each(parser: _Parser, text: str, connections: int) -> float:
-    found = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)(/conn)?", text)
-    if found is None or float(found[1]) <= 0:
+def _rate_of_each(parser: Parser, text: str, connections: int) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?(?:e\d+)?)(/conn)?", text)
+    if match is None or float(match[1]) <= 0:
         parser.error(f"--rate: {text!r} is no rate; want messages a second: 5000, or 100/conn")
-    return float(found[1]) if found[2] else float(found[1]) / connections
-
-
-def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """argparse shows the text of this exception and of no other."""
-
-    def checked(text: str) -> T:
-        try:
-            return read(text)
-        except (ValueError, UserError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return checked
+    return float(match[1]) if match[2] else float(match[1]) / connections
 
 
 def _duration(text: str) -> float:
@@ -176,15 +151,6 @@ def _positive(text: str) -> float:
     if not 0 < value < float("inf"):
         raise ValueError(f"{text!r} is not a number above 0")
     return value
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"{text!r} is not {' or '.join(words)}")
-        return text
-
-    return read
 
 
 def command(asked: Asked) -> list[str]:
@@ -222,10 +188,10 @@ def read_report(text: str) -> Report:
     """Read what it printed. Pure. Raises NoFiguresError, which names the line that is not there."""
 
     def find(line: str, pattern: str) -> re.Match[str]:
-        found = re.search(f"^{line}: +{pattern}", text, re.MULTILINE)
-        if found is None:
+        match = re.search(f"^{line}: +{pattern}", text, re.MULTILINE)
+        if match is None:
             raise NoFiguresError(f"tcpkali ended without its line {line!r}")
-        return found
+        return match
 
     rates = find("Aggregate message rate", r"([\d.]+)↓, ([\d.]+)↑ mps")
     latencies = find("Message latency at percentiles", r"([\d./]+) ms \(([\d./]+)%\)")
@@ -270,7 +236,7 @@ class Run:
 
     def __init__(self, asked: Asked) -> None:
         self._asked = asked
-        self._told_to_end = False
+        self._is_ending = False
         self._child = subprocess.Popen(
             command(asked),
             stdin=subprocess.DEVNULL,
@@ -292,19 +258,19 @@ class Run:
         """Announce connections and window. Returns what it printed, its last words on stderr, what it used in the
         window, and whether that was whole."""
         last = self._await_connections()
-        self._event(event="connected", established=self._asked.connections)
+        write_event(self._asked.events_fd, event="connected", established=self._asked.connections)
         self._wait_until(start := monotonic() + self._asked.warmup_s)
-        self._event(event="window_start")
+        write_event(self._asked.events_fd, event="window_start")
         before = self._used()
         self._wait_until(start + self._asked.duration_s)
-        self._event(event="window_end")
+        write_event(self._asked.events_fd, event="window_end")
         after = self._used()
         used = Used(after.user_s - before.user_s, after.system_s - before.system_s, after.memory)
         printed, complaints = self._child.communicate()
         self._timer.cancel()
         if self._was_too_long:
             sys.exit(_complain(f"tcpkali did not end within {self._limit_s:g} s"))
-        return printed.decode(errors="replace"), _last_line(complaints) or last, used, not self._told_to_end
+        return printed.decode(errors="replace"), _last_line(complaints) or last, used, not self._is_ending
 
     @property
     def exit_code(self) -> int:
@@ -332,12 +298,12 @@ class Run:
 
     def _end(self, _number: int, _frame: FrameType | None) -> None:
         """It prints what it has and ends."""
-        self._told_to_end = True
+        self._is_ending = True
         with suppress(ProcessLookupError):
             self._child.send_signal(signal.SIGINT)
 
     def _give_up(self) -> None:
-        """Thread `_timer`. Where it cannot do what it was told, it may never come to its end."""
+        """Thread `_timer`. Where it cannot do what it is asked, it may never end."""
         self._was_too_long = True
         self._child.kill()
 
@@ -349,12 +315,6 @@ class Run:
         if peak := re.search(r"^VmHWM:\s+(\d+) kB", status, re.MULTILINE):
             self._peak = int(peak[1]) << 10
         return Used(user, system, self._peak)
-
-    def _event(self, **said: object) -> None:
-        if self._asked.events_fd < 0:
-            return
-        with suppress(OSError):  # a reader that left concerns the events, not the measurement
-            os.write(self._asked.events_fd, json.dumps(said, separators=(",", ":")).encode() + b"\n")
 
 
 def take_turns() -> None:
@@ -463,13 +423,13 @@ def _audits(asked: Asked, report: Report, *, whole: bool) -> Iterator[Audit]:
 
 
 def summary(asked: Asked, result: LoadResult) -> str:
-    """A few lines for people: what it was asked, and what it said."""
+    """A few lines for people: what was asked of it, and its figures."""
     times = result.latency.response_ns
-    found = ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in (("p50", times.p50), ("p99", times.p99)))
+    percentiles = ", ".join(f"{name} {value / 1e6:.1f} ms" for name, value in (("p50", times.p50), ("p99", times.p99)))
     return "\n".join(
         [
             f"{asked.url}: tcpkali, {asked.connections} connections, {asked.rate_hz:.12g} messages a second each",
-            f"by its own figures: {result.requests.per_second:.1f} messages/s received, {found}",
+            f"by its own figures: {result.requests.per_second:.1f} messages/s received, {percentiles}",
             *(f"INVALID  {audit.name}: {audit.detail}" for audit in result.audits if not audit.passed),
         ]
     )
@@ -486,10 +446,8 @@ def main() -> int:
     except NoFiguresError as error:
         return _complain(str(error))
     result = load_result(asked, report, used, whole=whole)
-    encoded = msgspec.json.encode(result) + b"\n"
-    if asked.json_file and asked.json_file != "-":
-        write_whole(Path(asked.json_file), encoded)
-    print(encoded.decode() if asked.json_file == "-" else summary(asked, result) + "\n", end="", flush=True)
+    if why := write_result(result, asked.json_file, summary(asked, result)):
+        return _complain(why)
     return 0 if result.messages.received else _complain(f"no answer from {asked.url}")
 
 

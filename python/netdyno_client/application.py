@@ -6,21 +6,15 @@ hundred thousand messages before it would say so a third of a second late."""
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import sys
 import threading
-from contextlib import suppress
-from pathlib import Path
 from time import monotonic_ns
 
-import msgspec
-
-from netdyno.base.files import write_whole
-from netdyno.model.load_result import LoadResult
 from netdyno.statistics.histogram import Histogram
 from netdyno_client.journal import Journal
+from netdyno_client.output import write_event, write_result
 from netdyno_client.plan import ClientPlan
 from netdyno_client.recorder import NEVER, Window, distribution
 from netdyno_client.result import Cpu, failures_text, load_result, summary
@@ -55,14 +49,19 @@ class Application:
             self._tick_due += TICK_NS
         if now >= self._progress:
             seconds = (self._progress - self._window.start) / 1e9
-            self._event(event="progress", completed=self._journal.recorder.completed_in_window, seconds=seconds)
+            write_event(
+                self._plan.events_fd,
+                event="progress",
+                completed=self._journal.recorder.completed_in_window,
+                seconds=seconds,
+            )
             self._progress += PROGRESS_NS
             if self._progress >= self._window.end:
                 self._progress = NEVER
 
     def begin(self, window: Window) -> None:
         """The load has started."""
-        self._event(event="connected", established=self._journal.first_attempts[None])
+        write_event(self._plan.events_fd, event="connected", established=self._journal.first_attempts[None])
         self._window = window
         if window.start + PROGRESS_NS < window.end:
             self._progress = window.start + PROGRESS_NS
@@ -78,7 +77,8 @@ class Application:
             self._announcer.join()
         result = load_result(self._plan, self._journal, self._cpu, self._tick_lag)
         failures = failures_text(self._journal)
-        error = self._write(result, failures)
+        text = summary(self._plan, result, failures, distribution(self._tick_lag))
+        error = write_result(result, self._plan.json_file, text)
         if not error and result.messages.received == 0:
             error = f"no valid answer from {self._plan.url}; failures: {failures}"
         if error:
@@ -89,30 +89,11 @@ class Application:
         """Start and end of the window, and the CPU time within it. Thread `_announcer`."""
         if self._ended.wait((self._window.start - monotonic_ns()) / 1e9):
             return
-        self._event(event="window_start")
+        write_event(self._plan.events_fd, event="window_start")
         cpu_at_start = cpu_used()
         if not self._ended.wait((self._window.end - monotonic_ns()) / 1e9):
-            self._event(event="window_end")
+            write_event(self._plan.events_fd, event="window_end")
         self._cpu = cpu_used() - cpu_at_start
-
-    def _event(self, **said: object) -> None:
-        if self._plan.events_fd < 0:
-            return
-        with suppress(OSError):  # a reader that left concerns the events, not the measurement
-            os.write(self._plan.events_fd, json.dumps(said, separators=(",", ":")).encode() + b"\n")
-
-    def _write(self, result: LoadResult, failures: str) -> str:
-        """Where it was asked for; why that cannot be done, else empty."""
-        encoded = msgspec.json.encode(result)
-        to_stdout = self._plan.json_file == "-"
-        if self._plan.json_file and not to_stdout:
-            try:
-                write_whole(Path(self._plan.json_file), encoded + b"\n")
-            except OSError as error:
-                return f"cannot write {self._plan.json_file}: {error.strerror}"
-        said = summary(self._plan, result, failures, distribution(self._tick_lag))
-        print(encoded.decode() if to_stdout else said, flush=True)
-        return ""
 
 
 def give_way() -> None:

@@ -6,16 +6,13 @@ import argparse
 import fcntl
 import re
 import resource
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
 
-from netdyno.base.errors import UserError
-from netdyno.base.escape import harmless
 from netdyno.base.units import parse_bytes, parse_duration
 from netdyno.base.url import TcpUrl, parse_tcp_url
 from netdyno.protocol import wire
+from netdyno_client.command_line import Parser, one_of, reader
 
 LARGEST_SIZE = 64 << 20
 MOST_CONNECTIONS = 1_000_000
@@ -23,8 +20,6 @@ MOST_IN_FLIGHT = 100_000
 LONGEST_SERVICE_S = 10.0
 SPARE_DESCRIPTORS = 18
 """Standard streams, files, the resolver, epoll and its wake-up."""
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class ClientPlan:
 def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequence[str] = ("rpc",)) -> ClientPlan:
     """Ends the program on --help (exit 0) and on what cannot be meant (exit 2, one line on stderr). `workloads`: those
     that the client speaks."""
-    parser = _Parser(prog=program, allow_abbrev=False, description="netdyno client contestant (protocol/client.md)")
+    parser = Parser(prog=program, allow_abbrev=False, description="netdyno client contestant (protocol/client.md)")
     _add_options(parser, workloads)
     said = parser.parse_args(arguments)
     plan = ClientPlan(
@@ -85,20 +80,13 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
     return plan
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """One line that does nothing to a terminal, whatever was in an argument."""
-        print(f"{self.prog}: {harmless(message)} (--help lists the options)", file=sys.stderr)
-        sys.exit(2)
-
-
 def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> None:
     def add(name: str, read: Callable[[str], object], default: object, text: str, *also: str) -> None:
         shown = f" (default {default})" if default not in ("", -1) else ""
-        parser.add_argument(*also, name, type=_reader(read), default=default, metavar="X", help=text + shown)
+        parser.add_argument(*also, name, type=reader(read), default=default, metavar="X", help=text + shown)
 
-    parser.add_argument("url", type=_reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
-    add("--workload", _one_of(*workloads), "rpc", "application protocol")
+    parser.add_argument("url", type=reader(parse_tcp_url), help="where the server listens, e.g. tcp://127.0.0.1:7000")
+    add("--workload", one_of(*workloads), "rpc", "application protocol")
     add("--connections", _whole(1, MOST_CONNECTIONS), "1", "instances, each with one connection", "-c")
     if "chat" in workloads:
         add("--depth", _whole(1, MOST_IN_FLIGHT), "1", "messages in flight on each connection of a chat")
@@ -110,23 +98,11 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
     add("--retry-delay", _duration, "100ms", "from a failure to the next attempt")
     add("--linger", _duration, "0", "how long connections stay open after the last answer")
     add("--service-time", _duration, "0", "service time that each request asks for")
-    add("--nodelay", _one_of("on", "off"), "on", "TCP_NODELAY")
-    add("--write-mode", _one_of("gathered", "split"), "gathered", "length and body in one write or two")
+    add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
+    add("--write-mode", one_of("gathered", "split"), "gathered", "length and body in one write or two")
     add("--seed", _whole(0, 2**64 - 1), "1", "stands in the result; nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add("--events-fd", _whole(0, 1 << 20), -1, "write what happens, one JSON object a line, to this descriptor")
-
-
-def _reader(read: Callable[[str], T]) -> Callable[[str], T]:
-    """argparse shows the text of this exception and of no other."""
-
-    def checked(text: str) -> T:
-        try:
-            return read(text)
-        except (ValueError, UserError) as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return checked
 
 
 def _duration(text: str) -> int:
@@ -146,15 +122,6 @@ def _whole(least: int, most: int) -> Callable[[str], int]:
         if re.fullmatch(r"\d{1,20}", text, re.ASCII) is None or not least <= int(text) <= most:
             raise ValueError(f"{text!r} is not a whole number from {least} to {most}")
         return int(text)
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(f"{text!r} is not one of {', '.join(words)}")
-        return text
 
     return read
 

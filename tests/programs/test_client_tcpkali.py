@@ -32,19 +32,16 @@ Test duration: 2.00012 s.
 """As src/tcpkali_engine.c prints it, version 1.2."""
 FAKE = """\
 #!{python}
-import signal, sys, time
+import signal, sys
 arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
 if arguments["-c"] == "8":
-    time.sleep(3600)
+    signal.pause()
 if arguments["-c"] == "7":
     sys.exit("Could not create 7 connections in allotted time (0.3s)\\n")
-interrupted = []
-signal.signal(signal.SIGINT, lambda *_: interrupted.append(1))
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 sys.stderr.write("Destination: [127.0.0.1]:7000\\n\\x1b[KRamped up to %s connections.\\n" % arguments["-c"])
 sys.stderr.flush()
-end = time.monotonic() + float(arguments["-T"][:-1])
-while time.monotonic() < end and not interrupted:
-    time.sleep(0.01)
+interrupted = signal.sigtimedwait([signal.SIGINT], float(arguments["-T"][:-1])) is not None
 print({said!r}.replace("2.00012", "%g" % 0.1 if interrupted else "2.00012"), end="")
 sys.exit(64 if interrupted else 0)
 """
@@ -155,6 +152,14 @@ def test_the_result_goes_to_stdout_when_asked(fake: tuple[str, ...]) -> None:
     done = run(fake, URL, *options)
     assert done.stdout.count("\n") == 1
     assert msgspec.json.decode(done.stdout, type=LoadResult).connections.established == 2
+
+
+def test_a_result_that_cannot_be_written_is_one_clear_line(fake: tuple[str, ...], tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "result.json"
+    options = ("-c", "2", "--connect-rate", "100", "--rate", "10/conn", "--duration", "100ms", "--json", str(path))
+    done = run(fake, URL, *options)
+    assert (done.code, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"tcpkali: cannot write {path}: ")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,35 @@
+"""What a client writes for programs: events while it runs, and its result (protocol/client.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from netdyno.base.files import write_whole
+from netdyno.model.load_result import LoadResult
+
+
+def write_event(descriptor: int, **event: object) -> None:
+    """Write an event as a line of JSON to a descriptor; nothing where that is below 0, for nobody asked."""
+    if descriptor < 0:
+        return
+    with suppress(OSError):  # a reader that left concerns the events, not the measurement
+        os.write(descriptor, json.dumps(event, separators=(",", ":")).encode() + b"\n")
+
+
+def write_result(result: LoadResult, json_file: str, summary: str) -> str:
+    """Write a result where it was asked for (`-` is stdout), and print the summary where stdout is free. Return why
+    that cannot be done, else an empty string."""
+    encoded = msgspec.json.encode(result)
+    is_to_stdout = json_file == "-"
+    if json_file and not is_to_stdout:
+        try:
+            write_whole(Path(json_file), encoded + b"\n")
+        except OSError as error:
+            return f"cannot write {json_file}: {error.strerror}"
+    print(encoded.decode() if is_to_stdout else summary, flush=True)
+    return ""
