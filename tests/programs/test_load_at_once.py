@@ -140,8 +140,8 @@ def test_the_summary_says_so(capfd: pytest.CaptureFixture[str]) -> None:
     assert "which speak as soon as they are connected" in capfd.readouterr().out
 
 
-ROOM_OF, BACKLOG, ROUNDS = 400, 10, 4
-BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "900ms", "--json", "-")
+ROOM_OF, BACKLOG, ROUNDS = 400, 10, 3
+BRIEF = ("--warmup", "0", "--duration", "10ms", "--timeout", "100ms", "--connect-timeout", "300ms", "--json", "-")
 """What follows the burst is not looked at."""
 
 
