@@ -57,39 +57,52 @@ class EvenPace {
  public:
   explicit EvenPace(double rate_hz) : gap_ns_(1e9L / rate_hz) {}
   Nanos at(long double k) const { return static_cast<Nanos>(std::llroundl(k * gap_ns_)); }
+  /// The first message that is due at this time or after it.
+  std::uint64_t first_from(Nanos time) const {
+    auto k = static_cast<std::uint64_t>(time / gap_ns_);
+    while (at(k) < time) ++k;
+    return k;
+  }
 
  private:
   long double gap_ns_;
 };
 
 /// Message k of the whole generator is meant for when the pace has it due, on connection k mod N: evenly spaced over
-/// all connections.
+/// all connections. It starts with message `first`, as if `elapsed` had passed.
 template <typename PaceOf>
 class Constant final : public Schedule {
  public:
-  Constant(PaceOf pace, const Slice& slice) : slice_(slice), pace_(std::move(pace)) {}
+  Constant(PaceOf pace, const Slice& slice, std::uint64_t first = 0, Nanos elapsed = 0)
+      : slice_(slice), pace_(std::move(pace)), first_(first), elapsed_(elapsed) {}
 
   void start(Nanos at) override {
-    start_ = at;
+    start_ = at - elapsed_;
+    round_ = first_ / slice_.connections;
+    next_.connection = 0;
+    while (number() < first_) go_on();
     plan_next();
   }
   void answered(std::uint32_t, Nanos) override {}
 
  private:
   void advance() override {
+    go_on();
+    plan_next();
+  }
+  void go_on() {
     if (++next_.connection == slice_.size()) {
       next_.connection = 0;
       ++round_;
     }
-    plan_next();
   }
-  void plan_next() {
-    const std::uint64_t k = round_ * slice_.connections + slice_.global(next_.connection);
-    next_.intended = start_ + pace_.at(static_cast<long double>(k));
-  }
+  void plan_next() { next_.intended = start_ + pace_.at(static_cast<long double>(number())); }
+  std::uint64_t number() const { return round_ * slice_.connections + slice_.global(next_.connection); }
 
   Slice slice_;
   PaceOf pace_;
+  std::uint64_t first_;
+  Nanos elapsed_;
   Nanos start_ = 0;
   std::uint64_t round_ = 0;
 };
@@ -152,15 +165,19 @@ class PoissonRate final : public Schedule {
   Nanos start_ = 0;
 };
 
+std::unique_ptr<Schedule> evenly(EvenPace pace, const Slice& slice, Nanos elapsed) {
+  return std::make_unique<Constant<EvenPace>>(pace, slice, pace.first_from(elapsed), elapsed);
+}
+
 }  // namespace
 
-std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice) {
+std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice, Nanos elapsed) {
   switch (plan.arrivals) {
     case Arrivals::closed:
       return std::make_unique<ClosedLoop>(slice.size(), plan.depth, plan.round);
     case Arrivals::constant:
       if (!plan.steps.empty()) return std::make_unique<Constant<Pace>>(Pace{plan.steps, plan.warmup}, slice);
-      return std::make_unique<Constant<EvenPace>>(EvenPace{plan.rate_hz.value()}, slice);
+      return evenly(EvenPace{plan.rate_hz.value()}, slice, elapsed);
     case Arrivals::poisson:
       if (!plan.steps.empty()) return std::make_unique<ChangingPoisson>(plan, slice);
       return std::make_unique<PoissonRate>(plan.rate_hz.value(), slice, plan.seed);

@@ -59,6 +59,7 @@ class Schedule {
   Arrival next_{never, 0};
 };
 
-std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice);
+/// `elapsed`: how much of an even schedule is over when it starts, in nanoseconds. It goes on from there.
+std::unique_ptr<Schedule> make_schedule(const LoadPlan& plan, const Slice& slice, Nanos elapsed = 0);
 
 }  // namespace netdyno::load
