@@ -1,6 +1,6 @@
 """The sizes of an experiment: what `[budget.smoke]` and `[budget.full]` change of its file. Pure, on tables of TOML.
 
-A size changes blocks, durations and how dense the grid is, and nothing of what is asked."""
+A size changes blocks, durations and how dense the grid is, contestants included, and nothing of what is asked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import get_args
 
 import msgspec
 
-from netdyno.base.errors import check_keys, table_in
+from netdyno.base.errors import UserError, check_keys, table_in
+from netdyno.base.quantities import listed
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Budget, Scenario
 
@@ -18,7 +19,7 @@ NORMAL: Budget = "normal"
 OTHERS = tuple(name for name in get_args(Budget) if name != NORMAL)
 AMOUNTS = ("blocks", "precision", "most-blocks", "warmup", "warmup-per-connection", "duration")
 BUDGET_KEYS = (*AMOUNTS, "scenario")
-SCENARIO_KEYS = (*AMOUNTS, "factors")
+SCENARIO_KEYS = (*AMOUNTS, "factors", "contestants")
 
 Table = Mapping[str, object]
 
@@ -61,11 +62,24 @@ def _resized(raw: Table, budget: Table, where: str) -> Table:
         check_keys(there, change, SCENARIO_KEYS)
         table = named[name]
         table |= {key: change[key] for key in AMOUNTS if key in change}
+        if "contestants" in change:
+            table["contestants"] = _some_of(there, table.get("contestants", raw.get("contestants")), change)
         table["factors"] = _grid(
             f"{there}: factors", table_in(there, table, "factors"), table_in(there, change, "factors")
         )
     amounts = {key: budget[key] for key in AMOUNTS if key in budget}
     return {**raw, **amounts, "scenario": tables if tables else scenarios}
+
+
+def _some_of(where: str, every: object, change: Table) -> object:
+    """Return the contestants of a size, who are some of those that the file has."""
+    wanted = change["contestants"]
+    if not (isinstance(every, list) and isinstance(wanted, list)):
+        return wanted  # whoever reads the table says what it must be
+    others = [str(name) for name in wanted if name not in every]
+    if others:
+        raise UserError(f"{where}: key 'contestants': {listed(others)} must stand in the scenario's own contestants")
+    return wanted
 
 
 def _grid(where: str, factors: Table, wanted: Table) -> Table:

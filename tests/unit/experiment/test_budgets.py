@@ -40,6 +40,7 @@ blocks = 1
 warmup-per-connection = "2ms"
 [budget.smoke.scenario.echo]
 warmup = "50ms"
+contestants = ["b"]
 [budget.smoke.scenario.echo.factors]
 connections = [10]
 
@@ -85,10 +86,11 @@ def test_normal_is_what_the_file_says() -> None:
     assert echo.factors == {"connections": (10, 100), "both.nodelay": ("on", "off")}
 
 
-def test_a_size_changes_amounts_and_levels_and_nothing_else() -> None:
+def test_a_size_changes_amounts_levels_and_contestants_and_nothing_else() -> None:
     echo, chat = at("smoke").scenarios
     assert (echo.blocks, chat.blocks) == (1, 2)  # what a scenario says for itself counts
     assert (echo.warmup_s, echo.duration_s, chat.warmup_s) == (0.05, 1.0, 0.1)
+    assert (echo.contestants, at("full").scenarios[0].contestants) == (("b",), ("a", "b"))
     assert (echo.warmup_per_connection_s, at("full").scenarios[0].warmup_per_connection_s) == (0.002, 0)
     assert echo.factors == {"connections": (10,), "both.nodelay": ("on", "off")}
     echo, chat = at("full").scenarios
@@ -115,6 +117,11 @@ def test_a_claim_may_be_about_what_only_a_larger_size_has() -> None:
         ("connections = [10]", "connections = [0]", "key 'connections': 0 is not a whole number of at least 1"),
         ("connections = [10]", "connections = 10", "key 'connections' must be a list of levels"),
         ('both.nodelay = ["on"]', 'both.nodela = ["on"]', "factors: both: unknown key 'nodela'"),
+        (
+            '"50ms"\ncontestants = ["b"]',
+            '"50ms"\ncontestants = ["c"]',
+            "'contestants': c must stand in the scenario's own",
+        ),
         ("blocks = 1\n", "blocks = 0\n", "key 'blocks': 0 is not a whole number of at least 1"),
     ],
 )
