@@ -32,6 +32,9 @@ struct ServerOptions : SessionOptions {
   std::size_t peers = 16384;
   std::chrono::nanoseconds peer_timeout = std::chrono::seconds{30};
   std::size_t socket_buffer = 0;  // SO_RCVBUF and SO_SNDBUF; 0: as the system has it
+
+  /// How frames leave for a peer. A reply is no delivery: how many of them leave together is the write mode's.
+  DeliveryMode delivery_mode() const { return workload == Workload::chat ? deliveries : DeliveryMode::joined; }
 };
 
 /// Parses the command line. Ends the program on `--help` (exit 0) and on an unknown option or a bad value (exit 2, one

@@ -76,7 +76,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
         session_(make_session(options_, shared.counters)),
         buffer_(std::make_unique_for_overwrite<char[]>(options_.read_buffer)),  // untouched until something is read
         effects_(options_.write_mode),
-        outbox_(options_.write_mode, options_.deliveries, options_.outbox_limit),
+        outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit),
         arrears_(options_.outbox_limit) {}
 
   tcp::socket::executor_type executor() { return socket_.get_executor(); }

@@ -64,7 +64,7 @@ class Server final : private Watched {
         socket_(std::move(socket)),
         signals_(std::move(signals)),
         receiver_(longest_datagram(options_), merge_arrivals(socket_.get()), counters_),
-        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options_.deliveries,
+        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options_.delivery_mode(),
                 options_.outbox_limit, counters_),
         room_(options_.peers),
         peers_(options_, room_, counters_,

@@ -23,7 +23,7 @@ Connection::Connection(UniqueFd fd, Worker& worker)
       session_(make_session(options_, worker.counters())),
       effects_(options_.write_mode),
       next_(effects_.begin()),
-      outbox_(options_.write_mode, options_.deliveries, options_.outbox_limit) {}
+      outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit) {}
 
 void Connection::read() { socket_->setReadCB(this); }
 

@@ -32,7 +32,7 @@ class Server final : private Watched {
         socket_(std::move(socket)),
         signals_(std::move(signals)),
         receiver_(longest_datagram(options), merge_arrivals(socket_.get()), counters_),
-        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options.deliveries,
+        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options.delivery_mode(),
                 options.outbox_limit, counters_),
         room_(options.peers),
         peers_(options, room_, counters_,

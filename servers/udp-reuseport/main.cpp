@@ -69,7 +69,7 @@ class Worker final : private Watched {
         roster_(shared.rosters[number]),
         socket_(std::move(socket)),
         receiver_(longest_datagram(options_), merge_arrivals(socket_.get()), shared_.counters),
-        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options_.deliveries,
+        sender_(Sender::to_socket(socket_.get()), Sender::can_cut(socket_.get()), options_.delivery_mode(),
                 options_.outbox_limit, shared_.counters),
         peers_(options_, shared_.room, shared_.counters,
                [this](const Address& address, PeerRoom::Place place) { return meet(address, std::move(place)); }) {

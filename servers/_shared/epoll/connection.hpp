@@ -213,7 +213,8 @@ void Connection<Next>::flush() {
 template <Continuation Next>
 ssize_t Connection<Next>::write_some() {
   std::array<iovec, max_gathered> parts;
-  const std::size_t count = std::min(max_frames_in_a_write(options_.write_mode, options_.deliveries), outbox_.size());
+  const std::size_t count =
+      std::min(max_frames_in_a_write(options_.write_mode, options_.delivery_mode()), outbox_.size());
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view bytes = outbox_[i].bytes;
     parts[i] = {const_cast<char*>(bytes.data()), bytes.size()};

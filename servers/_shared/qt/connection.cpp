@@ -48,7 +48,7 @@ Connection::Connection(UniqueFd fd, Shared& shared)
       effects_(options_.write_mode),
       next_(effects_.begin()),
       fd_(std::move(fd)),
-      outbox_(options_.write_mode, options_.deliveries, options_.outbox_limit) {}
+      outbox_(options_.write_mode, options_.delivery_mode(), options_.outbox_limit) {}
 
 bool Connection::start(QTcpSocket& socket, std::function<void()> done) {
   socket_ = &socket;
@@ -165,7 +165,7 @@ void Connection::broadcast(SharedFrame frame) {
     }
   }
   audience_waits_ = true;
-  if (options_.deliveries == DeliveryMode::single) wake_audience();
+  if (options_.delivery_mode() == DeliveryMode::single) wake_audience();
 }
 
 /// Joined: once all that one read brought is in the outboxes, so that no thread wakes for the first of it alone.

@@ -116,7 +116,7 @@ void UringConnection::queue(Part part) {
 /// One send of all that is queued (gathered and joined), or of the part at the front (split, or single).
 void UringConnection::start_sending() {
   if (broken_ || sending_.in_flight() || outbox_.empty()) return;
-  const bool part_by_part = options_.write_mode == WriteMode::split || options_.deliveries == DeliveryMode::single;
+  const bool part_by_part = options_.write_mode == WriteMode::split || options_.delivery_mode() == DeliveryMode::single;
   const std::size_t most = part_by_part ? 1 : most_gathered;
   const std::size_t count = std::min(most, outbox_.size());
   if (count < outbox_.size()) io_.more_to_send = true;

@@ -103,6 +103,8 @@ TEST(Options, EveryValueArrives) {
   EXPECT_EQ(options.write_mode, WriteMode::split);
   EXPECT_EQ(options.audience, Audience::all);
   EXPECT_EQ(options.deliveries, DeliveryMode::single);
+  EXPECT_EQ(options.delivery_mode(), DeliveryMode::joined) << "a reply is no delivery";
+  EXPECT_EQ(parse({"--workload", "chat", "--deliveries", "single"}).delivery_mode(), DeliveryMode::single);
   EXPECT_EQ(options.service_time, std::chrono::microseconds{1500});
   EXPECT_EQ(options.service_kind, ServiceKind::cpu);
   EXPECT_EQ(options.max_frame, 2U << 20);
