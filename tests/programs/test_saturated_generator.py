@@ -20,7 +20,7 @@ from tests.support.fakes import faulty
 pytestmark = [pytest.mark.needs_build, pytest.mark.quiet]
 
 FAST, SLOW = "epoll-reactor", "slow"
-BLOCKS = 4
+BLOCKS = 2
 BURN_PER_READ_S = 0.0005
 
 

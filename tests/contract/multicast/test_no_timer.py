@@ -32,7 +32,7 @@ def own_message_ms(private: Namespace, server: tuple[str, ...], generator: str, 
     """Median and 99th percentile of the time until the sender has its own message from the group, in milliseconds, at
     a gentle rate."""
     load = ("--workload", "chat", "--audience", "all", "-c", str(clients), "--size", "64", "--rate", "20")
-    often = ("--warmup", "500ms", "--duration", "3s", "--timeout", "10s", "--json", "-")
+    often = ("--warmup", "500ms", "--duration", "1500ms", "--timeout", "10s", "--json", "-")
     with serving((*private.enter, *server), "--workload", "chat") as served:
         command = [*private.enter, generator, served.endpoint, *load, *often]
         done = subprocess.run(command, capture_output=True, timeout=4 * PATIENCE_S, check=False)
