@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from netdyno.analysis import excluded, measured
 from netdyno.analysis.excluded import Refusal
@@ -30,6 +31,38 @@ class Evidence:
     refused: Mapping[Name, Refusal]
     limited: Collection[tuple[Name, Name, Name]]
     """Scenario, key of the level and contestant of the cells in which the generator was at its limit."""
+    _counted: dict[tuple[Name, frozenset[Status]], Mapping[int, Counted]] = field(default_factory=dict, compare=False)
+    """What `_counted_trials` returned, by its arguments."""
+
+    @cached_property
+    def _positions(self) -> Mapping[Name, Mapping[str, Mapping[type_level, set[int]]]]:
+        """The numbers of the trials of each scenario by coordinate and its value: a claim makes many comparisons, each
+        of few of the trials."""
+        found: dict[Name, dict[str, dict[type_level, set[int]]]] = {}
+        for scenario, part in self.parts.items():
+            of_scenario = found.setdefault(scenario, {})
+            for number, trial in enumerate(part.trials):
+                for name, value in coordinates(trial).items():
+                    of_scenario.setdefault(name, {}).setdefault(value, set()).add(number)
+        return found
+
+    def _positions_in(self, cells: Cells) -> Collection[int]:
+        """The numbers of the trials of these cells within their scenario."""
+        by_name = self._positions[cells.scenario]
+        named = [
+            set[int]().union(*(by_name.get(name, {}).get(value, ()) for value in values))
+            for name, values in cells.at.items()
+        ]
+        return set.intersection(*named) if named else range(len(self.parts[cells.scenario].trials))
+
+    def _counted_trials(self, scenario: Name, statuses: frozenset[Status]) -> Mapping[int, Counted]:
+        """The trials of a scenario with figures and one of these statuses by their numbers, each cell once."""
+        if (scenario, statuses) not in self._counted:
+            trials = self.parts[scenario].trials
+            numbers = {id(trial): number for number, trial in reversed([*enumerate(trials)])}
+            every = measured.each_once(trials, statuses)
+            self._counted[scenario, statuses] = {numbers[id(trial)]: (trial, load) for trial, load in every}
+        return self._counted[scenario, statuses]
 
     def is_limited(self, trial: Trial) -> bool:
         """Whether the generator was at its limit in the trial's cell, beside its contestant."""
@@ -49,15 +82,15 @@ class Evidence:
 
     def trials(self, *selections: Cells) -> list[Trial]:
         """Of any of these cells, in the order of the run."""
-        names = dict.fromkeys(cells.scenario for cells in selections)
-        return [
-            one for name in names for one in self.parts[name].trials if any(is_in(cells, one) for cells in selections)
-        ]
+        found: dict[Name, set[int]] = {}
+        for cells in selections:
+            found.setdefault(cells.scenario, set()).update(self._positions_in(cells))
+        return [self.parts[name].trials[number] for name, numbers in found.items() for number in sorted(numbers)]
 
     def counted(self, cells: Cells, statuses: Collection[Status]) -> Iterator[Counted]:
         """The trials of cells with figures and one of these statuses, each cell once."""
-        every = measured.each_once(self.parts[cells.scenario].trials, statuses)
-        return ((trial, load) for trial, load in every if is_in(cells, trial))
+        counted = self._counted_trials(cells.scenario, frozenset(statuses))
+        return (counted[number] for number in sorted(self._positions_in(cells)) if number in counted)
 
 
 SIGNS: Mapping[str, int | None] = {"exact": 0, "at_least": 1, "at_most": -1, "unknown": None}
