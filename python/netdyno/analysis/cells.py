@@ -19,6 +19,8 @@ from netdyno.statistics.stats import Floats
 
 NS_PER_S = 1e9
 US_PER_NS = 1e-3
+PERCENTS = (50.0, 90.0, 99.0, 99.9)
+"""Those of a `Tail`."""
 BEYOND_LAST_POINT = 10
 """A percentile is drawn only while this many messages lie beyond it."""
 
@@ -92,20 +94,19 @@ def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
 
 
 def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:
-    return Tail(*(_percentile(histograms, percent, seed) for percent in (50.0, 90.0, 99.0, 99.9)))
-
-
-def _percentile(histograms: Sequence[hdr.Histogram], percent: float, seed: int) -> Estimate:
-    """A percentile of the merged histogram; a resample merges the drawn trials' histograms anew."""
+    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms anew."""
     highest, rows = hdr.align(histograms)
 
     def merged(drawn: Floats) -> Floats:
-        return hdr.percentiles(highest, rows, percent, drawn)
+        return hdr.percentiles(highest, rows, PERCENTS, drawn)
 
-    return Estimate(
-        value=float(merged(np.ones((1, len(rows))))[0]),
-        interval=stats.interval(merged, len(rows), seed),
-        points=tuple(float(value) for value in hdr.percentiles(highest, rows, percent)),
+    values = merged(np.vstack([np.ones(len(rows)), np.eye(len(rows))]))
+    intervals = stats.intervals(merged, len(rows), seed) or [None] * len(PERCENTS)
+    return Tail(
+        *(
+            Estimate(value=float(whole), interval=interval, points=tuple(map(float, each)))
+            for (whole, *each), interval in zip(values, intervals, strict=True)
+        )
     )
 
 

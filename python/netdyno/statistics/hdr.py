@@ -118,9 +118,13 @@ def merge(histograms: Sequence[Histogram]) -> Histogram:
 
 
 def percentiles(
-    highest: NDArray[np.int64], rows: NDArray[np.float64], percent: float, times: NDArray[np.float64] | None = None
+    highest: NDArray[np.int64],
+    rows: NDArray[np.float64],
+    percents: Sequence[float],
+    times: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
-    """The value at a percentile of several merges of `rows` (as from `align`); NaN for an empty one.
+    """The values at some percentiles, one row for each, of several merges of `rows` (as from `align`), one column for
+    each; NaN for an empty one.
 
     Each row of `times` is one merge: how often each histogram enters it; without it, each histogram stands alone. The
     merged cumulative counts are linear in the histograms', so a binary search needs a few of them and not all.
@@ -128,16 +132,32 @@ def percentiles(
     if times is None:
         times = np.eye(len(rows))
     if not len(highest):
-        return np.full(len(times), np.nan)
+        return np.full((len(percents), len(times)), np.nan)
     cumulative = np.cumsum(rows, axis=1)
     totals = times @ cumulative[:, -1]
-    rank = np.maximum(np.floor(percent / 100 * totals + 0.5), 1)
-    low, high = np.zeros(len(times), dtype=np.int64), np.full(len(times), len(highest) - 1)
+    shares = np.asarray(percents)[:, np.newaxis] / 100
+    rank = np.minimum(np.maximum(np.floor(shares * totals + 0.5), 1), totals)  # of an empty merge 0, which is reached
+    low, high = (np.repeat(bound, len(times), axis=1) for bound in _bounds(cumulative, shares))
     while (low < high).any():
         middle = (low + high) // 2
-        reached = np.einsum("ij,ji->i", times, cumulative[:, middle]) >= rank
+        reached = np.einsum("ij,jpi->pi", times, cumulative[:, middle]) >= rank
         low, high = np.where(reached, low, middle + 1), np.where(reached, middle, high)
     return np.where(totals > 0, highest[low].astype(np.float64), np.nan)
+
+
+def _bounds(
+    cumulative: NDArray[np.float64], shares: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last bucket that a percentile of any merge can lie in: below the one every histogram has fewer
+    counts than half before its own rank, from the other on every one has half more, whatever a rank is rounded to."""
+    counts = cumulative[:, -1]
+    ranks = shares * counts
+    last = cumulative.shape[1] - 1
+    low = np.min(
+        [np.searchsorted(row, own - 0.5, side="right") for row, own in zip(cumulative, ranks.T, strict=True)], axis=0
+    )
+    high = np.max([np.searchsorted(row, own + 0.5) for row, own in zip(cumulative, ranks.T, strict=True)], axis=0)
+    return np.minimum(low, last)[:, np.newaxis], np.minimum(high, last)[:, np.newaxis]
 
 
 def percentile(histogram: Histogram, percent: float) -> float:

@@ -181,14 +181,24 @@ def interval(statistic: Callable[[Floats], Floats], blocks: int, seed: int = 1) 
     Student's t would put them. Below 5 blocks no resampling can reach 95%, and there is no interval: None.
     NaN rows (a resample in which nothing can be computed) are left out.
     """
+    found = intervals(lambda drawn: statistic(drawn)[np.newaxis], blocks, seed)
+    return found[0] if found else None
+
+
+def intervals(statistics: Callable[[Floats], Floats], blocks: int, seed: int = 1) -> list[Interval | None]:
+    """The same of several figures that are computed together, one row of values for each; empty where there are too few
+    blocks."""
     if blocks < FEWEST_BLOCKS:
-        return None
+        return []
     multiplicities, chances = resamples(blocks, seed)
-    values = statistic(multiplicities)
+    tail = expanded_tail(blocks)
+    return [_interval_of(values, chances, tail) for values in statistics(multiplicities)]
+
+
+def _interval_of(values: Floats, chances: Floats, tail: float) -> Interval | None:
     usable = ~np.isnan(values)
     if not usable.any():
         return None
-    tail = expanded_tail(blocks)
     low, high = _weighted_quantiles(values[usable], chances[usable], (tail, 1 - tail))
     return Interval(low, high)
 

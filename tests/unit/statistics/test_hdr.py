@@ -8,6 +8,7 @@ import struct
 import zlib
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -49,6 +50,20 @@ def test_merging_is_recording_together(first: list[int], second: list[int]) -> N
     together = hdr.decode(encoded(first + second))
     assert (merged.highest == together.highest).all()
     assert (merged.counts == together.counts).all()
+
+
+@given(st.lists(VALUES, min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_percentiles_of_a_weighted_merge_are_those_of_recording_so_often(
+    recorded_by_each: list[list[int]], often: list[int]
+) -> None:
+    histograms = [hdr.decode(encoded(values)) for values in recorded_by_each]
+    times = np.array([often[: len(histograms)], [1] * len(histograms)], dtype=np.float64)
+    found = hdr.percentiles(*hdr.align(histograms), PERCENTS, times)
+    for merge, row in enumerate(times):
+        again = [one for one, count in zip(histograms, row, strict=True) for _ in range(int(count))]
+        wanted = hdr.curve(hdr.merge(again), PERCENTS)
+        assert np.array_equal(found[:, merge], wanted, equal_nan=True)
 
 
 def test_an_empty_histogram_has_no_percentile() -> None:
