@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from netdyno.base.escape import harmless_lines
 REPORT = Path(__file__).parent / "report"
 
 
+@functools.cache
 def of(folder: Path) -> Environment:
-    """The templates of a folder. What a template says of something that is not there is an error."""
+    """The templates of a folder, which are compiled once. What a template says of something that is not there is an
+    error."""
     return Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,8 +80,44 @@ def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = N
     elsewhere = [name for one in runs for name in one.contestants]
     looks = theme.looks(list(dict.fromkeys([*analysis.contestants, *drawn_too, *elsewhere])))
     all_looks = theme.of_runs(looks, len(runs))
-    environment = templates.of(HERE)
+    drawn = _drawn(analysis, over, looks, all_looks)
+    found = _all_figures(runs, all_looks)
     asked = _profiled(analysis, profiled)
+    page = _page(analysis, drawn, asked, profiled.damaged)
+    room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
+    flames = profile.data(asked, min(MOST_OF_PROFILES, room // 2)) if asked else ""
+    if len(flames) > max(room, 0):
+        page, flames = _page(analysis, drawn, (), (*profiled.damaged, NO_ROOM)), ""
+        room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
+    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _with_rows(found, room - len(flames)))
+
+
+def _drawn(
+    analysis: Analysis,
+    over: Sequence[Overlaid],
+    looks: dict[str, theme.Look],
+    all_looks: Sequence[Mapping[str, theme.Look]],
+) -> dict[str, object]:
+    """What the template has of the figures of a page, which take most of its time: they are drawn once."""
+    runs = [analysis, *(one.analysis for one in over)]
+    return {
+        "scenarios": [views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
+        "capacities": [capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
+        "charts": [charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
+        "flips": [flips.view(one, looks, f"flip{number}") for number, one in enumerate(analysis.flips, 1)],
+        "machine": machine.view(analysis.canary),
+        "overlay": overlay.view(runs, [one.changes for one in over], all_looks) if over else None,
+        "own_variables": Markup(theme.own_variables(all_looks)),
+        "looks": looks,
+        "data": _data(analysis, looks),
+    }
+
+
+def _page(
+    analysis: Analysis, drawn: Mapping[str, object], asked: Sequence[Profiled], damaged_profiles: Sequence[str]
+) -> str:
+    """The page with marks where flame graphs and figures go."""
+    environment = templates.of(HERE)
     environment.filters["groupby_reason"] = _by_reason
     environment.filters["reason"] = set_aside.reason
     environment.filters["pinning"] = surroundings.pinning
@@ -91,20 +127,14 @@ def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = N
         analysis=analysis,
         links=quantities.listed(analysis.links),
         windows=quantities.listed([quantities.duration(1e9 * window) for window in analysis.windows_s]),
-        scenarios=[views.view(one, looks, number) for number, one in enumerate(analysis.scenarios, 1)],
-        capacities=[capacity.view(one, looks, f"s{number}") for number, one in enumerate(analysis.scenarios, 1)],
         claims=views.claims(analysis.claims, analysis.scenarios),
         verdicts=verdicts.summary(analysis.claims),
-        looks=looks,
         code=views.code(analysis.about),
         shapes=theme.SHAPES,
         ring_path=theme.RING,
         heat_steps=theme.HEAT_STEPS,
         published_path=theme.PUBLISHED,
-        charts=[charts.view(one, looks, f"f{number}") for number, one in enumerate(analysis.charts, 1)],
-        flips=[flips.view(one, looks, f"flip{number}") for number, one in enumerate(analysis.flips, 1)],
         control=control.view(analysis.control),
-        machine=machine.view(analysis.canary),
         again=machine.again(analysis.made_again),
         audits=views.audits(analysis.audits),
         commands=repeat.commands(analysis),
@@ -118,30 +148,24 @@ def html(analysis: Analysis, over: Sequence[Overlaid] = (), profiled: Stored = N
         profiled={one.question: number for number, one in enumerate(asked)},
         profiled_loads=[one.load for one in asked],
         profiles=PROFILES_HERE,
-        profiles_damaged=profiled.damaged,
+        profiles_damaged=damaged_profiles,
         what_profiles_are=profile_prose.WHAT_IT_IS,
-        data=_data(analysis, looks),
-        overlay=overlay.view(runs, [one.changes for one in over], all_looks) if over else None,
         all_figures=FIGURES_HERE,
-        own_variables=Markup(theme.own_variables(all_looks)),
         uplot_licence=_file("vendor/uPlot.LICENSE"),
         most_sweeps=panels.MOST_SWEEPS,
         most_notes=MOST_NOTES,
         log_tail=LOG_TAIL,
+        **drawn,
     )
-    page = styles.shared(page)
-    found = _all_figures(runs, all_looks)
-    room = MOST_OF_PAGE - len(page.encode()) - len(_with_rows(found, 0)) - FOR_TITLE
-    flames = profile.data(asked, min(MOST_OF_PROFILES, room // 2)) if asked else ""
-    if len(flames) > max(room, 0):
-        return html(analysis, over, Stored((), (*profiled.damaged, NO_ROOM)))
-    return page.replace(PROFILES_HERE, flames).replace(FIGURES_HERE, _with_rows(found, room - len(flames)))
+    return styles.shared(page)
 
 
 def _with_rows(found: AllFigures, room: int) -> Markup:
     """With so many of the trials as there is room for."""
     sheets = {**found.sheets, "trials": everything.fitting(found.sheets["trials"], room)}
-    shown = {name: asdict(sheet) for name, sheet in sheets.items()}
+    shown = {
+        name: {field.name: getattr(sheet, field.name) for field in fields(sheet)} for name, sheet in sheets.items()
+    }
     return templates.json_of({"looks": found.looks, "names": found.names, "sheets": shown})
 
 
