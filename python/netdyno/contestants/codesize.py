@@ -197,10 +197,15 @@ def _is_for_some(folder: Path, root: Path) -> bool:
 
 def _includes(path: Path, root: Path) -> list[Path]:
     """The files of the project that a C++ file includes: beside it, or from the root."""
-    names: list[str] = INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace"))
-    places = ([path.parent / name, root / name] for name in names)
-    found = (next((place for place in both if place.is_file()), None) for both in places)
+    places = ((f"{path.parent}/{name}", f"{root}/{name}") for name in _included_names(path, path.stat().st_mtime_ns))
+    found = (next((place for place in both if os.path.isfile(place)), None) for both in places)  # noqa: PTH113 - thousands
     return [Path(os.path.normpath(one)) for one in found if one is not None]
+
+
+@functools.cache
+def _included_names(path: Path, _changed_ns: int) -> tuple[str, ...]:
+    """Read what a C++ file names in its includes, as it was when it was changed last."""
+    return tuple(INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")))
 
 
 def imported(files: Iterable[Path], root: Path) -> list[Path]:
@@ -209,24 +214,27 @@ def imported(files: Iterable[Path], root: Path) -> list[Path]:
     seen: dict[Path, None] = {}
     waiting = [path for path in files if path.suffix == ".py"]
     while waiting:
-        for name in _imports(waiting.pop()):
+        path = waiting.pop()
+        for name in _imports(path, path.stat().st_mtime_ns):
             stem = (root if name.startswith(SHARED) else root / "python").joinpath(*name.split("."))
-            path = next((one for one in (stem.with_suffix(".py"), stem / "__init__.py") if one.is_file()), None)
-            if path is not None and path not in seen:
-                seen[path] = None
-                waiting.append(path)
+            module = next((one for one in (stem.with_suffix(".py"), stem / "__init__.py") if one.is_file()), None)
+            if module is not None and module not in seen:
+                seen[module] = None
+                waiting.append(module)
     return list(seen)
 
 
-def _imports(path: Path) -> Iterable[str]:
-    """Full names that may be modules of our package: `from a import b` may mean a.b as well as a."""
+@functools.cache
+def _imports(path: Path, _changed_ns: int) -> tuple[str, ...]:
+    """Full names that may be modules of our package, of a file as it was when it was changed last: `from a import b`
+    may mean a.b as well as a."""
+    found: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes(), str(path))):
-        names: list[str] = []
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        yield from (name for name in names if name.partition(".")[0] in PACKAGES or name.startswith(SHARED))
+            found += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return tuple(name for name in found if name.partition(".")[0] in PACKAGES or name.startswith(SHARED))
 
 
 def _is_foreign(relative: Path) -> bool:

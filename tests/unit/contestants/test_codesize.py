@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -190,6 +191,24 @@ def test_modules_are_followed_through_our_own_package_only(tmp_path: Path) -> No
     units = write(package / "units.py", "from netdyno_client import plan\n")
     write(package / "unused.py", "")
     assert sorted(imported([main], tmp_path)) == sorted([plan, init, root, units])
+
+
+def test_a_file_that_has_changed_is_read_once_more(tmp_path: Path) -> None:
+    """What was read of a file is kept for the runs of one process that come after."""
+    one = write(tmp_path / "python/netdyno/one.py", PYTHON)
+    other = write(tmp_path / "python/netdyno/other.py", PYTHON)
+    main = write(tmp_path / "servers/a/main.py", "from netdyno import one\n")
+    loop = write(tmp_path / "servers/b/main.cpp", f'#include "lib/net/epoll/a.hpp"\n{CPP}')
+    write(tmp_path / "servers/c/main.cpp", CPP)
+    for room in ("epoll", "uring"):
+        write(tmp_path / f"lib/net/{room}/a.hpp", CPP)
+    assert imported([main], tmp_path) == [one]
+    assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/epoll",)
+    for path, text in ((main, "from netdyno import other\n"), (loop, f'#include "lib/net/uring/a.hpp"\n{CPP}\n')):
+        path.write_text(text)
+        os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))  # a clock's tick may be longer than this test
+    assert imported([main], tmp_path) == [other]
+    assert families(tmp_path / "servers", tmp_path)["b"] == ("lib/net/uring",)
 
 
 # --- families ----------------------------------------------------------------------------------------------------
