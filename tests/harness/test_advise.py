@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ from netdyno.trial import trial
 from netdyno.trial.setup import Bench
 from tests.support.builders import made_advice
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
 
 FIRST, SECOND, THIRD = "epoll-coroutines", "epoll-reactor", "threads-global-lock"
 COSTS = {FIRST: 10.0, SECOND: 10.1, THIRD: 30.0}
@@ -47,15 +47,6 @@ NAMED = ("--contestants", ",".join(COSTS))
 
 
 of_machine = functools.cache(environment.of_machine)
-
-
-class NoCanary:
-    """In place of two processes beside each trial."""
-
-    def __init__(self, *_: object) -> None: ...
-
-    def beside(self, run: Callable[[], Trial]) -> Trial:
-        return run()
 
 
 class Machine:
@@ -68,7 +59,6 @@ class Machine:
         self.ran: Counter[str] = Counter()
         self.results = results
         monkeypatch.setattr(runner, "run_trial", self._run_trial)
-        monkeypatch.setattr(runner, "Canary", NoCanary)
         monkeypatch.setattr(environment, "of_machine", of_machine)
         monkeypatch.setattr(report, "write_page", lambda *_: None)
 
@@ -83,7 +73,9 @@ class Machine:
         return main(["advise", *WORKLOAD, *named, "--results", str(self.results), *words])
 
     def runs(self) -> list[Run]:
-        return [read.load(self.results / one / schema.FILE_NAME) for one in read.run_ids(self.results)]
+        """Return what is stored, oldest first: two runs may begin within a second, which is all that an id tells."""
+        stored = (read.load(self.results / one / schema.FILE_NAME) for one in read.run_ids(self.results))
+        return sorted(stored, key=lambda run: run.started_at)
 
 
 @pytest.fixture

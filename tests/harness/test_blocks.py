@@ -41,7 +41,7 @@ from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, blocks_of, execute, permit, trials_with
 from tests.support.builders.made_claims import claims_run, made_trial
 
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
+pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
 Spread = Callable[..., None]
 

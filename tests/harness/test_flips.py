@@ -27,7 +27,7 @@ from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, RunTrial, Silent, execute, permit
 from tests.support.builders.made_claims import made_trial
 
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
+pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
 FIRST, SECOND = NAMES
 TOML = f"""

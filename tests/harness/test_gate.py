@@ -24,7 +24,7 @@ from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_claims import made_trial
 
-pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial")]
+pytestmark = [pytest.mark.needs_build, pytest.mark.usefixtures("trial_by_trial", "steady_canary")]
 
 COMMAND = "sh {port}"
 ONE = """

@@ -22,7 +22,7 @@ from netdyno.store import read, schema
 from netdyno.trial.setup import Bench
 from tests.support.builders.made_blocks import NAMES, Silent, asked, execute, trials_with
 
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
+pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
 STEAL = Audit(name="steal", passed=False, detail="the hypervisor gave others 300 ms")
 

@@ -30,7 +30,7 @@ from netdyno.trial import warm_up
 from tests.support.builders.made_blocks import execute
 from tests.support.builders.made_machine import MACHINES, Machine, run_trial
 
-pytestmark = pytest.mark.usefixtures("trial_by_trial")
+pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
 ONE_THREAD = {"epoll-coroutines", "epoll-reactor", "node-events"}
 BLOCKS = 8

@@ -21,7 +21,9 @@ from netdyno.machine import program_settings
 from netdyno.model.contestant import Contestant, Manifest
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.observation import Pinning
+from netdyno.run import resume, runner
 from netdyno.trial.setup import Bench
+from tests.support.builders.made_canary import SteadyCanary
 from tests.support.fakes import unhurried
 
 FAKES = Path(__file__).parent / "fakes"
@@ -97,6 +99,13 @@ def bench(tmp_path: Path, _unhurried: None) -> Bench:
 def trial_by_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """No contestants take turns: for tests that put trials of their own in the place of the programs', one by one."""
     monkeypatch.setattr(side_by_side, "why_alone", lambda *_: side_by_side.ONLY)
+
+
+@pytest.fixture
+def steady_canary(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside trials that start no program, the canary starts none either: the machine is equally fast all the time."""
+    monkeypatch.setattr(runner, "Canary", SteadyCanary)
+    monkeypatch.setattr(resume, "Canary", SteadyCanary)
 
 
 @pytest.fixture(params=["root", "anybody"])

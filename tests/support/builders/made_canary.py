@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from msgspec.structs import replace
@@ -54,6 +54,18 @@ def trial(
         seconds=TRIAL_S,
         canary=CanaryReadings(before=first, after=second),
     )
+
+
+class SteadyCanary:
+    """In place of the canary's program: it reads the same beside every trial."""
+
+    def __init__(self, *_: object) -> None: ...
+
+    def beside(self, run: Callable[[], Trial]) -> Trial:
+        """Run a trial and give it two equal readings."""
+        trial = run()
+        readings = CanaryReadings(before=reading(), after=reading())
+        return trial if trial.status == "skipped" else replace(trial, canary=readings)
 
 
 def beside(host: str, speed: float) -> HostCanary:
