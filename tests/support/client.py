@@ -34,7 +34,7 @@ class Client:
         self.socket.connect(address)
         self.identity = next(_ids)
         self._numbers = itertools.count()
-        self._received = b""
+        self._received = bytearray()  # grows in place: readers that are slow get megabytes by two kilobytes at a time
         self.taken = 0
 
     def __enter__(self) -> Client:
@@ -63,19 +63,29 @@ class Client:
         """Exactly that many bytes; ClosedError when the stream ends before."""
         while len(self._received) < size:
             self._more(size)
-        taken, self._received = self._received[:size], self._received[size:]
-        return taken
+        return self._take(size)
 
     def receive_until(self, mark: bytes) -> bytes:
         """All up to and with `mark`; ClosedError when the stream ends before."""
         while mark not in self._received:
             self._more(0)
-        taken, found, self._received = self._received.partition(mark)
-        return taken + found
+        return self._take(self._received.index(mark) + len(mark))
 
     def frame(self) -> bytes:
         """The body of the next frame."""
         return self.receive(int.from_bytes(self.receive(wire.FRAME_HEADER), "big"))
+
+    def frames(self) -> list[bytes]:
+        """The bodies of all frames that have come whole, without waiting."""
+        bodies, at = [], 0
+        while (start := at + wire.FRAME_HEADER) <= len(self._received):
+            end = start + int.from_bytes(self._received[at:start], "big")
+            if end > len(self._received):
+                break
+            bodies.append(bytes(self._received[start:end]))
+            at = end
+        del self._received[:at]
+        return bodies
 
     def has_frame(self) -> bool:
         """`frame` would return without waiting."""
@@ -90,7 +100,7 @@ class Client:
         """All until the server ends the stream in order; ConnectionResetError when it resets instead."""
         while self._recv():
             pass
-        return self._take_all()
+        return self._take(len(self._received))
 
     def rest_until_closed(self) -> bytes:
         """All until the connection is over, by end of stream or by reset.
@@ -101,7 +111,7 @@ class Client:
         with suppress(ConnectionResetError):  # the other way in which a connection ends
             while self._recv():
                 pass
-        return self._take_all()
+        return self._take(len(self._received))
 
     def half_close(self) -> None:
         """This side has nothing more to send. A connection that is over already has nothing to close."""
@@ -122,7 +132,7 @@ class Client:
 
     def _more(self, wanted: int) -> None:
         if not self._recv():
-            raise ClosedError(f"closed with {self._received[:80]!r} of {wanted or 'more'} bytes")
+            raise ClosedError(f"closed with {bytes(self._received[:80])!r} of {wanted or 'more'} bytes")
 
     def _recv(self) -> int:
         data = self.socket.recv(1 << 20)
@@ -130,8 +140,9 @@ class Client:
         self.taken += len(data)
         return len(data)
 
-    def _take_all(self) -> bytes:
-        taken, self._received = self._received, b""
+    def _take(self, size: int) -> bytes:
+        taken = bytes(self._received[:size])
+        del self._received[:size]
         return taken
 
 

@@ -44,8 +44,8 @@ class Member:
     def hear_some(self) -> None:
         """What has arrived; each complete frame must be the next one of its sender."""
         self.client.pull()
-        while self.client.has_frame():
-            sender, number = wire.read_stamp(self.client.frame())
+        for frame in self.client.frames():
+            sender, number = wire.read_stamp(frame)
             before = self.heard.get(sender, 0)
             assert number in (before + 1, 0), f"of client {sender}: message {number} after {before}"
             assert number or not before, f"of client {sender}: message 0 after {before}"
