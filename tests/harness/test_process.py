@@ -15,6 +15,7 @@ import pytest
 from netdyno.base.paths import ROOT
 from netdyno.machine import process as machine_process
 from netdyno.machine.process import LONGEST_LINE, LineReader, Process, ServerError, TrialError, describe_exit
+from netdyno.machine.program_settings import ProgramSettings
 
 SOON_S = 30.0  # a limit for a stuck test, never waited for in one that passes
 
@@ -48,6 +49,38 @@ def test_the_whole_group_ends_with_the_process(tmp_path: Path) -> None:
         ready, _, _ = select.select([grandchild], [], [], SOON_S)
         os.close(grandchild)
     assert ready
+
+
+def test_a_signal_between_fork_and_exec_ends_the_child_and_raises_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The child has our handlers until then, and Ctrl-C reaches it as long as it is in our group."""
+
+    def interrupt_child(given: ProgramSettings) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(ProgramSettings, "apply", interrupt_child)
+    with (tmp_path / "out").open("wb") as output, Process(["sleep", "1000"], [], output) as process:
+        assert process.wait(time.monotonic() + SOON_S)
+        assert describe_exit(process.exit_code()) == "signal SIGINT"
+
+
+def test_a_signal_that_comes_while_it_is_started_is_handled_when_it_can_be_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[int] = []
+
+    def open_and_interrupt(pid: int, flags: int = 0) -> int:
+        os.kill(os.getpid(), signal.SIGINT)
+        started.append(pid)
+        return real_open(pid, flags)
+
+    real_open = os.pidfd_open
+    monkeypatch.setattr(os, "pidfd_open", open_and_interrupt)
+    with (tmp_path / "out").open("wb") as output, pytest.raises(KeyboardInterrupt):
+        Process(["sleep", "1000"], [], output)
+    with pytest.raises(ProcessLookupError):
+        os.kill(started[0], 0)
 
 
 def test_it_leads_a_session_of_its_own_so_that_ctrl_c_does_not_reach_it(tmp_path: Path) -> None:

@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
 import msgspec
 
+from netdyno.base import held_signals
 from netdyno.base.errors import UserError
 from netdyno.base.temporary import temporary_folder
 from netdyno.contestants import building, contestants
@@ -95,7 +96,7 @@ def renamed(found: Contestant, name: str) -> Contestant:
 def _run(command: Sequence[str], tree: Path) -> None:
     """In a process group of its own: a build that is interrupted ends with all that it started. A signal that comes
     while it is being started waits until there is somebody who ends it."""
-    with _signals_wait() as no_longer:
+    with held_signals.hold() as held:
         try:
             build = subprocess.Popen(
                 command,
@@ -105,13 +106,13 @@ def _run(command: Sequence[str], tree: Path) -> None:
                 text=True,
                 errors="replace",
                 start_new_session=True,
-                preexec_fn=no_longer,
+                preexec_fn=held.release_in_child,
             )
         except OSError as error:
             raise UserError(f"{command[0]} cannot be started: {error.strerror}") from error
         with build:
             try:
-                no_longer()
+                held.release()
                 said, _ = build.communicate()
             except BaseException:
                 with suppress(ProcessLookupError):
@@ -120,17 +121,3 @@ def _run(command: Sequence[str], tree: Path) -> None:
     if build.returncode:
         print(*said.splitlines()[-_TAIL:], sep="\n", file=sys.stderr)
         raise UserError(f"the build failed in {tree.name} (exit code {build.returncode}): {' '.join(command)}")
-
-
-@contextmanager
-def _signals_wait() -> Iterator[Callable[[], None]]:
-    """Within it, Ctrl-C and SIGTERM wait, until what it gives is called; a child inherits that, and calls it too."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-
-    def no_longer() -> None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-    try:
-        yield no_longer
-    finally:
-        no_longer()

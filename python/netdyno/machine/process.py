@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Sequence
 from typing import IO, ClassVar, Self
 
+from netdyno.base import held_signals
 from netdyno.machine import program_settings, trial_log
 
 _PR_SET_PDEATHSIG = 1
@@ -85,6 +86,7 @@ class Process:
         parent = os.getpid()
 
         def prepare() -> None:
+            held.release_in_child()
             # prctl(2): PR_SET_PDEATHSIG, so that kill -9 of the harness leaves nothing behind; the parent may have
             # died before the call, hence the second look. Affinity is set before exec, so every thread inherits it.
             _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -98,26 +100,32 @@ class Process:
             if realtime:
                 os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
 
-        try:
-            # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread whose
-            # death the kernel watches.
-            self._popen = subprocess.Popen(
-                list(command),
-                stdin=stdin,
-                stdout=subprocess.PIPE if talks else output,
-                stderr=output,
-                env=given.environment,
-                pass_fds=tuple(pass_fds),
-                start_new_session=True,
-                preexec_fn=prepare,
-            )
-        except OSError as error:
-            raise TrialError(f"{command[0]} cannot be started: {error.strerror}") from error
-        except ValueError as error:  # a word with a zero byte
-            raise TrialError(f"{command[0]} cannot be started: {error}") from error
-        self.pid = self._popen.pid
-        self.pidfd = os.pidfd_open(self.pid)
-        self._alive.append(self)
+        with held_signals.hold() as held:
+            try:
+                # The harness has one thread, which is what makes preexec_fn safe, and the child's parent the thread
+                # whose death the kernel watches.
+                self._popen = subprocess.Popen(
+                    list(command),
+                    stdin=stdin,
+                    stdout=subprocess.PIPE if talks else output,
+                    stderr=output,
+                    env=given.environment,
+                    pass_fds=tuple(pass_fds),
+                    start_new_session=True,
+                    preexec_fn=prepare,
+                )
+            except OSError as error:
+                raise TrialError(f"{command[0]} cannot be started: {error.strerror}") from error
+            except ValueError as error:  # a word with a zero byte
+                raise TrialError(f"{command[0]} cannot be started: {error}") from error
+            self.pid = self._popen.pid
+            self.pidfd = os.pidfd_open(self.pid)
+            self._alive.append(self)
+            try:
+                held.release()
+            except BaseException:  # whoever started it never gets to end it
+                self.__exit__()
+                raise
 
     def __enter__(self) -> Self:
         return self

@@ -1,0 +1,38 @@
+"""Signals that ask a program to end wait while it starts another one: until there is somebody who can end the child."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True)
+class HeldSignals:
+    """The mask from before, which the starting program and its child each restore by themselves."""
+
+    before: Collection[int]
+
+    def release(self) -> None:
+        """In the program that starts another: what has come meanwhile is handled now, and may raise."""
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.before)
+
+    def release_in_child(self) -> None:
+        """In the child, between fork and exec: what has come ends it. Our handlers would raise there, in our copy."""
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        self.release()
+
+
+@contextmanager
+def hold() -> Iterator[HeldSignals]:
+    """Hold back what asks us to end, until it is released or the block ends."""
+    held = HeldSignals(signal.pthread_sigmask(signal.SIG_BLOCK, ENDING))
+    try:
+        yield held
+    finally:
+        held.release()
