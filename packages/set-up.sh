@@ -77,7 +77,8 @@ require_root() { # packages: ends here, saying what to run, where this user may 
     else
         why="sudo gives you no rights here (or wants a password, and there is no terminal to ask on)."
     fi
-    fail "these Debian packages are missing: $1" "netdyno cannot install them: $why" "$(by_hand "$1")"
+    fail "these Debian packages are missing: $1" "netdyno cannot install them: $why" "$(by_hand "$1")" \
+        "Or go on with what is there:  NETDYNO_PACKAGES=skip ./netdyno ..."
 }
 
 by_hand() {

@@ -158,7 +158,17 @@ def missing_without_rights(tree: Tree) -> subprocess.CompletedProcess[str]:
 
 def test_without_rights_and_without_sudo_the_error_names_packages_and_command(tree: Tree) -> None:
     tree.without("sudo")
-    assert "no sudo" in missing_without_rights(tree).stderr
+    told = missing_without_rights(tree).stderr
+    assert "no sudo" in told
+    assert "NETDYNO_PACKAGES=skip" in told
+
+
+def test_without_flock_nothing_is_said_to_be_setting_up(tree: Tree) -> None:
+    tree.without("flock")
+    done = tree.run("list", "servers")
+    assert done.returncode == 2
+    assert "flock is missing" in done.stderr
+    assert "another netdyno" not in done.stderr
 
 
 def test_a_sudo_that_refuses_is_the_same_error(tree: Tree) -> None:
