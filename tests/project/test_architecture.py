@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +51,13 @@ class Import(NamedTuple):
         return f"{self.where} imports {self.taken}"
 
 
-def imports(sources: Path = SOURCES) -> Iterator[Import]:
+@cache
+def all_imports() -> tuple[Import, ...]:
+    """Those of the project, read once for all tests of this file."""
+    return tuple(imports(SOURCES))
+
+
+def imports(sources: Path) -> Iterator[Import]:
     """Every import of every module in a room, those inside functions too."""
     for path in sorted(sources.rglob("*.py")):
         home = path.relative_to(sources)
@@ -82,7 +89,7 @@ def _rank(room: str) -> int:
 
 
 def test_every_import_goes_to_the_left() -> None:
-    assert [found.said for found in imports() if against_the_rule(found)] == []
+    assert [found.said for found in all_imports() if against_the_rule(found)] == []
 
 
 def test_every_room_has_its_place_in_the_rule() -> None:
@@ -92,7 +99,7 @@ def test_every_room_has_its_place_in_the_rule() -> None:
 
 def test_what_is_pure_touches_nothing_of_the_world() -> None:
     touching = [
-        found.said for found in imports() if found.room in PURE and found.taken.partition(".")[0] in OF_THE_WORLD
+        found.said for found in all_imports() if found.room in PURE and found.taken.partition(".")[0] in OF_THE_WORLD
     ]
     assert touching == []
 

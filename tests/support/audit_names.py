@@ -5,15 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _IN_CPP = re.compile(r'\breturn \{"([a-z_]+)",')
 
 
-def of_harness() -> set[str]:
+@cache
+def of_harness() -> frozenset[str]:
     """Those that Python judges and can fail: an audit that is never anything but passed belongs to who judges it."""
-    return {name for path in (ROOT / "python").rglob("*.py") for name in _judged(path)}
+    return frozenset(name for path in (ROOT / "python").rglob("*.py") for name in _judged(path))
 
 
 def of_generator() -> set[str]:

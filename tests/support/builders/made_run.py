@@ -431,6 +431,19 @@ def made_run(blocks: int = 6, seed: int = 7) -> Run:
     )
 
 
+def with_only(run: Run, *names: str) -> Run:
+    """The run without its other scenarios: for a page, whose figures take longer than all that a test looks at."""
+    scenarios = tuple(one for one in run.experiment.scenarios if one.name in names)
+    assert [one.name for one in scenarios] == [*names]
+    return msgspec.structs.replace(
+        run,
+        experiment=msgspec.structs.replace(run.experiment, scenarios=scenarios),
+        trials=tuple(one for one in run.trials if one.scenario in names),
+        twins=tuple(one for one in run.twins if one.scenario in names),
+        traced=tuple(one for one in run.traced if one.scenario in names),
+    )
+
+
 @lru_cache
 def late_run() -> Run:
     """The made run with a contestant that answered everything of its open loop, and all of it after the window."""

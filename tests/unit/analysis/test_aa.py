@@ -32,9 +32,10 @@ from netdyno.run import runner
 from netdyno.statistics.false_difference_rate import Rate
 from netdyno.store import read, schema
 from tests.support.builders import made_capacity, made_twins
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_claims import claims_run
-from tests.support.builders.made_run import made_run, paired_run
+from tests.support.builders.made_run import made_run, paired_run, with_only
 from tests.support.builders.made_twins import made_control
 
 # --- a run with twins --------------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ OF_ALL_TRIALS = {"counts", "set_aside", "audits", "made_again", "machine", "cana
 @pytest.mark.parametrize("made", [made_run, paired_run, claims_run, charts_run])
 def test_no_twin_gets_into_a_figure_ranking_or_claim(made: Callable[[], Run]) -> None:
     run = made()
-    without, beside = analyse(run), analyse(with_twins(run, 10.0))
+    without, beside = analysed(run), analyse(with_twins(run, 10.0))
     for field in dataclasses.fields(Analysis):
         if field.name not in OF_ALL_TRIALS:
             assert getattr(beside, field.name) == getattr(without, field.name), field.name
@@ -99,9 +100,10 @@ def test_a_twin_that_was_struck_out_is_told_and_named_as_one() -> None:
     run = with_twins(made_run(), 1.0)
     bad = replace(run.twins[0], status="struck_out", reason="generator: late")
     run = replace(run, twins=(bad, *run.twins[1:]))
-    (note,) = [one for one in analyse(run).set_aside if one.reason == "generator: late"]
+    found = analyse(run)
+    (note,) = [one for one in found.set_aside if one.reason == "generator: late"]
     assert note.contestant == f"{bad.contestant} (A/A twin)"
-    assert analyse(run).counts.struck_out == 1
+    assert found.counts.struck_out == 1
 
 
 def test_a_trial_that_is_a_twin_is_no_trial_of_a_figure_wherever_it_stands() -> None:
@@ -280,6 +282,10 @@ def test_table_and_report_show_the_rate() -> None:
     count = len(found.control.comparisons)
     assert count > 40
     assert f"The same under two names: of {count} A/A comparisons, 0 came out different" in as_text(found)
+    alone = with_only(run, "echo")
+    found = analyse(replace(alone, experiment=replace(alone.experiment, aa_share=0.05)))
+    count = len(found.control.comparisons)
+    assert count > 10
     page = html(found)
     section = page[page.index('<section id="aa"') : page.index('<section id="code"')]
     assert f"of {count} A/A comparisons, 0 came out different" in section
@@ -289,6 +295,8 @@ def test_table_and_report_show_the_rate() -> None:
 
 
 def test_a_run_without_twins_says_so_in_table_and_report() -> None:
-    found = analyse(made_run(blocks=3))
+    found = analysed(made_run(blocks=3))
     assert "No A/A control: this run gave it no share of its time." in as_text(found)
-    assert "No A/A control: this run gave it no share of its time." in html(found)
+    assert "No A/A control: this run gave it no share of its time." in html(
+        analyse(with_only(made_run(blocks=3), "chat"))
+    )

@@ -21,6 +21,7 @@ from netdyno.model.run import Run
 from netdyno.model.trial import Trial
 from netdyno.present.prose.verdict import answer, caveats
 from netdyno.statistics import hdr
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
     CALLBACKS,
     COROUTINES,
@@ -39,7 +40,7 @@ from tests.support.builders.made_run import (
 
 @pytest.fixture(scope="module")
 def found() -> Analysis:
-    return analyse(made_run())
+    return analysed(made_run())
 
 
 def scenario(analysis: Analysis, name: str) -> ScenarioFindings:
@@ -76,7 +77,7 @@ def test_servers_are_compared_with_the_same_client_only() -> None:
 
 
 def test_a_pair_says_how_many_of_its_trials_count_and_why_others_do_not() -> None:
-    pairs = {(one.contestant, one.client): one for one in analyse(paired_run()).scenarios[0].pairs}
+    pairs = {(one.contestant, one.client): one for one in analysed(paired_run()).scenarios[0].pairs}
     assert len(pairs) == 9
     assert pairs[EPOLL, CALLBACKS].valid == pairs[EPOLL, CALLBACKS].trials == 2
     half = pairs[CALLBACKS, CALLBACKS]
@@ -127,7 +128,7 @@ def test_for_response_time_the_lowest_wins(found: Analysis) -> None:
 
 
 def test_too_few_blocks_give_no_verdict() -> None:
-    chat = scenario(analyse(made_run(blocks=4)), "chat")
+    chat = scenario(analysed(made_run(blocks=4)), "chat")
     assert chat.verdict == "not_enough_blocks"
     assert not any(one.different for one in chat.comparisons)
     assert len(set(ranks(chat).values())) == 1
@@ -153,7 +154,7 @@ def test_the_own_metric_is_a_family_with_its_best_and_the_other_axes_are_another
 
 @pytest.fixture(scope="module")
 def lossy() -> ScenarioFindings:
-    return analyse(messages_run()).scenarios[0]
+    return analysed(messages_run()).scenarios[0]
 
 
 def test_who_lost_more_than_the_bound_is_ranked_apart_after_those_who_delivered(lossy: ScenarioFindings) -> None:
@@ -322,7 +323,7 @@ def test_a_repeated_cell_counts_once_with_its_first_value() -> None:
     first = run.trials[0]
     assert first.load is not None
     better = replace(first, load=replace(first.load, requests=replace(first.load.requests, per_second=1e9)))
-    assert analyse(replace(run, trials=(*run.trials, better))).scenarios == analyse(run).scenarios
+    assert analyse(replace(run, trials=(*run.trials, better))).scenarios == analysed(run).scenarios
 
 
 # --- words -------------------------------------------------------------------------------------------------------

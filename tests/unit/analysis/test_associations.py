@@ -21,6 +21,7 @@ from netdyno.model.trial import SystemCall, Traced, Trial
 from netdyno.present.prose import associations as words
 from netdyno.present.prose import verdict
 from netdyno.statistics import stats
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import CALLBACKS, COROUTINES, EPOLL, LOCK, made_run
 
 Change = Callable[[Trial, ServerObservation], ServerObservation]
@@ -28,7 +29,7 @@ Change = Callable[[Trial, ServerObservation], ServerObservation]
 
 @lru_cache
 def made() -> Analysis:
-    return analyse(made_run())
+    return analysed(made_run())
 
 
 def echo(analysis: Analysis) -> ScenarioFindings:
@@ -235,7 +236,7 @@ def test_each_is_compared_with_the_first_and_with_the_one_above_where_they_are_p
 
 
 def test_of_those_that_tie_nothing_is_said() -> None:
-    assert all(one.whys == () for one in analyse(made_run(blocks=4)).scenarios), "too few blocks for any verdict"
+    assert all(one.whys == () for one in analysed(made_run(blocks=4)).scenarios), "too few blocks for any verdict"
 
 
 def test_with_too_few_blocks_for_the_counters_it_says_how_many_it_takes() -> None:

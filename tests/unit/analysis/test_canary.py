@@ -17,8 +17,9 @@ from netdyno.present import report
 from netdyno.present.prose.canary import drift_line, sentences
 from netdyno.present.report import machine
 from netdyno.present.terminal import table
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_canary import drifting_run, judge, of_speeds, run_of, trial
-from tests.support.builders.made_run import made_run
+from tests.support.builders.made_run import made_run, with_only
 
 LARGEST = 40_000
 """Characters of the section, in a page that may have two million."""
@@ -38,10 +39,10 @@ def of_blocks(*speeds: list[float]) -> MachineOverTime:
 
 
 def test_a_run_without_a_canary_says_nothing() -> None:
-    analysis = analyse(made_run())
+    analysis = analysed(made_run())
     assert analysis.canary is None
     assert drift_line(None) == ""
-    assert 'id="machine"' not in report.html(analysis)
+    assert 'id="machine"' not in report.html(analyse(with_only(made_run(), "chat")))
 
 
 def test_the_range_is_that_of_all_readings_and_the_drift_that_of_the_blocks() -> None:
@@ -130,7 +131,7 @@ def section(run: Run) -> str:
 
 
 def test_the_section_has_a_panel_for_each_figure_and_the_same_in_words() -> None:
-    text = section(drifting_run())
+    text = section(with_only(drifting_run(), "echo"))
     for name in ("Round trips", "Server&#39;s core", "Generator&#39;s core"):
         assert f"<figcaption>{name}</figcaption>" in text
     assert text.count("<svg") == 3

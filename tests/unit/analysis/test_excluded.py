@@ -22,13 +22,24 @@ from netdyno.present import report
 from netdyno.present.prose import excluded as words
 from netdyno.present.prose.verdict import answer, caveats
 from netdyno.present.terminal.table import render
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import RATIO, judged, made
-from tests.support.builders.made_run import ABOUT, COROUTINES, EPOLL, LOCK, MEASURED, WHY_UNSAFE, made_run, unsafe_run
+from tests.support.builders.made_run import (
+    ABOUT,
+    COROUTINES,
+    EPOLL,
+    LOCK,
+    MEASURED,
+    WHY_UNSAFE,
+    made_run,
+    unsafe_run,
+    with_only,
+)
 
 
 @pytest.fixture(scope="module")
 def found() -> Analysis:
-    return analyse(unsafe_run())
+    return analysed(unsafe_run())
 
 
 def flat(analysis: Analysis) -> tuple[str, list[str]]:
@@ -77,9 +88,9 @@ def test_the_table_marks_it_and_never_ranks_it(found: Analysis) -> None:
     assert max(map(len, lines)) <= 80
 
 
-def test_the_report_marks_it_and_never_draws_it(found: Analysis) -> None:
-    page = report.html(found)
-    assert page.count("Unsafe, and in no ranking or claim") == len(found.scenarios)
+def test_the_report_marks_it_and_never_draws_it() -> None:
+    page = report.html(analyse(with_only(unsafe_run(), "echo", "chat")))
+    assert page.count("Unsafe, and in no ranking or claim") == 2
     assert "<td>3,000 (25%)</td>" in page
     assert "server, UNSAFE" in page
     assert "frames mix &lt;b&gt;" in page
@@ -90,9 +101,10 @@ def test_the_report_marks_it_and_never_draws_it(found: Analysis) -> None:
 
 
 def test_where_nobody_is_unsafe_nothing_is_said() -> None:
-    analysis = analyse(made_run())
+    analysis = analysed(made_run())
     assert all(one.unsafe == () for one in analysis.scenarios)
-    assert "nsafe" not in report.html(analysis).replace("unsafe-inline", "")
+    page = report.html(analyse(with_only(made_run(), "echo", "rpc-open")))
+    assert "nsafe" not in page.replace("unsafe-inline", "")
     assert "nsafe" not in flat(analysis)[0]
 
 

@@ -196,7 +196,8 @@ def test_a_smaller_grid_is_drawn_as_far_as_it_was_run() -> None:
 
 
 def test_who_is_unsafe_is_drawn_and_marked_wherever_it_is_named() -> None:
-    run = filled(GRID + CURVES)
+    run = filled(GRID.replace("3, 4, 5, 6, 7, 8, 9, 10, 11, 12]", "3]") + CURVES)
+    assert run.experiment.scenarios[0].factors["threads"] == (1, 2, 3)
     unsafe = About(kind="server", name=FOLLY, unsafe="frames mix")
     chart = only(replace(run, about=(unsafe, *run.about)))
     assert (chart.unsafe, only(run).unsafe) == ((FOLLY,), ())

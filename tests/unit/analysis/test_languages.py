@@ -8,13 +8,14 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import ScenarioFindings, Within
 from netdyno.model.contestant import About
 from netdyno.present.prose.languages import sentence
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
 
 def findings(*languages: str, blocks: int = 6) -> ScenarioFindings:
     """Of servers in these languages, the first is that of the best."""
     run = made_run(blocks)
-    order = [one.contestant for one in analyse(run).scenarios[0].standings]
+    order = [one.contestant for one in analysed(run).scenarios[0].standings]
     about = tuple(
         About(kind="server", name=name, language=language) for name, language in zip(order, languages, strict=False)
     )

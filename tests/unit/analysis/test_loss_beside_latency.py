@@ -20,6 +20,7 @@ from netdyno.model.run import Run
 from netdyno.present import report
 from netdyno.present.prose import claims
 from netdyno.present.terminal.table import render
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import EPOLL, LOST, REUSEPORT, UDP, ZMQ, messages_run
 
 DURATION = re.compile(r"\d (ns|µs|ms|s)\b")
@@ -89,14 +90,14 @@ def pieces_of_the_report(analysis: Analysis) -> list[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_response_time_stands_in_the_table_without_its_loss(name: str) -> None:
-    lines = lines_of_the_table(analyse(RUNS[name]()))
+    lines = lines_of_the_table(analysed(RUNS[name]()))
     assert sum(UDP in line and bool(DURATION.search(line)) for line in lines) >= 1, "the test sees no such line"
     assert naked(lines) == []
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_no_response_time_stands_in_the_report_without_its_loss(name: str) -> None:
-    pieces = pieces_of_the_report(analyse(RUNS[name]()))
+    pieces = pieces_of_the_report(analysed(RUNS[name]()))
     assert sum(UDP in piece and bool(DURATION.search(piece)) for piece in pieces) >= 10, "the test sees no such piece"
     assert naked(pieces) == []
 

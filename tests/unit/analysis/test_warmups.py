@@ -17,7 +17,8 @@ from netdyno.present import report
 from netdyno.present.prose import repeat, warmups
 from netdyno.present.prose.verdict import caveats
 from netdyno.present.terminal.table import render
-from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.builders.analysed import analysed
+from tests.support.builders.made_run import EPOLL, made_run, with_only
 
 SHORT = Warmup(seconds=3.0, measured_s=2.0, steady=True)
 LONG = Warmup(seconds=4.25, measured_s=3.0, steady=True)
@@ -54,16 +55,17 @@ def run_with(*by_level: Warmup | None) -> Run:
     ],
 )
 def test_it_is_said_in_the_table_and_in_the_report(by_level: tuple[Warmup, ...], text: str) -> None:
-    analysis = analyse(run_with(*by_level))
+    run = run_with(*by_level)
+    analysis = analyse(run)
     assert [warmups.sentences(one) for one in analysis.scenarios] == [(text,), (), (), ()]
     assert text in caveats(analysis.scenarios[0])
     out = io.StringIO()
     Console(file=out, width=80).print(render(analysis))
     assert text in re.sub(r"\s+", " ", out.getvalue())
-    assert f"<li>{text}</li>" in report.html(analysis)
+    assert f"<li>{text}</li>" in report.html(analyse(with_only(run, "echo")))
 
 
 def test_a_trial_by_hand_has_the_warm_up_of_the_trial() -> None:
     trial = next(one for one in run_with(SHORT).trials if one.warmup is not None)
-    found = dataclasses.replace(analyse(made_run()), example=trial)
+    found = dataclasses.replace(analysed(made_run()), example=trial)
     assert any("--warmup 3s" in one.line for one in repeat.commands(found))

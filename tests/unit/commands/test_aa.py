@@ -8,7 +8,6 @@ import dataclasses
 import pytest
 
 from netdyno.analysis.aa.found import Control
-from netdyno.analysis.analysis import analyse
 from netdyno.base.errors import UserError
 from netdyno.base.paths import ROOT
 from netdyno.commands import aa, run
@@ -18,6 +17,7 @@ from netdyno.experiment.plan import estimate_seconds, plan, twice
 from netdyno.model.experiment import Experiment
 from netdyno.model.levels import combinations
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 from tests.support.builders.made_twins import asked, contestant, made_control, servers
 
@@ -69,7 +69,7 @@ def test_by_itself_it_is_45_comparisons_of_several_contestants_and_loads() -> No
 def test_the_exit_code_says_whether_it_is_too_often(
     control: Control, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    analysis = dataclasses.replace(analyse(made_run()), control=control)
+    analysis = dataclasses.replace(analysed(made_run()), control=control)
     done = run.Done(exit_code=0, line={"run_id": "r"}, analysis=analysis)
     monkeypatch.setattr(run, "carry_out", lambda *_: done)
     assert main(["aa", "--json"]) == code

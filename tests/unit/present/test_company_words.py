@@ -18,6 +18,7 @@ from netdyno.present.prose import company, verdict
 from netdyno.present.report import scoreboard
 from netdyno.present.terminal.console import Console
 from netdyno.present.terminal.table import render
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 from tests.unit.present.test_gate import FOUND
 
@@ -48,7 +49,7 @@ def test_the_terminal_has_it_at_each_answer_and_behind_each_figure() -> None:
     assert text.count(f"{company.MARK} Measured {LABEL}") == len(found().scenarios)
     assert "k/s†" in text
     plain = io.StringIO()
-    Console(file=plain, width=80).print(render(analyse(made_run())))
+    Console(file=plain, width=80).print(render(analysed(made_run())))
     assert company.MARK not in plain.getvalue()
 
 
@@ -76,7 +77,7 @@ def test_programs_read_it() -> None:
     assert isinstance(questions, list)
     assert {one["company"]["label"] for one in questions} == {LABEL}
     assert questions[0]["company"]["neighbours"][0]["programs"] == [{"name": "<b>clang++", "cores": 1.8}]
-    alone = findings_json.document(analyse(made_run()))["questions"]
+    alone = findings_json.document(analysed(made_run()))["questions"]
     assert isinstance(alone, list)
     assert {one["company"] for one in alone} == {None}
     assert f"k/s{company.MARK}" in tables.as_markdown(collect(found()))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from netdyno.analysis.analysis import analyse
 from netdyno.base.paths import ROOT
 from netdyno.model.run import Run
 from netdyno.present.findings_json import document
 from netdyno.present.prose.verdict import answer
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_charts import charts_run
 from tests.support.builders.made_run import late_run, made_run, messages_run, paired_run, unsafe_run
@@ -43,13 +43,13 @@ def keys(value: object) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_it_is_json_and_every_key_is_documented(name: str) -> None:
-    text = json.dumps(document(analyse(RUNS[name]())), allow_nan=False)
+    text = json.dumps(document(analysed(RUNS[name]())), allow_nan=False)
     told = set(re.findall(r"`([a-z0-9_]+)`", DOCUMENT.read_text()))
     assert set(keys(json.loads(text))) - told - {"version"} == set()
 
 
 def test_it_says_what_the_table_says() -> None:
-    analysis = analyse(made_run())
+    analysis = analysed(made_run())
     found = json.loads(json.dumps(document(analysis)))
     for one, question in zip(analysis.scenarios, found["questions"], strict=True):
         assert question["sentence"] == answer(one).sentence

@@ -17,7 +17,7 @@ from netdyno.present.report import MOST_OF_PROFILES, everything
 from netdyno.present.report.everything import Source
 from netdyno.store.profiles import Stored
 from tests.support.builders.analysed import exported
-from tests.support.builders.made_run import EPOLL, made_run
+from tests.support.builders.made_run import EPOLL, made_run, with_only
 
 MANY = 3_000
 
@@ -45,16 +45,22 @@ def large() -> Analysis:
 
 
 @pytest.fixture(scope="module")
+def long() -> Analysis:
+    """The same of a single scenario, whose page has fewer figures to draw, and more trials than it has room for."""
+    return analyse(again(with_only(made_run(), "echo"), 1_200))
+
+
+@pytest.fixture(scope="module")
 def profiled() -> Stored:
     return many_profiles(made_run())
 
 
 @pytest.fixture(scope="module")
-def least(large: Analysis, profiled: Stored) -> int:
+def least(long: Analysis, profiled: Stored) -> int:
     """The bytes of its page where nothing has room that may be left out."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(report, "MOST_OF_PAGE", 0)
-        return len(report.html(large, (), profiled).encode())
+        return len(report.html(long, (), profiled).encode())
 
 
 def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_has_each(
@@ -71,7 +77,7 @@ def test_a_report_of_three_thousand_trials_is_a_file_below_four_megabytes_and_ha
 
 
 def test_a_report_of_one_contestant_has_no_empty_sentence() -> None:
-    run = made_run()
+    run = with_only(made_run(), "echo", "rpc-open", "chat")
     alone = replace(run, trials=tuple(one for one in run.trials if one.contestant == EPOLL))
     captions = re.findall("<caption>(.*?)</caption>", report.html(analyse(alone)))
     assert any(caption.startswith("Against the first") for caption in captions)
@@ -93,11 +99,11 @@ def test_what_was_not_measured_is_left_out_and_the_run_stands_there_where_there_
 
 @pytest.mark.parametrize("room", [250_000, 0])
 def test_what_has_no_room_is_left_out_and_the_page_says_so(
-    room: int, large: Analysis, least: int, profiled: Stored, monkeypatch: pytest.MonkeyPatch
+    room: int, long: Analysis, least: int, profiled: Stored, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever a page has to hold: its flame graphs and its trials get what is left."""
     monkeypatch.setattr(report, "MOST_OF_PAGE", most := least + room)
-    page = report.html(large, (), profiled)
+    page = report.html(long, (), profiled)
     assert most - 10_000 < len(page.encode()) <= most
     assert "\0" not in page
     assert ('<script id="profiles"' in page) == (room > 0)
@@ -106,5 +112,5 @@ def test_what_has_no_room_is_left_out_and_the_page_says_so(
     assert found is not None
     sheet = json.loads(found[1])["sheets"]["trials"]
     assert (len(sheet["rows"]) > 0) == (room > 0)
-    of = f"(the first {len(sheet['rows'])} of {len(large.trials)}; report --export csv has all)"
+    of = f"(the first {len(sheet['rows'])} of {len(long.trials)}; report --export csv has all)"
     assert sheet["title"] == f"each trial {of}"

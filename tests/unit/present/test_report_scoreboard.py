@@ -15,6 +15,7 @@ from netdyno.present.report import along, machine, scoreboard, theme, views
 from netdyno.present.report.scale import MARGIN, RatioScale
 from netdyno.present.report.scoreboard import Scoreboard
 from netdyno.statistics.stats import Interval
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_capacity import experiment_run
 from tests.support.builders.made_run import (
     CALLBACKS,
@@ -32,12 +33,12 @@ from tests.support.builders.made_run import (
 
 @lru_cache
 def made() -> Analysis:
-    return analyse(made_run())
+    return analysed(made_run())
 
 
 @lru_cache
 def troubled() -> Analysis:
-    return analyse(troubled_run())
+    return analysed(troubled_run())
 
 
 def of(analysis: Analysis, name: str) -> ScenarioFindings:
@@ -108,7 +109,7 @@ def test_who_has_no_valid_trial_is_named_with_its_fault_and_without_figures() ->
 
 
 def test_the_share_lost_stands_beside_the_metric_that_it_flatters() -> None:
-    found = board(analyse(messages_run()).scenarios[0])
+    found = board(analysed(messages_run()).scenarios[0])
     assert [column.short for column in found.columns][:2] == ["mean", "lost"]
     lost = {row.contestant: row.cells[1] for group in found.groups for row in group.rows}
     assert not lost[UDP].warns
@@ -130,7 +131,7 @@ def test_without_blocks_enough_there_are_figures_and_no_ranks() -> None:
 
 
 def test_a_capacity_stands_alone() -> None:
-    findings = analyse(experiment_run()).scenarios[0]
+    findings = analysed(experiment_run()).scenarios[0]
     found = board(findings)
     assert [column.short for column in found.columns] == ["capacity"]
     assert all(len(row.cells) == 1 for group in found.groups for row in group.rows)

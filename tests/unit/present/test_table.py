@@ -14,13 +14,14 @@ from netdyno.analysis.findings import Analysis
 from netdyno.present.prose.verdict import answer
 from netdyno.present.terminal.console import Console as NetdynoConsole
 from netdyno.present.terminal.table import render
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import made_run, messages_run, paired_run, unsafe_run
 
 
 @pytest.fixture(scope="module")
 def found() -> Analysis:
-    return analyse(made_run())
+    return analysed(made_run())
 
 
 def text(analysis: Analysis, width: int = 80, terminal: bool = False) -> str:
@@ -72,7 +73,7 @@ def test_on_a_pipe_there_is_no_escape_sequence(found: Analysis) -> None:
 
 def test_ties_share_a_marked_rank_and_the_undecidable_have_none(found: Analysis) -> None:
     assert re.search(r"^ ?1=\s+asio-callbacks", text(found), re.MULTILINE)
-    few = text(analyse(made_run(4))).split("\nchat ")[1]
+    few = text(analysed(made_run(4))).split("\nchat ")[1]
     assert not re.search(r"^ ?1=? ", few, re.MULTILINE)
 
 
@@ -104,7 +105,7 @@ def test_open_loop_latency_stands_beside_its_send_lag(found: Analysis) -> None:
 
 
 def test_pairs_of_server_and_client_stand_in_a_table_with_what_came_of_each() -> None:
-    shown = text(analyse(paired_run()))
+    shown = text(analysed(paired_run()))
     assert max(len(line) for line in shown.splitlines()) <= 80
     rows = {
         line.split()[0]: line.split(maxsplit=1)[1].strip() for line in shown.split("\nserver ")[1].splitlines()[2:5]
@@ -126,12 +127,12 @@ def test_many_pairs_that_share_a_cause_are_counted() -> None:
 
 
 def test_costs_stand_at_the_heaviest_load_that_was_measured() -> None:
-    flat = re.sub(r"\s+", " ", text(analyse(paired_run())))
+    flat = re.sub(r"\s+", " ", text(analysed(paired_run())))
     assert "figures at client netdyno-load, 100 connections, ranks over all loads" in flat
 
 
 def test_loss_stands_beside_every_latency_and_who_lost_too_much_stands_last() -> None:
-    shown = text(analyse(messages_run()))
+    shown = text(analysed(messages_run()))
     assert max(len(line) for line in shown.splitlines()) <= 80
     lines = shown.splitlines()
     (heading,) = [line for line in lines if line.startswith("#")]
@@ -151,7 +152,7 @@ def test_over_streams_there_is_no_column_of_losses(found: Analysis) -> None:
 
 
 def test_the_verdicts_on_claims_stand_before_the_rankings() -> None:
-    shown = text(analyse(claims_run()))
+    shown = text(analysed(claims_run()))
     assert max(len(line) for line in shown.splitlines()) <= 80
     flat = re.sub(r"\s+", " ", shown)
     assert flat.index("4 claims: 1 confirmed, 1 refuted, 1 undecided, 1 not testable here") < flat.index("echo asio")

@@ -8,11 +8,12 @@ from netdyno.analysis.analysis import analyse
 from netdyno.model.contestant import About, Own
 from netdyno.model.run import OF_CLUSTER
 from netdyno.present.prose.repeat import commands
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import paired_run
 
 
 def test_the_commands_by_hand_are_those_of_the_trial() -> None:
-    lines = [one.line for one in commands(analyse(paired_run()))]
+    lines = [one.line for one in commands(analysed(paired_run()))]
     assert lines[2].startswith("./netdyno serve epoll-coroutines --listen tcp://127.0.0.1:7000 --workload rpc")
     assert lines[3].startswith("./netdyno load tcp://127.0.0.1:7000 --workload rpc --size 64")
 
