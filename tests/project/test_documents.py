@@ -67,8 +67,16 @@ SHORTER = {
     re.compile(r"(?<=\./netdyno load )"): "--warmup 0 ",
     re.compile(r"(?<=--duration )[12]s\b"): "200ms",
     re.compile(r"(?<=run trap-write-write-read --blocks 1)$", re.MULTILINE): " --duration 200ms",
+    re.compile(r"(?<=run trap-unlocked-snapshot --blocks 1)$", re.MULTILINE): " --duration 200ms",
+    re.compile(r"(?<=run quick --blocks 1 )--duration 200ms --contestant 'asio-\*'"): (
+        "--duration 100ms --aa-share 0 --contestant 'asio-co*'"
+    ),
+    re.compile(r"(?<=run web --server )(.*)--blocks 2$", re.MULTILINE): r"\1--blocks 1 --duration 200ms",
+    re.compile(r"(?<=--budget smoke )--blocks 5\b"): "--blocks 1 --duration 200ms",
+    re.compile(r"(?<=--duration )300ms(?= --resolution)"): "100ms",
 }
-"""What is asked here is whether the commands work, not for their figures: for that, less of the same time will do."""
+"""What is asked here is whether the commands work, not for their figures: for that, less of the same time will do, a
+block instead of several, and some of the contestants that a pattern names."""
 ELSEWHERE = {"./netdyno run smoke": "tests/programs/test_built.py"}
 """Commands that another test executes as they stand, and looks at what comes of them."""
 COPY_IS_CHECKED = "-k 'test_golden or test_it_listens or test_stdout or test_half_close'"

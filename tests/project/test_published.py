@@ -7,6 +7,7 @@ figure in words only ("flat at about 16,000"), that is what it is taken for. No 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from netdyno.analysis.claims.judge import judge
 from netdyno.contestants import codesize
 from netdyno.contestants.contestants import discover
 from netdyno.model.base import type_level
+from netdyno.model.contestant import About
 from netdyno.model.experiment import Experiment, Scenario
 from netdyno.model.run import Environment, Run
 from netdyno.model.trial import Trial
@@ -160,8 +162,13 @@ WEB = [  # a chart without figures: its two ratios
 def stored(name: str, points: Sequence[Point]) -> Run:
     """A run of the published cells. Code is that of this tree."""
     asked = of_published_levels(at(name, "full"), points).with_each(blocks=BLOCKS)
-    about = codesize.describe(discover(), discover(kind="client"))
-    return msgspec.structs.replace(of_points(asked, points, without_unpublished), about=about)
+    return msgspec.structs.replace(of_points(asked, points, without_unpublished), about=code_of_this_tree())
+
+
+@cache
+def code_of_this_tree() -> tuple[About, ...]:
+    """Counted once for all tests."""
+    return codesize.describe(discover(), discover(kind="client"))
 
 
 def without_unpublished(trial: Trial, point: Point) -> Trial:
