@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     do those of one contestant, which their suite has marked. First, for pytest-xdist reads the marks in this hook."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(config.rootpath).as_posix()))
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
     if (machine := config.getoption("--machine")) is not None:
         quiet: list[pytest.Item] = []
         shared: list[pytest.Item] = []

@@ -219,14 +219,14 @@ def test_what_is_read_above_a_short_delay_is_parted() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        short(read=DELAY + SEND + WAKE_UP + WAY + RECEIVE + 50 * US),  # late, and no lag says so
-        short(read=DELAY + SEND + RECEIVE),  # sooner than the answer was there
-        short(receive=RECEIVE + 50 * US),  # more lag than there was
+        {"read": DELAY + SEND + WAKE_UP + WAY + RECEIVE + 50 * US},  # late, and no lag says so
+        {"read": DELAY + SEND + RECEIVE},  # sooner than the answer was there
+        {"receive": RECEIVE + 50 * US},  # more lag than there was
     ],
     ids=["hides", "reads too little", "claims"],
 )
-def test_a_reading_that_its_lags_do_not_explain_fails(wrong: tuple[Score, ...]) -> None:
-    assert [score.name for score in wrong if not score.passed] == [REST]
+def test_a_reading_that_its_lags_do_not_explain_fails(wrong: dict[str, int]) -> None:
+    assert [score.name for score in short(**wrong) if not score.passed] == [REST]
 
 
 def test_where_the_kernel_tells_no_arrivals_nothing_is_parted() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them."""
+    folder = f"{Path(__file__).parent}/"
     for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
+        if str(item.path).startswith(folder):
             item.add_marker(pytest.mark.quick)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 
 import pytest
 from msgspec.structs import replace
 
-from netdyno.analysis.analysis import analyse
 from netdyno.analysis.peers import Peers, peers
 from netdyno.analysis.split import Part, part_of, split
 from netdyno.analysis.stopping import ending
 from netdyno.model import outcomes
 from netdyno.model.run import Run
 from tests.support.builders import made_capacity, made_twins
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import (
     ABOUT,
     EPOLL,
@@ -97,11 +98,12 @@ def test_of_a_capacity_all_are_peers() -> None:
     assert peers(dataclasses.replace(part, trials=(failed, *part.trials[1:]))) == (Peers(part.contestants),)
 
 
-@pytest.mark.parametrize("run", [made_run(), troubled_run(), messages_run()], ids=["made", "troubled", "messages"])
-def test_the_ranking_compares_peers_and_nobody_else(run: Run) -> None:
+@pytest.mark.parametrize("make", [made_run, troubled_run, messages_run], ids=["made", "troubled", "messages"])
+def test_the_ranking_compares_peers_and_nobody_else(make: Callable[[], Run]) -> None:
+    run = make()
     groups = {name: only for name, part in parts(run).items() for (only,) in [peers(part)]}
     group_of = {(name, who): kind for name in groups for kind, group in enumerate(groups[name]) for who in group}
-    for one in analyse(run).scenarios:
+    for one in analysed(run).scenarios:
         assert all(s.kind == group_of[one.scenario.name, s.contestant] for s in one.standings)
         for each in (each for axis in one.axes for each in axis.comparisons):
             assert group_of[one.scenario.name, each.a] == group_of[one.scenario.name, each.b]
