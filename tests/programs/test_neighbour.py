@@ -34,7 +34,7 @@ print(flush=True)
 while True:
     pass
 """
-CONTESTANTS = ("epoll-coroutines", "threads-global-lock", "asio-callbacks")
+CONTESTANTS = ("epoll-coroutines", "threads-global-lock")
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_run_beside_a_program_that_never_rests_has_an_answer_and_names_it(tmp_
     """Other tests may keep the cores busy meanwhile: then they are named as well."""
     printed = io.StringIO()
     outcome = runner.execute(
-        experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS, blocks=2),
+        experiment.load(ROOT / "experiments" / "smoke.toml").with_each(contestants=CONTESTANTS),
         [one for one in contestants.discover() if one.name in CONTESTANTS],
         results=tmp_path,
         build=build_dir(),
