@@ -344,6 +344,7 @@ def test_a_canary_that_fails_strikes_out_and_does_not_end_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("FAKE_CANARY", "fails")
+    monkeypatch.setattr(schedule, "MOST_TRIES", 1)
     outcome = execute(experiment, [contestant], tmp_path, fake_build, Recorder(), "strike-out")
     run = read.load(outcome.folder / schema.FILE_NAME)
     assert run.finished_at is not None
