@@ -65,6 +65,18 @@ class Server:
         if how is signal.SIGSTOP:
             eventually(lambda: proc.stands_still(pid), "it does not stand still")
 
+    def stand_still_until(self, moment: float) -> None:
+        """Stop a server that was told to end and burns CPU until its grace is over, so that it does not take that from
+        others; continue it at a moment of the monotonic clock. It has burnt some before, and so knows that it ends."""
+        cpu = proc.cpu_seconds(self.pid)
+        eventually(
+            lambda: proc.cpu_seconds(self.pid) > cpu + 0.1 or self.process.poll() is not None, "it burns no more CPU"
+        )
+        if self.process.poll() is None:
+            self.signal(signal.SIGSTOP)
+            time.sleep(max(0.0, moment - time.monotonic()))
+            self.signal(signal.SIGCONT)
+
     def wait_stopped(self) -> dict[str, int]:
         """Wait for the end of a server that was told to end: exit 0, one line of totals and nothing after it."""
         line = self._next_line()
