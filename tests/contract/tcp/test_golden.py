@@ -18,6 +18,9 @@ from tests.support.golden import undated
 from tests.support.server import Server, serving
 
 LONGEST_SERVICE_NS = 50_000_000
+OF_LOOPS: tuple[dict[str, str], ...] = ({}, {"service-time": "5ms", "service-kind": "cpu"})
+"""Options with which a loop carries out every effect that there is. What others change is decided by the session, or
+tested of every loop elsewhere (test_options.py)."""
 
 
 def outcome(case: Case) -> Outcome:
@@ -36,7 +39,17 @@ def _service_ns(case: Case) -> int:
 
 
 def test_golden_streams(contestant: Contestant, workload: str) -> None:
-    for options, group in itertools.groupby(of_workload(workload), key=lambda case: case.options):
+    play(contestant, workload, [case for case in of_workload(workload) if case.options in OF_LOOPS])
+
+
+@pytest.mark.once_a_language
+def test_golden_streams_with_other_options(contestant: Contestant, workload: str) -> None:
+    play(contestant, workload, [case for case in of_workload(workload) if case.options not in OF_LOOPS])
+
+
+def play(contestant: Contestant, workload: str, chosen: list[Case]) -> None:
+    """Play these cases, sorted by their options, against one server for each set of options."""
+    for options, group in itertools.groupby(chosen, key=lambda case: case.options):
         arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
         with serving(contestant.command, "--workload", workload, *arguments, *threads_for(contestant)) as server:
             errors = 0
