@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import Browser, sync_playwright
 
 from netdyno.present import report
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_run import made_run
 
 ARGUMENTS = (
@@ -42,5 +43,5 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    report.write(made_run(), path)
+    report.write_page(analysed(made_run()), path)
     return path

@@ -29,7 +29,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")])
+@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")], scope="module")
 def page(request: pytest.FixtureRequest, browser: Browser, file: Path) -> Iterator[Watched]:
     size, scheme = request.param
     yield from opened(browser, file, size, scheme)

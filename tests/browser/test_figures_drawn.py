@@ -13,13 +13,13 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser, Locator
 
-from netdyno.analysis.analysis import analyse
 from netdyno.model.metrics import METRICS
 from netdyno.model.run import Run
 from netdyno.present import report
 from netdyno.present.prose import figures
 from netdyno.present.report import charts as views
 from netdyno.present.report import theme
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_charts import (
     ASIO,
     BARS,
@@ -54,7 +54,7 @@ BARS_TITLE, SPEED_TITLE, CONNECTED_TITLE, LADDER_TITLE, CURVES_TITLE = TITLES
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("figures") / "report.html"
-    report.write(charts_run(), path)
+    report.write_page(analysed(charts_run()), path)
     return path
 
 
@@ -125,7 +125,7 @@ def test_an_experiment_without_figures_has_no_such_section(browser: Browser, pag
 
 def test_the_table_of_each_figure_is_its_data(light: Watched) -> None:
     open_all_details(light.page)
-    for chart in analyse(charts_run()).charts:
+    for chart in analysed(charts_run()).charts:
         table = views.view(chart, theme.looks(NAMES), "f").table
         region = light.page.get_by_role("region", name=f"Values of {chart.figure.title}", exact=True)
         cells = "e => [...e.rows].map(row => [...row.cells].map(cell => cell.textContent))"

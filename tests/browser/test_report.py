@@ -1,4 +1,8 @@
-"""The report in a real browser: complete, offline, without an error, in light and dark, narrow, by keyboard."""
+"""The report in a real browser: complete, offline, without an error, in light and dark, narrow, by keyboard.
+
+Each page is opened once for all tests that read it, or only unfold what is on it; a test that changes more opens one of
+its own (`fresh`), or puts back what it changed.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ import pytest
 from msgspec.structs import replace
 from playwright.sync_api import Browser
 
-from netdyno.analysis.analysis import analyse
 from netdyno.base import quantities as words
 from netdyno.present import report
 from netdyno.present.prose.verdict import WHAT_HOLDS, answer
+from tests.support.builders.analysed import analysed
 from tests.support.builders.made_claims import claims_run
 from tests.support.builders.made_run import (
     EPOLL,
@@ -42,17 +46,22 @@ from tests.support.watched import (
 )
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", "dark"], scope="module")
 def wide(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Watched]:
     yield from opened(browser, page_file, WIDE, request.param)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def light(browser: Browser, page_file: Path) -> Iterator[Watched]:
     yield from opened(browser, page_file, WIDE, "light")
 
 
 @pytest.fixture
+def fresh(browser: Browser, page_file: Path) -> Iterator[Watched]:
+    yield from opened(browser, page_file, WIDE, "light")
+
+
+@pytest.fixture(scope="module")
 def phone(browser: Browser, page_file: Path) -> Iterator[Watched]:
     yield from opened(browser, page_file, PHONE, "light")
 
@@ -60,13 +69,15 @@ def phone(browser: Browser, page_file: Path) -> Iterator[Watched]:
 # --- complete and alone ------------------------------------------------------------------------------------------
 
 
-def test_it_asks_for_nothing_and_complains_about_nothing(wide: Watched, page_file: Path) -> None:
-    wide.page.locator("#theme").click()
-    open_all_details(wide.page)
-    for select in wide.page.locator("select").all():
-        select.select_option(index=0)
-    assert wide.complaints == []
-    assert [url for url in wide.requests if not url.startswith("data:")] == [page_file.as_uri()]
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_asks_for_nothing_and_complains_about_nothing(browser: Browser, page_file: Path, scheme: str) -> None:
+    for watched in opened(browser, page_file, WIDE, scheme):
+        watched.page.locator("#theme").click()
+        open_all_details(watched.page)
+        for select in watched.page.locator("select").all():
+            select.select_option(index=0)
+        assert watched.complaints == []
+        assert [url for url in watched.requests if not url.startswith("data:")] == [page_file.as_uri()]
 
 
 def test_it_is_one_file_below_two_megabytes(page_file: Path) -> None:
@@ -83,7 +94,7 @@ def test_a_run_in_which_everything_failed_noisily_stays_small(tmp_path: Path) ->
 
 
 def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
-    for one in analyse(made_run()).scenarios:
+    for one in analysed(made_run()).scenarios:
         card = wide.page.locator(".card", has=wide.page.get_by_role("heading", name=one.scenario.name, exact=True))
         sentence = card.locator(".sentence")
         assert re.sub(r"\s+", " ", sentence.inner_text()) == answer(one).short
@@ -93,7 +104,7 @@ def test_every_answer_is_seen_before_any_scrolling(wide: Watched) -> None:
 
 
 def test_every_scenario_has_its_figures_and_the_same_in_words(light: Watched) -> None:
-    for number, one in enumerate(analyse(made_run()).scenarios, 1):
+    for number, one in enumerate(analysed(made_run()).scenarios, 1):
         section = light.page.locator(f"#s{number}")
         assert re.sub(r"\s+", " ", section.locator(".sentence").inner_text()) == answer(one).sentence
         told = [figure.get_attribute("aria-label") or "" for figure in section.locator("figure svg").all()]
@@ -118,12 +129,12 @@ def test_ids_are_unique_and_every_inner_link_leads_somewhere(light: Watched) -> 
     assert {link.removeprefix("#") for link in links if link} <= set(ids)
 
 
-def test_set_aside_trials_stand_there_with_reason_and_log_as_text(light: Watched) -> None:
-    text = light.page.locator("#set-aside").inner_text()
+def test_set_aside_trials_stand_there_with_reason_and_log_as_text(fresh: Watched) -> None:
+    text = fresh.page.locator("#set-aside").inner_text()
     for expected in ("struck out", "3 of 212000 messages lost", "failed", "skipped", FOLLY, "60 trials"):
         assert expected in text
-    light.page.locator("#set-aside summary").first.click()
-    assert "<script>alert(1)</script>" in light.page.locator("#set-aside pre").first.inner_text()
+    fresh.page.locator("#set-aside summary").first.click()
+    assert "<script>alert(1)</script>" in fresh.page.locator("#set-aside pre").first.inner_text()
 
 
 def test_who_is_unsafe_stands_apart_and_in_no_ranking_or_figure(browser: Browser, tmp_path: Path) -> None:
@@ -156,9 +167,9 @@ def test_commands_and_environment_are_there(light: Watched) -> None:
     assert "AMD EPYC 7B13" in light.page.locator("#environment").inner_text()
 
 
-@pytest.fixture
-def pairs(browser: Browser, tmp_path: Path) -> Iterator[Watched]:
-    file = tmp_path / "pairs.html"
+@pytest.fixture(scope="module")
+def pairs(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+    file = tmp_path_factory.mktemp("pairs") / "report.html"
     report.write(paired_run(), file)
     yield from opened(browser, file, WIDE, "light")
 
@@ -225,7 +236,7 @@ def lossy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", "dark"], scope="module")
 def lossy(request: pytest.FixtureRequest, browser: Browser, lossy_file: Path) -> Iterator[Watched]:
     yield from opened(browser, lossy_file, WIDE, request.param)
 
@@ -267,11 +278,13 @@ def test_each_legend_says_what_the_ring_is_and_what_each_contestant_lost(lossy: 
 
 
 def test_the_chart_over_time_names_the_loss_of_what_is_chosen(lossy: Watched) -> None:
-    legend = lossy.page.locator(".uplot .u-legend")
+    legend, level = lossy.page.locator(".uplot .u-legend"), lossy.page.locator("select.level")
     assert f"{REUSEPORT} (12% lost !)" in legend.inner_text()
-    lossy.page.locator("select.level").select_option(index=0)
+    chosen = level.input_value()
+    level.select_option(index=0)
     assert f"{REUSEPORT} (0% lost)" in legend.inner_text()
     assert f"{EPOLL} (" not in legend.inner_text()  # a stream loses nothing
+    level.select_option(chosen)
 
 
 def test_figures_in_words_tell_the_loss_beside_each_latency(lossy: Watched) -> None:
@@ -345,7 +358,7 @@ def claims_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["light", "dark"])
+@pytest.fixture(params=["light", "dark"], scope="module")
 def claims(request: pytest.FixtureRequest, browser: Browser, claims_file: Path) -> Iterator[Watched]:
     yield from opened(browser, claims_file, WIDE, request.param)
 
@@ -408,12 +421,12 @@ def test_text_and_shapes_stand_out_from_the_paper(wide: Watched) -> None:
         assert contrast(colour_of(wide.page, name), soft) >= LEAST_CONTRAST_OF_TEXT, name
 
 
-def test_figures_follow_the_theme(light: Watched) -> None:
-    text = light.page.locator("figure svg text").first
+def test_figures_follow_the_theme(fresh: Watched) -> None:
+    text = fresh.page.locator("figure svg text").first
     before = text.evaluate("e => getComputedStyle(e).fill")
-    light.page.locator("#theme").click()
-    light.page.locator("#theme").click()
-    assert light.page.locator("#theme").inner_text() == "Theme: dark"
+    fresh.page.locator("#theme").click()
+    fresh.page.locator("#theme").click()
+    assert fresh.page.locator("#theme").inner_text() == "Theme: dark"
     assert text.evaluate("e => getComputedStyle(e).fill") != before
 
 
@@ -445,24 +458,24 @@ def test_a_phone_never_scrolls_the_page_sideways(phone: Watched) -> None:
     assert phone.complaints == []
 
 
-def test_the_chart_over_time_shrinks_with_the_window(light: Watched) -> None:
-    light.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
-    light.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(e => e.clientWidth <= innerWidth)")
+def test_the_chart_over_time_shrinks_with_the_window(fresh: Watched) -> None:
+    fresh.page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+    fresh.page.wait_for_function("[...document.querySelectorAll('.uplot')].every(e => e.clientWidth <= innerWidth)")
 
 
-def test_tab_goes_first_to_the_skip_link_then_down_the_page(light: Watched) -> None:
-    light.page.keyboard.press("Tab")
-    skip = light.page.locator(":focus")
+def test_tab_goes_first_to_the_skip_link_then_down_the_page(fresh: Watched) -> None:
+    fresh.page.keyboard.press("Tab")
+    skip = fresh.page.locator(":focus")
     assert skip.inner_text() == "Skip to the answers"
-    light.page.keyboard.press("Enter")
-    assert light.page.evaluate("document.activeElement.id") == "answers"
+    fresh.page.keyboard.press("Enter")
+    assert fresh.page.evaluate("document.activeElement.id") == "answers"
     where = """(() => { const e = document.activeElement, style = getComputedStyle(e);
                const top = e.getBoundingClientRect().top + scrollY;
                return { top, end: e === document.body, outline: style.outlineStyle }; })()"""
     tops: list[float] = []
     for _ in range(60):
-        light.page.keyboard.press("Tab")
-        place = light.page.evaluate(where)
+        fresh.page.keyboard.press("Tab")
+        place = fresh.page.evaluate(where)
         if place["end"]:
             break
         assert place["outline"] != "none"
@@ -489,11 +502,11 @@ def test_whatever_scrolls_sideways_can_be_scrolled_by_keyboard(phone: Watched) -
 @pytest.fixture(scope="module")
 def troubled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("troubled") / "report.html"
-    report.write(troubled_run(), path)
+    report.write_page(analysed(troubled_run()), path)
     return path
 
 
-@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")])
+@pytest.fixture(params=[(WIDE, "light"), (WIDE, "dark"), (PHONE, "light"), (PHONE, "dark")], scope="module")
 def troubled(request: pytest.FixtureRequest, browser: Browser, troubled_file: Path) -> Iterator[Watched]:
     size, scheme = request.param
     yield from opened(browser, troubled_file, size, scheme)
@@ -501,7 +514,7 @@ def troubled(request: pytest.FixtureRequest, browser: Browser, troubled_file: Pa
 
 def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watched) -> None:
     """On a phone the same table is laid out by contestant; to a screen reader it stays a table."""
-    found = analyse(troubled_run()).scenarios
+    found = analysed(troubled_run()).scenarios
     for number, one in enumerate(found, 1):
         for table in (
             troubled.page.locator(".card").nth(number - 1).get_by_role("table"),
@@ -523,7 +536,7 @@ def test_every_card_and_every_section_begins_with_the_scoreboard(troubled: Watch
 
 
 def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watched) -> None:
-    troubled.page.evaluate("document.querySelectorAll('.scores .unseen').forEach(e => e.remove())")
+    style = troubled.page.add_style_tag(content=".scores .unseen { display: none !important; }")
     overlaps = troubled.page.evaluate(
         """[...document.querySelectorAll('.scores tbody tr')].flatMap(row => {
              const boxes = [...row.children].map(cell => {
@@ -538,6 +551,7 @@ def test_nothing_in_a_scoreboard_lies_on_top_of_another_or_is_cut(troubled: Watc
                .filter(b => !beside(a, b) && !below(a, b)).map(b => [a.text, b.text]));
            })"""
     )
+    style.evaluate("e => e.remove()")
     assert overlaps == []
 
 
@@ -582,7 +596,7 @@ def test_who_failed_is_ranked_apart_with_its_fault(troubled: Watched) -> None:
 
 
 def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(wide: Watched) -> None:
-    one = analyse(made_run()).scenarios[0]
+    one = analysed(made_run()).scenarios[0]
     tables = wide.page.locator("#s1 .along")
     assert tables.count() == len(one.whys)
     for number, why in enumerate(one.whys):
@@ -600,10 +614,10 @@ def test_what_goes_along_is_a_table_with_a_bar_for_each_counter(wide: Watched) -
         assert all(length > 1 for length in lengths)
 
 
-def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None:
-    open_all_details(light.page)
-    one = analyse(made_run()).scenarios[0]
-    table = light.page.get_by_role("region", name="Comparisons of echo")
+def test_every_comparison_of_every_axis_can_be_looked_up(fresh: Watched) -> None:
+    open_all_details(fresh.page)
+    one = analysed(made_run()).scenarios[0]
+    table = fresh.page.get_by_role("region", name="Comparisons of echo")
     assert table.locator("thead th").all_inner_texts() == [
         *("axis", "first", "second", "first / second", "95% interval, corrected", "blocks", "different")
     ]
@@ -613,7 +627,7 @@ def test_every_comparison_of_every_axis_can_be_looked_up(light: Watched) -> None
 
 
 def test_what_the_machine_disturbed_stands_in_the_header_and_in_its_section(troubled: Watched) -> None:
-    counts = analyse(troubled_run()).counts
+    counts = analysed(troubled_run()).counts
     told = troubled.page.locator(".sure").inner_text()
     assert f"{counts.struck_out} struck out, {counts.faulty} faulty" in told
     troubled.page.get_by_role("link", name=f"{counts.made_again} made again").click()
