@@ -26,6 +26,8 @@ from tests.support.server import Server, launched, serving
 INSTANCES = 3
 TIMEOUT_S = 4.0
 OPTIONS = ("-c", str(INSTANCES), "--timeout", "4s", "--connect-timeout", "4s", "--retry-delay", "20ms", *ENDLESS)
+UNHURRIED = ("--service-time", "2ms", *OPTIONS)
+"""Of a server in a process of its own, which could else be asked tens of thousands of times a second."""
 HIDDEN = "10.9.0.2"  # an address that only a namespace of a test ever has
 
 
@@ -284,7 +286,7 @@ def test_a_retry_keeps_its_distance(client: Contestant) -> None:
 def test_a_server_that_is_killed_and_comes_back(client: Contestant, server: Contestant) -> None:
     with serving(server.command, "--workload", "rpc") as first:
         url = f"tcp://127.0.0.1:{first.address[1]}"
-        with running(client.command, url, *OPTIONS) as runs:
+        with running(client.command, url, *UNHURRIED) as runs:
             runs.wait_completed(100)
             first.signal(signal.SIGKILL)
             first.process.wait()
@@ -305,7 +307,7 @@ def test_a_name_that_does_not_resolve(client: Contestant, server: Contestant, pr
     with launched([*private.enter, *server.command], "--workload", "rpc") as serves:
         serves.wait_ready()
         url = f"tcp://late.netdyno.test:{serves.address[1]}"
-        with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+        with running([*private.enter, *client.command], url, *UNHURRIED) as runs:
             assert runs.wait_event("connected")["established"] == 0
             hosts.write_text("127.0.0.1 late.netdyno.test\n")
             all_are_served(runs, serves)
@@ -336,7 +338,7 @@ def test_a_name_server_that_says_nothing_for_a_long_time(
         serves.wait_ready()
         name_server.bind(("127.0.0.1", 53))
         url = f"tcp://late.netdyno.test:{serves.address[1]}"
-        with running([*private.enter, *patient, *client.command], url, *OPTIONS) as runs:
+        with running([*private.enter, *patient, *client.command], url, *UNHURRIED) as runs:
             assert runs.wait_event("connected")["established"] == 0
             threading.Thread(target=answer_names, args=(name_server,), daemon=True).start()
             all_are_served(runs, serves)
@@ -370,7 +372,7 @@ def test_a_server_at_the_second_address_of_its_name(
         with launched([*private.enter, *server.command], "--workload", "rpc", "--listen", where) as serves:
             serves.wait_ready()
             url = f"tcp://both.netdyno.test:{serves.address[1]}"
-            with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+            with running([*private.enter, *client.command], url, *UNHURRIED) as runs:
                 assert runs.wait_event("connected")["established"] == INSTANCES
                 runs.wait_completed(10)
                 done = runs.stop()
@@ -383,7 +385,7 @@ def test_an_address_that_swallows_everything(client: Contestant, server: Contest
     with launched([*private.enter, *server.command], "--workload", "rpc", "--listen", "tcp://0.0.0.0:0") as serves:
         serves.wait_ready()
         url = f"tcp://{HIDDEN}:{serves.address[1]}"
-        with running([*private.enter, *client.command], url, *OPTIONS) as runs:
+        with running([*private.enter, *client.command], url, *UNHURRIED) as runs:
             assert runs.wait_event("connected")["established"] == 0
             private.run("ip", "address", "add", f"{HIDDEN}/32", "dev", "lo")
             all_are_served(runs, serves)
