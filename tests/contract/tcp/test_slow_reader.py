@@ -30,7 +30,7 @@ LONGER_THAN_KERNEL_BUFFERS = 12 << 20
 NEVER_CLOSED = 96 << 20
 SMALL_BUFFER = 4096
 MEMORY_BOUND = 48 << 20
-SLOW_READERS = 20
+SLOW_READERS = 10
 MEMORY_BESIDE = 24 << 20
 """Of a server that holds what it may: what it needs for itself and for other things."""
 YOUNG_GENERATION = 32 << 20
@@ -170,7 +170,7 @@ def test_what_waits_for_slow_readers_counts_with_what_it_takes_to_keep_it(
 ) -> None:
     """Frames of one byte: to keep one takes many times its size. What the kernel takes for a reader is filled with long
     ones before."""
-    limit = 1 << 20
+    limit = 2 << 20
     options = ("--workload", workload, "--outbox-limit", str(limit), *room_for(contestant, SLOW_READERS + 1))
     with serving(contestant.command, *options) as server, ExitStack() as stack:
         speaker = stack.enter_context(joined(server, workload))
