@@ -28,7 +28,7 @@ def test_a_reset_ends_the_wait_of_a_service(contestant: Contestant, workload: st
         Talk(server, workload) as talk,
         talk.client() as patient,
     ):
-        patient.send(wire.frame(wire.request(1, b"s", LONGEST_US // 5)))
+        patient.send(wire.frame(wire.request(1, b"s", LONGEST_US // 10)))
         server.wait_read(patient.address)
         patient.half_close()
         talk.check()
