@@ -20,7 +20,7 @@ from tests.support.server import Server
 
 GRACE_S = 2.0
 MARGIN_S = 6.0  # the long services below take 10 s
-STANDS_STILL_S = 1.75
+STANDS_STILL_S = 1.5
 
 
 def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[str, int]:

@@ -26,7 +26,7 @@ from tests.support.server import TOTALS, Server, serving
 GRACE_S = 2.0
 # What a busy machine may add to the grace before a server counts as one that does not keep it.
 MARGIN_S = 2.0
-STANDS_STILL_S = 1.75
+STANDS_STILL_S = 1.5
 """Of the grace, for a server that burns CPU."""
 
 
