@@ -228,9 +228,9 @@ def test_an_answer_that_comes_later_than_the_slice_is_of_it(tmp_path: Path) -> N
         server_of("threads-global-lock", *WAITS) as server,
         turns(server.endpoint, tmp_path / "result", *asks) as generator,
     ):
-        assert generator.slices(3) == [10, 10, 10]
+        assert generator.slices(3) == [10, 9, 10]  # 9.6 are due in 48 ms: all slices have one schedule
         result = generator.end()
-    assert (result.messages.received, result.messages.lost) == (30, 0)
+    assert (result.messages.received, result.messages.lost) == (29, 0)
     assert result.latency.response_ns.count == result.requests.due
 
 
