@@ -109,7 +109,7 @@ void Worker::settle(bool counts) {
 void Worker::measure(Nanos start) {
   LoadPlan of_slice = plan_;
   of_slice.seed += control_.turn << 32;  // apart from the seeds that somebody counts up
-  // The windows of slices have one even schedule between them: begun anew, each would lack the same part of a message.
+  // The windows of all slices share one even schedule: restarted, each would lack the same part of a message.
   const Nanos elapsed = plan_.turns ? static_cast<Nanos>(control_.turn) * plan_.duration : 0;
   schedule_ = make_schedule(of_slice, clients_.slice.speakers(plan_), elapsed);
   intended_ = 0;

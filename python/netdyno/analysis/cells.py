@@ -94,7 +94,7 @@ def _connection_spread(trials: Sequence[Counted], seed: int) -> Estimate | None:
 
 
 def _tail(histograms: Sequence[hdr.Histogram], seed: int) -> Tail:
-    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms anew."""
+    """Percentiles of the merged histogram; a resample merges the drawn trials' histograms again."""
     highest, rows = hdr.align(histograms)
 
     def merged(drawn: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""Signals that ask a program to end wait while it starts another one: until there is somebody who can end the child."""
+"""Signals that ask a program to end wait while it starts another one, until the child can be ended."""
 
 from __future__ import annotations
 
