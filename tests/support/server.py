@@ -20,6 +20,8 @@ from tests.support.patience import PATIENCE_S, eventually
 
 TOTALS = ("requests", "bytes_in", "bytes_out", "connections", "protocol_errors", "slow_closed")
 TOTALS_OF_PEERS = ("oversized", "peers_refused", "peers_expired", "strangers", "send_dropped", "receive_dropped")
+STANDS_STILL_S = 1.5
+"""Of the two seconds of grace, for a server that burns CPU until they are over."""
 SANITIZER_REPORTS = ("ERROR: ", "WARNING: ThreadSanitizer", "runtime error:", "WARNING: DATA RACE")
 
 
@@ -65,16 +67,17 @@ class Server:
         if how is signal.SIGSTOP:
             eventually(lambda: proc.stands_still(pid), "it does not stand still")
 
-    def stand_still_until(self, moment: float) -> None:
-        """Stop a server that was told to end and burns CPU until its grace is over, so that it does not take that from
-        others; continue it at a moment of the monotonic clock. It has burnt some before, and so knows that it ends."""
+    def stand_still_in_grace(self, told: float) -> None:
+        """Stop a server that was told to end at this moment (time.monotonic) and burns CPU until its grace is over, so
+        that it does not take that CPU from others; continue it before the grace ends, which is by the clock. It has
+        burnt some before, and so knows that it ends."""
         cpu = proc.cpu_seconds(self.pid)
         eventually(
             lambda: proc.cpu_seconds(self.pid) > cpu + 0.1 or self.process.poll() is not None, "it burns no more CPU"
         )
         if self.process.poll() is None:
             self.signal(signal.SIGSTOP)
-            time.sleep(max(0.0, moment - time.monotonic()))
+            time.sleep(max(0.0, told + STANDS_STILL_S - time.monotonic()))
             self.signal(signal.SIGCONT)
 
     def wait_stopped(self) -> dict[str, int]:

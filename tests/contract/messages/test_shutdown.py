@@ -20,7 +20,6 @@ from tests.support.server import Server
 
 GRACE_S = 2.0
 MARGIN_S = 6.0  # the long services below take 10 s
-STANDS_STILL_S = 1.5
 
 
 def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[str, int]:
@@ -30,7 +29,7 @@ def stop_within(server: Server, limit_s: float, *, burns: bool = False) -> dict[
     begin = time.monotonic()
     server.signal(signal.SIGTERM)
     if burns:
-        server.stand_still_until(begin + STANDS_STILL_S)
+        server.stand_still_in_grace(begin)
     totals = server.wait_stopped()
     assert sanitized or time.monotonic() - begin < limit_s
     return totals

@@ -26,8 +26,6 @@ from tests.support.server import TOTALS, Server, serving
 GRACE_S = 2.0
 # What a busy machine may add to the grace before a server counts as one that does not keep it.
 MARGIN_S = 2.0
-STANDS_STILL_S = 1.5
-"""Of the grace, for a server that burns CPU."""
 
 
 def stop_within(server: Server, limit_s: float) -> dict[str, int]:
@@ -191,7 +189,7 @@ def test_what_cannot_be_finished_ends_with_the_grace(contestant: Contestant, kin
             one.server.signal(signal.SIGTERM)
         if kind == "cpu":
             for one in begun:
-                one.server.stand_still_until(told + STANDS_STILL_S)
+                one.server.stand_still_in_grace(told)
         ended = []
         for one in begun:
             ended.append(one.server.wait_stopped())
