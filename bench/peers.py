@@ -10,8 +10,8 @@ included. Rounds go on until another would not fit into --budget. Run by hand on
 
 Programs are taken from PATH. --install DIR puts what cargo, go and npm offer by name into DIR, where it is missing, and
 takes it from there; what only a person can install is named. --write keeps the runs in bench/peers.json, beside those
-of other commands, and writes their page under docs/measurements/ and the tables of docs/load.md; --pages does only
-that. Of some alone: --cases 'stall' 'redis, GET', --only wrk oha.
+of other commands, and writes their page under docs/measurements/; --pages does only that. Of some alone: --cases
+'stall' 'redis, GET', --only wrk oha.
 """
 
 from __future__ import annotations
@@ -46,8 +46,7 @@ from netdyno.instruments.calibrate.truths import stall_percentile
 from netdyno.machine import environment
 
 STORE = ROOT / "bench" / "peers.json"
-PAGE, OPENING = ROOT / "docs" / "measurements" / "peers.md", ROOT / "docs" / "load.md"
-BEGIN, END = "<!-- by bench/peers.py -->", "<!-- until here -->"
+PAGE = ROOT / "docs" / "measurements" / "peers.md"
 GRACE_S = 15
 """How much longer than asked a program may take."""
 CLOSED, STALL = "closed loop", "stall"
@@ -330,18 +329,6 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
-def opening(kept: Sequence[Results]) -> list[str]:
-    """The tables of docs/load.md, of what was measured in most rounds; of other people's servers, for longest."""
-    newest_first = list(reversed(kept))
-    ours = [one for one in newest_first if CLOSED in one.cases]
-    theirs = [one for one in newest_first if any(server.name in one.cases for server in SERVERS)]
-    lines = of_our_server(max(ours, key=lambda one: one.rounds)) if ours else []
-    if not theirs:
-        return lines
-    longest = max(theirs, key=lambda one: (one.server_seconds, one.rounds))
-    return [*lines, *([""] if lines else []), *of_others_servers(longest), "", *wrapped(f"By `{longest.command}`.")]
-
-
 def of_our_server(results: Results) -> list[str]:
     """A row for each program of http, with the middle one of the rates."""
     rates = [case for case in results.cases if case.endswith("/s")]
@@ -361,12 +348,7 @@ def of_our_server(results: Results) -> list[str]:
         rows.append((f"`{name}`", *cells))
     true = f"stall: p99, true {seconds(statistics.median(truths)) if truths else quantities.DASH} s"
     heads = ("", "closed loop: requests/s", "CPU each, µs", f"{kept}: kept", "p50", true)
-    what = (
-        f"Beside other load programs: {results.connections} connections to one http server, server and load on a core "
-        f"each, on {results.machine}. Median (quartiles) of interleaved rounds; [all figures, and what is "
-        f"absent](measurements/{PAGE.name}), by `{results.command}`."
-    )
-    return [*wrapped(what), "", *table(heads, rows)]
+    return table(heads, rows)
 
 
 def of_others_servers(results: Results) -> list[str]:
@@ -382,12 +364,8 @@ def of_others_servers(results: Results) -> list[str]:
         ratios = [ours[number] / theirs[number] for number in ours.keys() & theirs.keys()]
         mine, its = (spread(list(runs.values()), rate) for runs in (ours, theirs))
         rows.append((case, mine, f"`{best}`", its, spread(ratios, "{:.2f}".format)))
-    what = (
-        f"Other people's servers in a closed loop, {results.server_seconds} s each, beside the program that got most "
-        f"of them; the ratio is of runs of one round."
-    )
     heads = ("", f"`{OURS.name}`: requests/s", "best other", "its requests/s", "ratio")
-    return [*wrapped(what), "", *table(heads, rows)]
+    return table(heads, rows)
 
 
 def middle(shares: Sequence[float]) -> str:
@@ -395,29 +373,43 @@ def middle(shares: Sequence[float]) -> str:
 
 
 def page(kept: Sequence[Results]) -> str:
-    """The page of the measurements: every figure with its quartiles, and of what was measured again how this program
-    did at other people's servers."""
+    """Return the page of the measurements: for each command what it measured, the table of our http server or of other
+    people's servers, and what failed."""
     about = (
-        "What these mean: [the generator alone](../load.md). Server and load have a core each; each program met each "
-        "case in every round, in random order. Median (quartiles). CPU is that of the whole process over the requests "
-        "that it counts. Stall: the server is stopped for a tenth of the window; a program that keeps no rate meets "
-        "that in its closed loop."
+        "[The generator alone](../load.md) beside the load programs that a person can install. Server and load have a "
+        "core each; each program met each case in every round, in random order. Median (quartiles). CPU is that of the "
+        "whole process over the requests that it counts; in the stall the server stands still for a tenth of the "
+        "window. Of other people's servers: a closed loop, beside the program that got most requests, with the ratio "
+        f"of runs of one round. Every run, with p99 and the other rates, is in `{STORE.relative_to(ROOT)}`."
     )
     lines = ["# `netdyno-load` beside other load programs", "", *wrapped(about)]
-    for number, results in enumerate(kept):
-        lines += ["", *part(results)]
-        if number == 0:
-            for case in results.cases:
-                lines += ["", f"### {case}", "", *table_of(results.of(case))]
-        else:
-            lines += ["", *of_others_servers(results), "", f"All its runs are in `{STORE.relative_to(ROOT)}`."]
+    for results in kept:
+        tables = [of_our_server(results)] if CLOSED in results.cases else []
+        tables += [of_others_servers(results)] if any(server.name in results.cases for server in SERVERS) else []
+        lines += ["", *part(results), *(line for one in tables for line in ["", *one])]
+        if failed := notes(results):
+            lines += ["", *failed]
     return "\n".join(lines) + "\n"
+
+
+def notes(results: Results) -> list[str]:
+    """Return what the figures of each program hold, and what failed, an item each."""
+    lines = []
+    for peer in PEERS:
+        runs = {case: found[peer.name] for case in results.cases if peer.name in (found := results.of(case))}
+        said = [f"{case}: {what}" for case, of_case in runs.items() if (what := failures(of_case))]
+        if peer.note and runs:
+            said.insert(0, peer.note)
+        if said:
+            first, *rest = wrapped(f"* `{peer.name}`: {'; '.join(said)}")
+            lines += [first, *(f"  {line}" for line in rest)]
+    return lines
 
 
 def part(results: Results) -> list[str]:
     """How one command has measured."""
     versions = ", ".join(f"{name} {number}".strip() for name, number in results.versions.items())
-    absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items()) or "none"
+    absent = "; ".join(f"{name} ({how})" for name, how in results.absent.items())
     count = quantities.plural(results.rounds, "round")
     about = (
         f"on {results.machine}. {results.connections} connections, {results.seconds} s a run; with a stall "
@@ -432,24 +424,8 @@ def part(results: Results) -> list[str]:
         "",
         *wrapped(about),
         "",
-        *wrapped(f"Programs: {versions}."),
-        "",
-        *wrapped(f"Absent: {absent}."),
+        *wrapped(f"Programs: {versions}.{f' Absent: {absent}.' if absent else ''}"),
     ]
-
-
-def table_of(found: dict[str, list[Run]]) -> list[str]:
-    """And below it what its figures hold, and what failed."""
-    stalled = any(one.true_p99_us is not None for runs in found.values() for one in runs)
-    times = {"p99": "p99_us", "true p99": "true_p99_us"} if stalled else {"p50": "p50_us", "p99": "p99_us"}
-    rows = []
-    for name, runs in found.items():
-        costs = spread(values(runs, "cpu_us"), quantities.three_digits)
-        spans = [duration(values(runs, figure)) for figure in times.values()]
-        rows.append((f"`{name}`", spread(values(runs, "rate"), rate), costs, *spans))
-    below = [f"* `{peer.name}`: {peer.note}" for peer in PEERS if peer.note and peer.name in found]
-    below += [f"* `{name}`: {what}" for name, runs in found.items() if (what := failures(runs))]
-    return [*table(["", "requests/s", "CPU, µs", *times], rows), *([""] if below else []), *below]
 
 
 def wrapped(text: str, columns: int = 118) -> list[str]:
@@ -482,18 +458,8 @@ def together(kept: Sequence[Results], new: Results) -> list[Results]:
     return [*(one for one in kept if one.command != new.command), new]
 
 
-def with_opening(text: str, kept: Sequence[Results]) -> str:
-    """docs/load.md with its tables anew. ValueError where it has no place for them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"no place for the tables, between {BEGIN} and {END}")
-    return "\n".join([before + BEGIN, "", *opening(kept), "", END]) + after
-
-
-def write_pages(kept: Sequence[Results]) -> None:
+def write_page(kept: Sequence[Results]) -> None:
     PAGE.write_text(page(kept))
-    OPENING.write_text(with_opening(OPENING.read_text(), kept))
 
 
 # --- the command line ---------------------------------------------------------------------------------------------
@@ -537,7 +503,7 @@ def chosen(all_of_them: Sequence[Any], names: Sequence[str] | None, what: str) -
 def main() -> None:
     options = arguments()
     if options.pages:
-        write_pages(read(STORE.read_text()))
+        write_page(read(STORE.read_text()))
         return
     wanted = chosen(PEERS, options.only, "program")
     todo = chosen(cases(options), options.cases, "case")
@@ -580,7 +546,7 @@ def main() -> None:
     if options.write:
         kept = together(read(STORE.read_text()) if STORE.exists() else [], results)
         STORE.write_text(stored(kept))
-        write_pages(kept)
+        write_page(kept)
     print(page([results]), end="")
 
 
