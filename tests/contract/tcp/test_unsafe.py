@@ -10,6 +10,7 @@ import pytest
 from netdyno.base.paths import build_dir, generator_path
 from netdyno.model.contestant import Contestant
 from netdyno.trial.load import NOT_BELIEVED
+from tests.contract.tcp.conftest import room_for
 from tests.support.patience import PATIENCE_S
 from tests.support.server import run, serving
 
@@ -29,7 +30,8 @@ def verified(contestant: Contestant, mode: str, clients: int, patience: str) -> 
     generator = generator_path(build_dir())
     assert generator.is_file(), f"not built: {generator}"
     load = ("--workload", "chat", "-c", str(clients), *LOADS[mode], "--warmup", "200ms", "--timeout", patience)
-    with serving(contestant.command, "--workload", "chat", "--write-mode", mode) as server:
+    options = ("--workload", "chat", "--write-mode", mode, *room_for(contestant, clients))
+    with serving(contestant.command, *options) as server:
         done = run((str(generator), server.endpoint), *load, "--json", "-")
         assert done.code in {0, NOT_BELIEVED}, done  # what is mixed up, the generator does not believe
         result = json.loads(done.stdout)
