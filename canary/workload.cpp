@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "canary/place.hpp"
 #include "canary/slices.hpp"
 #include "lib/cli/die.hpp"
 #include "lib/net/send.hpp"
@@ -23,11 +24,12 @@ constexpr std::size_t round_trips_per_slice = 16;  // 0.2 to 1 ms: a time slice 
 constexpr std::size_t steps_per_slice = 100'000;   // about 0.2 ms
 constexpr std::chrono::seconds patience{5};
 
-enum class Kind : std::uint32_t { message, count, counted };
+enum class Kind : std::uint32_t { message, count, counted, move };
 
 /// Both ends are the same program: bytes in the machine's own order.
 struct Message {
   Kind kind;
+  std::int32_t core = 0;
   std::int64_t how_long_ns = 0;
   double millions_per_second = 0;
   std::array<char, 40> padding{};
@@ -108,14 +110,22 @@ std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_lo
   return {receive_answer(fd).millions_per_second, here};
 }
 
+double round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long) {
+  send_message(fd, {.kind = Kind::move, .core = core});
+  run_on({core});
+  return round_trips(fd, how_long);
+}
+
 void answer(int fd) {
   while (const std::optional<Message> message = receive_message(fd)) {
-    if (message->kind == Kind::count) {
+    if (message->kind == Kind::move) {
+      run_on({message->core});
+    } else if (message->kind == Kind::count) {
       const double speed = count(std::chrono::nanoseconds{message->how_long_ns});
       send_message(fd, {.kind = Kind::counted, .millions_per_second = speed});
-      return;
+    } else {
+      send_message(fd, *message);
     }
-    send_message(fd, *message);
   }
 }
 

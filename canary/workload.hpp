@@ -22,8 +22,12 @@ double count(std::chrono::nanoseconds how_long);
 /// here.
 std::pair<double, double> count_together(int fd, std::chrono::nanoseconds how_long);
 
-/// The side that answers: sends each message back, until it is told to count; then says what came of that and returns.
-/// It also returns when the other side has ended, who has then said why.
+/// The side that asks: both sides move to this core and stay there, then 64 bytes there and back. Round trips a second:
+/// two context switches each, and no wait for a core that sleeps.
+double round_trips_on_one_core(int fd, int core, std::chrono::nanoseconds how_long);
+
+/// The side that answers: sends each message back, counts or moves where it is told to, and returns when the other side
+/// has ended.
 void answer(int fd);
 
 }  // namespace netdyno::canary

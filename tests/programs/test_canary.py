@@ -127,6 +127,7 @@ def test_how_much_slower_is_told_by_the_figure_in_which_it_is_most() -> None:
     assert slower(reading(2.0), reading(1.0)) == pytest.approx(0.5)
     both = faster(reading(0.5, server=1.0), reading(1.0, server=0.7))
     assert both == replace(reading(1.0), seconds=0.06, taken=2, generator_millions_per_second=900.0)
+    assert faster(reading(1.0), reading(0.5)).one_core_round_trips_per_second == 100_000
 
 
 def test_a_trial_that_was_skipped_has_none(fake: Canary) -> None:
@@ -210,6 +211,7 @@ def test_the_program_reads_the_machine(tmp_path: Path) -> None:
         assert one.round_trips_per_second > 0
         assert one.server_millions_per_second > 0
         assert one.generator_millions_per_second > 0
+        assert one.one_core_round_trips_per_second > 0
         assert one.seconds >= one.taken * 0.03  # of the exchange and of the loop
 
 
@@ -228,6 +230,7 @@ def test_by_hand_it_prints_one_line() -> None:
         "round_trips_per_second",
         "server_millions_per_second",
         "generator_millions_per_second",
+        "one_core_round_trips_per_second",
         "seconds",
     ]
 

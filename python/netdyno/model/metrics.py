@@ -204,13 +204,13 @@ _switches = _threads(lambda server: server.voluntary_switches + server.involunta
 
 
 def _switching(trial: Trial, load: LoadResult) -> float | None:
-    """Nanoseconds that a server's context switches took at most, each charged with half a round trip of the canary
-    beside the trial: one side's sleep, its wake-up on another core and the way through the kernel, which is more than
-    the switch."""
+    """Nanoseconds that a server's context switches took at most, each charged with a round trip of the canary on one
+    core, beside the trial: two switches and two messages, which is more than one among a thousand threads takes, whose
+    stacks have left the caches. None where the canary did not measure that."""
     seen = [trial.canary.before, trial.canary.after] if trial.canary is not None else []
-    rates = [one.round_trips_per_second for one in seen if one is not None]
-    switches = _switches(trial, load)
-    return switches * 0.5e9 / max(rates) if rates and switches is not None else None
+    rates = [one.one_core_round_trips_per_second for one in seen if one is not None]
+    fastest, switches = max(rates, default=0.0), _switches(trial, load)
+    return switches * 1e9 / fastest if fastest and switches is not None else None
 
 
 def _of_connections(amount: Callable[[Distribution], float]) -> Figure:

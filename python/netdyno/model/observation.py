@@ -140,7 +140,8 @@ class RelayTotals(Frozen):
 class CanaryReading(Frozen):
     """How fast the machine was at one moment, by a workload that is always the same (canary/README.md): round trips of
     64 bytes between two processes that stand where server and generator stand, then millions of steps a second that
-    each of them counted, both at the same time. `seconds` is what it took; `taken` how often it was asked, for a
+    each of them counted, both at the same time, then round trips with both on the server's first core (0 in runs of
+    older versions, which did not measure that). `seconds` is what it took; `taken` how often it was asked, for a
     reading that is slower than the last one is taken again (canary.py)."""
 
     round_trips_per_second: Number
@@ -148,6 +149,7 @@ class CanaryReading(Frozen):
     generator_millions_per_second: Number
     seconds: Number
     taken: Whole = 1
+    one_core_round_trips_per_second: Number = 0.0
 
 
 class CanaryReadings(Frozen):

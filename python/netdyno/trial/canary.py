@@ -120,4 +120,5 @@ def faster(one: CanaryReading, other: CanaryReading) -> CanaryReading:
         generator_millions_per_second=max(one.generator_millions_per_second, other.generator_millions_per_second),
         seconds=one.seconds + other.seconds,
         taken=one.taken + other.taken,
+        one_core_round_trips_per_second=max(one.one_core_round_trips_per_second, other.one_core_round_trips_per_second),
     )

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <chrono>
 #include <cstddef>
 #include <initializer_list>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "canary/plan.hpp"
@@ -26,6 +28,13 @@ std::vector<nanoseconds> slices(std::initializer_list<int> in_milliseconds) {
 Plan parse(std::vector<const char*> options) {
   options.insert(options.begin(), "./path/to/netdyno-canary");
   return parse_plan(static_cast<int>(options.size()), options.data());
+}
+
+void expect_bound_to(int core) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  EXPECT_EQ(CPU_COUNT(&allowed), 1);
+  EXPECT_TRUE(CPU_ISSET(core, &allowed));
 }
 
 TEST(Slices, ATypicalOneKnowsNothingOfAnInterruptionAndAllOfThemDo) {
@@ -52,10 +61,26 @@ TEST(Workload, MessagesGoThereAndBackAndThenBothCount) {
   std::thread other{[fd = answering.get()] { answer(fd); }};
   const double there_and_back = round_trips(asking.get(), milliseconds{5});
   const auto [there, here] = count_together(asking.get(), milliseconds{5});
+  asking.reset();
   other.join();
   EXPECT_GT(there_and_back, 0);
   EXPECT_GT(there, 0);
   EXPECT_GT(here, 0);
+}
+
+TEST(Workload, BothSidesMoveToOneCore) {
+  auto [asking, answering] = connected_pair();
+  const int core = sched_getcpu();
+  std::thread other{[fd = answering.get(), core] {
+    answer(fd);
+    expect_bound_to(core);
+  }};
+  std::thread here{[fd = std::move(asking), core] {
+    EXPECT_GT(round_trips_on_one_core(fd.get(), core, milliseconds{5}), 0);
+    expect_bound_to(core);
+  }};
+  here.join();
+  other.join();
 }
 
 TEST(Workload, WhoAnswersEndsWithTheOtherSide) {

@@ -27,6 +27,7 @@ def reading(speed: float = 1.0, *, server: float | None = None, generator: float
         server_millions_per_second=STEPS * (speed if server is None else server),
         generator_millions_per_second=STEPS * (speed if generator is None else generator),
         seconds=0.03,
+        one_core_round_trips_per_second=5 * ROUND_TRIPS * speed,
     )
 
 

@@ -41,7 +41,11 @@ both.nodelay = ["on", "off"]
 """
 
 CANARY = CanaryReading(
-    round_trips_per_second=25_000, server_millions_per_second=900, generator_millions_per_second=900, seconds=0.03
+    round_trips_per_second=25_000,
+    server_millions_per_second=900,
+    generator_millions_per_second=900,
+    seconds=0.03,
+    one_core_round_trips_per_second=100_000,
 )
 Levels = Mapping[str, type_level]
 Truth = Callable[[str, Levels], float]
@@ -255,8 +259,8 @@ def _server(server: ServerObservation, load: LoadResult, metric: str, figure: fl
             return replace(server, cpu_user_s=figure * server.window_s, cpu_system_s=0.0)
         case "switches":
             return replace(server, voluntary_switches=round(figure * completed), involuntary_switches=0)
-        case "switching":  # each half a round trip of the canary
-            switches = round(figure * server.cpu_s * 2 * CANARY.round_trips_per_second)
+        case "switching":  # each a round trip of the canary on one core
+            switches = round(figure * server.cpu_s * CANARY.one_core_round_trips_per_second)
             return replace(server, voluntary_switches=switches, involuntary_switches=0)
         case "lock-wait":
             waited_ns = round(1000 * figure * load.latency.response_ns.mean)
