@@ -17,6 +17,8 @@ from netdyno.model.metrics import CLAIMED, METRICS, WHYS
 
 NEEDS = ("needs", "needs-to-confirm", "needs-to-refute")
 """What a machine must have, of a claim or of one of its tests: for any verdict, or for one of the two only."""
+ANY_TEST = ("only-refutes", *NEEDS)
+"""The keys of a test of any kind."""
 CLAIM_KEYS = ("id", "text", "published", "published-on", *NEEDS, "why", "test")
 TEST_KEYS: Mapping[str, tuple[str, ...]] = {
     "ratio": ("kind", "metric", "cells", "a", "b", "above", "below", "within", "every", "over", "least-published"),
@@ -60,14 +62,17 @@ class Reader:
         tests = [tests] if isinstance(tests, dict) else tests
         if not isinstance(tests, list) or not tests:
             fail(where, "test", "a claim has one [claim.test] table, or several [[claim.test]] that all must hold")
+        read = tuple(
+            one
+            for number, test in enumerate(tests, 1)
+            for one in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
+        )
+        if all(one.only_refutes for one in read):
+            fail(where, "test", "every test has 'only-refutes', so that nothing could confirm the claim")
         return Claim(
             id=text(where, table, "id"),
             text=text(where, table, "text"),
-            tests=tuple(
-                one
-                for number, test in enumerate(tests, 1)
-                for one in self.tests(test, where if len(tests) == 1 else f"{where}: test {number}")
-            ),
+            tests=read,
             published=_published(where, table.get("published", {})),
             published_on=text(where, table, "published-on") if "published-on" in table else "",
             **_all_needs(where, table),
@@ -79,7 +84,7 @@ class Reader:
         if not isinstance(table, dict):
             fail(where, "test", "must be a table")
         kind = word(where, table, "kind", TEST_KEYS)
-        check_keys(where, table, (*TEST_KEYS[kind], *NEEDS))
+        check_keys(where, table, (*TEST_KEYS[kind], *ANY_TEST))
         name = word(where, table, "metric", CLAIMED)
         read: Mapping[str, Callable[[str, Table, str], tuple[Test, ...]]] = {
             "ratio": self._ratio,
@@ -88,8 +93,10 @@ class Reader:
             "flat": lambda *what: (self._flat(*what),),
             "bound": self._bound,
         }
-        needs = _all_needs(where, table)
-        return tuple(msgspec.structs.replace(test, **needs) for test in read[kind](where, table, name))
+        needs, only_refutes = _all_needs(where, table), flag(where, table, "only-refutes")
+        return tuple(
+            msgspec.structs.replace(test, only_refutes=only_refutes, **needs) for test in read[kind](where, table, name)
+        )
 
     # --- the kinds of test ---------------------------------------------------------------------------------------
 

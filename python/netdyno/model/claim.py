@@ -32,7 +32,14 @@ class Needs(Frozen, kw_only=True):
     needs_to_refute: tuple[str, ...] = ()
 
 
-class Ratio(Needs, tag_field="kind", tag="ratio"):
+class TestKeys(Needs, kw_only=True):
+    """What every kind of test may have. `only_refutes`: where the test fails, it refutes the claim; where it holds, it
+    shows nothing, and the claim is confirmed or left open by its other tests."""
+
+    only_refutes: bool = False
+
+
+class Ratio(TestKeys, tag_field="kind", tag="ratio"):
     """The metric of `a` divided by that of `b` lies above or below the threshold. Cells are paired within blocks, by
     the coordinates in which `a` and `b` do not differ. With `every`, it does so in each of them. With `over`, each side
     is first divided by the metric of these cells: `a` by the first, `b` by the second. `least_published` is the effect
@@ -49,7 +56,7 @@ class Ratio(Needs, tag_field="kind", tag="ratio"):
     least_published: float | None = None
 
 
-class Order(Needs, tag_field="kind", tag="order"):
+class Order(TestKeys, tag_field="kind", tag="order"):
     """Along a coordinate, the metric of each group is below (rising) or above (falling) that of the next group. Within
     a group nothing is said. With `over`, it is first divided by that of these cells at the same value; with `minus`,
     that is subtracted, and the differences are compared."""
@@ -63,7 +70,7 @@ class Order(Needs, tag_field="kind", tag="order"):
     minus: Cells | None = None
 
 
-class Trend(Needs, tag_field="kind", tag="trend"):
+class Trend(TestKeys, tag_field="kind", tag="trend"):
     """Along a factor, in the order of its levels, the metric rises or falls from the first to the last, and no step
     goes the other way."""
 
@@ -73,7 +80,7 @@ class Trend(Needs, tag_field="kind", tag="trend"):
     direction: Literal["rises", "falls"]
 
 
-class Flat(Needs, tag_field="kind", tag="flat"):
+class Flat(TestKeys, tag_field="kind", tag="flat"):
     """Along a coordinate, the metric stays within a factor (a share: within a difference) of what it is at the first
     level."""
 
@@ -83,7 +90,7 @@ class Flat(Needs, tag_field="kind", tag="flat"):
     within: float
 
 
-class Bound(Needs, tag_field="kind", tag="bound"):
+class Bound(TestKeys, tag_field="kind", tag="bound"):
     """The metric itself lies above or below the threshold, in the metric's own unit; with `every`, in each cell."""
 
     metric: str

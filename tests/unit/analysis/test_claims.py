@@ -653,6 +653,55 @@ def test_a_need_of_one_test_leaves_the_others_to_refute() -> None:
     assert judged(replace(with_cores, environment={"cores_allowed": 4})).verdict == "confirmed"
 
 
+# --- tests that only refute --------------------------------------------------------------------------------------
+
+
+def with_one_that_only_refutes(keys: str = "") -> str:
+    """Above twice the lock must hold; above twice the snapshot must only not fail."""
+    second = FASTER.replace(LOCK, SNAPSHOT).replace("above = 2", f"above = 2\nonly-refutes = true\n{keys}")
+    return f"{FASTER}{second}".replace("[claim.test]", "[[claim.test]]")
+
+
+@pytest.mark.parametrize(
+    ("lock", "snapshot", "verdict"),
+    [
+        (100, 100, "confirmed"),
+        (100, 150, "confirmed"),  # on its threshold
+        (100, 200, "refuted"),
+        (150, 100, "undecided"),
+        (200, 100, "refuted"),
+    ],
+)
+def test_a_test_that_only_refutes_never_confirms(lock: int, snapshot: int, verdict: str) -> None:
+    run = made(with_one_that_only_refutes(), "throughput", by_name(coroutines=300, lock=lock, snapshot=snapshot))
+    assert judged(run).verdict == verdict
+
+
+def test_a_test_that_only_refutes_may_be_missing() -> None:
+    run = made(with_one_that_only_refutes(), "throughput", by_name(coroutines=300, lock=100, snapshot=200))
+    assert judged(with_status(run, (SNAPSHOT,), "skipped", "not here")).verdict == "confirmed"
+    for key in ("needs", "needs-to-confirm", "needs-to-refute"):
+        test = with_one_that_only_refutes(f'{key} = ["cores >= 4"]')
+        run = made(test, "throughput", by_name(coroutines=300, lock=100, snapshot=100))
+        assert judged(run).verdict == "confirmed", "made on two cores"
+
+
+def test_a_test_that_only_refutes_decides_where_the_others_cannot() -> None:
+    for snapshot, verdict in ((100, "not_testable"), (150, "not_testable"), (200, "refuted")):
+        run = made(with_one_that_only_refutes(), "throughput", by_name(coroutines=300, lock=100, snapshot=snapshot))
+        one = judged(with_status(run, (LOCK,), "skipped", "not here"))
+        assert (one.verdict, one.lacking) == (verdict, Skipped(LOCK, "not here") if snapshot < 200 else None)
+
+
+def test_what_the_generator_could_not_offer_is_not_confirmed_by_a_test_that_only_refutes() -> None:
+    """Its comparison is all that is left, and it holds."""
+    only = FASTER.replace("above = 2", "above = 2\nonly-refutes = true\ncells.connections = 10")
+    rest = f"{FASTER}cells.connections = [100, 1000]\n"
+    both = f"{only}{rest}".replace("[claim.test]", "[[claim.test]]")
+    one = judged(behind(made(both, "throughput", FASTER_IS_TRUE), (LOCK,), (100, 1000)))
+    assert (one.verdict, one.lacking) == ("not_testable", one.left_out)
+
+
 @pytest.mark.parametrize(("server", "cores"), [((0,), 1), ((0, 1), 2), ((), 2)], ids=["apart", "shared", "not pinned"])
 def test_the_servers_cores_are_those_of_the_trials(server: tuple[int, ...], cores: int) -> None:
     """A scenario may give its servers other cores than the run does."""

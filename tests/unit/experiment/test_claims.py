@@ -118,6 +118,17 @@ def test_a_claim_is_parsed_into_frozen_words() -> None:
     )
 
 
+def test_a_test_may_only_refute_and_not_all_of_a_claim() -> None:
+    first, *others = read(GOOD.replace("above = 90", "above = 90\nonly-refutes = true")).claims[0].tests
+    assert (first.only_refutes, {one.only_refutes for one in others}) == (True, {False})
+    single = GOOD[: GOOD.index("[[claim.test]]")] + (
+        '[claim.test]\nkind = "bound"\nmetric = "p99"\ncells = { scenario = "rpc" }\nbelow = "40ms"\n'
+        "only-refutes = true\n"
+    )
+    with pytest.raises(UserError, match="key 'test': every test has 'only-refutes', so that nothing could confirm"):
+        read(single)
+
+
 def test_an_experiment_without_claims_makes_none() -> None:
     assert read(GOOD[: GOOD.index("[[claim]]")]).claims == ()
 

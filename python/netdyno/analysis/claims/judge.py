@@ -69,13 +69,18 @@ def _judge(claim: Claim, evidence: Evidence, level: float) -> Judged:
     asked, planned, left_out = _asked(claim, evidence)
     if left_out and not planned:
         return Judged(claim, "not_testable", left_out, (), None, {}, scenarios)
-    gaps: list[Lacking | None] = [one.lacking or missing_levels(one.test, evidence) for one in asked]
-    gaps += [missing_trials(cells, evidence, METRICS[step.metric]) for step in planned for cells in step.all_cells]
+    gaps: list[Lacking | None] = [one.gap(evidence) for one in asked]
+    gaps += [
+        missing_trials(cells, evidence, METRICS[step.metric])
+        for step in planned
+        if not _owner(asked, step).test.only_refutes
+        for cells in step.all_cells
+    ]
+    gaps += [] if any(step.needed for step in planned) else [left_out]
     found = _corrected([_check(step, evidence, level, len(planned)) for step in planned], level)
     checks: list[Check] = []
     for check in found:
-        (own,) = (one for one in asked if any(check.step is step for step in one.steps))
-        blocked = own.blocked(check.outcome)
+        blocked = _owner(asked, check.step).blocked(check.outcome)
         gaps += [blocked, _generator_at_limit(check, evidence)]
         checks.append(replace(check, outcome="open", why_open="need") if blocked else check)
     gap = next((gap for gap in gaps if gap), None)
@@ -106,9 +111,19 @@ class _Asked:
     to_confirm: Lacking | None
     to_refute: Lacking | None
 
+    def gap(self, evidence: Evidence) -> Lacking | None:
+        """Return what is missing for the test to be made; of one that only refutes nothing has to be there."""
+        return None if self.test.only_refutes else self.lacking or missing_levels(self.test, evidence)
+
     def blocked(self, outcome: Outcome) -> Lacking | None:
         """Return what is missing for a comparison to count that came out so."""
-        return {"holds": self.to_confirm, "fails": self.to_refute, "open": None}[outcome]
+        holds = None if self.test.only_refutes else self.to_confirm
+        return {"holds": holds, "fails": self.to_refute, "open": None}[outcome]
+
+
+def _owner(asked: Sequence[_Asked], step: Step) -> _Asked:
+    """Return the test that a comparison is of."""
+    return next(one for one in asked if any(step is own for own in one.steps))
 
 
 def _asked(claim: Claim, evidence: Evidence) -> tuple[list[_Asked], list[Step], NotOffered | None]:
@@ -325,7 +340,8 @@ def _beside(claim: Claim, evidence: Evidence) -> CountedBeside:
     sides: list[Cells] = []
     for test in claim.tests:
         for step in steps(_whole(test), evidence):
-            sides += [cells for cells in step.cells if step.needed and cells not in sides]
+            is_told = step.needed or test.only_refutes
+            sides += [cells for cells in step.cells if is_told and cells not in sides]
     name = WHYS[claim.why]
     return CountedBeside(name, tuple(_side_count(METRICS[name], cells, evidence) for cells in sides))
 

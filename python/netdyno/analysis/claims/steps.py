@@ -16,7 +16,13 @@ from netdyno.model.verdicts import Step
 
 
 def steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
-    """All comparisons of a test."""
+    """Return all comparisons of a test."""
+    found = _steps(test, evidence)
+    return tuple(replace(step, needed=False) for step in found) if test.only_refutes else found
+
+
+def _steps(test: Test, evidence: Evidence) -> tuple[Step, ...]:
+    """Return its comparisons as its kind has them."""
     match test:
         case Ratio():
             one = Step(
