@@ -155,7 +155,7 @@ WEB = [  # a chart without figures: its two ratios
     Point(
         "requests", name, {"connections": 7000, "server.service-time": "0s"}, {"throughput": throughput, "mean": mean}
     )
-    for name, throughput, mean in ((ASIO, 1.18e5, 0.81e6), (LOCK, 1e5, 1e6))
+    for name, throughput, mean in ((ASIO, 1.18e5, 1e6 / 1.19), (LOCK, 1e5, 1e6))
 ]
 
 
