@@ -136,10 +136,6 @@ def _sent(_: Trial, load: LoadResult) -> float:
     return float(load.messages.sent)
 
 
-def _median(_: Trial, load: LoadResult) -> float:
-    return float(load.latency.response_ns.p50)
-
-
 def _of_responses(amount: Callable[[Distribution], float]) -> Figure:
     """None where no message of the window was answered: nobody knows its response time, and 0 would be the best."""
     return lambda _, load: amount(load.latency.response_ns) if load.latency.response_ns.count else None
@@ -270,11 +266,11 @@ METRICS: Mapping[str, Metric] = {
     "p50": _response_time("median response time", lambda times: float(times.p50), short="p50"),
     "p90": _response_time("90th-percentile response time", lambda times: float(times.p90)),
     "p99": _response_time("99th-percentile response time", lambda times: float(times.p99), short="p99"),
-    "spread": Metric(
-        "99th percentile over the median of the response time",
-        TIMES,
-        _of_responses(lambda times: float(times.p99)),
-        _median,
+    # A variation of delay is a time (RFC 3393).
+    "jitter": Metric(
+        "99th percentile less the median of the response time",
+        TIME,
+        _of_responses(lambda times: float(times.p99 - times.p50)),
         latency=True,
     ),
     "connection-spread": Metric(
@@ -401,7 +397,7 @@ CLAIMED = (
     "p50",
     "p90",
     "p99",
-    "spread",
+    "jitter",
     "connection-spread",
     "cpu",
     "cpu-used",

@@ -234,9 +234,9 @@ def _load(load: LoadResult, metric: str, figure: float) -> LoadResult:
         case "lost":
             messages = replace(load.messages, expected=100_000, lost=round(100_000 * figure))
             return replace(load, plan=replace(load.plan, url="udp://127.0.0.1:7000"), messages=messages)
-        case "spread":
+        case "jitter":
             return replace(
-                load, latency=replace(load.latency, response_ns=_with(response, "p99", figure * response.p50))
+                load, latency=replace(load.latency, response_ns=_with(response, "p99", figure + response.p50))
             )
         case "connection-spread":
             means = distribution(100, 1_000_000)

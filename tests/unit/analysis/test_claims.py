@@ -524,7 +524,7 @@ AT_LIMIT = {
     "p50": "at_most",
     "p90": "at_most",
     "p99": "at_most",
-    "spread": "unknown",
+    "jitter": "unknown",
     "connection-spread": "unknown",
     "cpu": "exact",
     "cpu-used": "at_least",
@@ -569,7 +569,7 @@ def test_every_metric_says_what_it_is_where_the_generator_is_at_its_limit() -> N
         # what a message costs and what a server holds is its own
         ("cpu", NAMES, 3, "above = 2", "confirmed"),
         ("memory", NAMES, 3, "above = 4", "refuted"),
-        ("spread", (COROUTINES,), 3, "above = 2", "not_testable"),
+        ("jitter", (COROUTINES,), 3, "above = 2", "not_testable"),
         ("switches", (LOCK,), 3, "above = 2", "not_testable"),
     ],
 )
