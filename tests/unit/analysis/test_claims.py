@@ -693,6 +693,13 @@ def test_a_test_that_only_refutes_decides_where_the_others_cannot() -> None:
         assert (one.verdict, one.lacking) == (verdict, Skipped(LOCK, "not here") if snapshot < 200 else None)
 
 
+def test_what_was_counted_beside_a_test_that_only_refutes_is_told() -> None:
+    truth = by_name(coroutines=300, lock=100, snapshot=200)
+    one = judged(made(with_one_that_only_refutes(), "throughput", truth, keys='why = "switches"'))
+    assert one.beside is not None
+    assert [side.cells.at["contestant"] for side in one.beside.sides] == [(COROUTINES,), (LOCK,), (SNAPSHOT,)]
+
+
 def test_what_the_generator_could_not_offer_is_not_confirmed_by_a_test_that_only_refutes() -> None:
     """Its comparison is all that is left, and it holds."""
     only = FASTER.replace("above = 2", "above = 2\nonly-refutes = true\ncells.connections = 10")
