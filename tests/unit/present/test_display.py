@@ -99,7 +99,7 @@ def test_what_is_not_known_is_no_nought() -> None:
     silent = replace(measured, load=msgspec.structs.replace(measured.load, latency=latency, requests=requests))
     assert describe_result(silent).startswith(f"0.250/s, p99 {quantities.DASH}")
     assert silent.load is not None
-    for metric in ("mean", "p50", "p90", "p99", "spread"):
+    for metric in ("mean", "p50", "p90", "p99", "jitter"):
         assert METRICS[metric].of(silent, silent.load) is None
     progress = Progress(CELLS, 1.0)
     assert render(CELLS[0], progress, None, 100)[2] == "starting"
