@@ -228,6 +228,11 @@ function(netdyno_add_contestants root)
     endif()
 
     if(kind STREQUAL "cmake")
+      if(EXISTS ${folder}/library/CMakeLists.txt) # which also builds by itself, for programs of others
+        add_subdirectory(${folder}/library ${CMAKE_BINARY_DIR}/libraries/${root}/${name})
+        target_link_libraries(netdyno-${role}-${name} PUBLIC ${libraries} PRIVATE netdyno_warnings)
+        list(APPEND libraries netdyno-${role}-${name})
+      endif()
       file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
       add_executable(${target} ${sources} ${suppressions})
       target_link_libraries(${target} PRIVATE ${ARGN} netdyno_warnings ${libraries})

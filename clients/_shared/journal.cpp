@@ -1,21 +1,31 @@
 #include "clients/_shared/journal.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 namespace netdyno::client {
 
 using load::now_ns;
 
-Failure connect_failure(int error) {
-  switch (error) {
-    case ECONNREFUSED:
-      return Failure::connect_refused;
-    case ETIMEDOUT:
-      return Failure::connect_timed_out;
+Failure failure_of(const Error& error) {
+  switch (error.stage) {
+    case Stage::resolve:
+      return Failure::resolve_failed;
+    case Stage::connect:
+      if (error.reason == Reason::refused) return Failure::connect_refused;
+      return error.reason == Reason::timed_out ? Failure::connect_timed_out : Failure::connect_other;
     default:
-      return Failure::connect_other;
+      break;
+  }
+  switch (error.reason) {
+    case Reason::timed_out:
+      return Failure::response_timeout;
+    case Reason::closed:
+      return Failure::closed;
+    case Reason::malformed:
+      return Failure::protocol;
+    default:
+      return Failure::reset;
   }
 }
 
@@ -96,7 +106,7 @@ void Caller::failed(Failure failure, int error) {
   recorder.error(now);
 }
 
-Caller::Request Caller::next() {
+std::string_view Caller::next() {
   auto& recorder = journal_.recorder_;
   const Stamp stamp{id_, next_++};
   buffer_.clear();
@@ -109,11 +119,10 @@ Caller::Request Caller::next() {
   ++recorder.figures.messages.expected;
   recorder.figures.bytes.sent += buffer_.size();
   recorder.figures.bytes.expected += journal_.codec_->reply_size(stamp).value_or(0);
-  const std::string_view whole{buffer_};
-  return {whole.substr(0, header), whole.substr(header), whole};
+  return std::string_view{buffer_}.substr(header);
 }
 
-Caller::Received Caller::receive(std::string_view bytes) {
+Received Caller::receive(std::string_view bytes) {
   now_ = now_ns();
   journal_.recorder_.figures.bytes.received += bytes.size();
   verdict_ = Received::incomplete;

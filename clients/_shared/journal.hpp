@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "clients/_shared/plan.hpp"
+#include "clients/_shared/stages.hpp"
 #include "lib/measure/deliveries.hpp"
 #include "lib/measure/recorder.hpp"
 #include "loadgen/codec.hpp"
@@ -31,8 +32,8 @@ inline constexpr std::array<const char*, 8> failure_names{"resolve_failed", "con
                                                           "connect_other",  "response_timeout", "closed",
                                                           "reset",          "protocol"};
 
-/// What a failed connect means, by its errno.
-Failure connect_failure(int error);
+/// How an error of the client library counts.
+Failure failure_of(const Error& error);
 
 /// What became of the requests of all instances. It belongs to the thread that carries the requests out, but for what
 /// says otherwise.
@@ -103,22 +104,12 @@ class Caller final : private load::ReplySink {
   /// Another request may be sent: the load has begun and is not over.
   bool may_send() const { return journal_.may_send(load::now_ns()); }
 
-  /// Views into the caller; valid until the next request.
-  struct Request {
-    std::string_view header;
-    std::string_view body;
-    std::string_view whole;
-  };
-  /// The next request. It counts as sent from here on: what follows is the framework's work.
-  Request next();
+  /// The body of the next request, which is valid until the one after it. It counts as sent from here on: what follows
+  /// is the framework's work.
+  std::string_view next();
   /// A request is under way.
   bool waiting() const { return waiting_; }
 
-  enum class Received {
-    incomplete,  // the answer has not come, or not all of it
-    answered,
-    broken  // what came cannot be the answer: the connection has failed with Failure::protocol
-  };
   /// Takes the next bytes of the stream, in any slicing.
   Received receive(std::string_view bytes);
 

@@ -16,6 +16,14 @@ load::LoadPlan defaults() {
 
 }  // namespace
 
+Options library_options(const ClientPlan& plan) {
+  const std::chrono::nanoseconds connect{plan.load.connect_timeout};
+  const std::chrono::nanoseconds answer{plan.load.timeout};
+  return {.limits = {.resolve = connect, .connect = connect, .write = answer, .answer = answer},
+          .nodelay = plan.load.nodelay,
+          .split_writes = plan.load.write_mode == WriteMode::split};
+}
+
 ClientPlan parse_client_plan(int argc, const char* const* argv) {
   std::chrono::nanoseconds retry_delay = std::chrono::milliseconds{100};
   const load::PlanSubset subset{

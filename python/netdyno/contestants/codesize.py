@@ -89,7 +89,8 @@ def with_family(one: About, everyone: Sequence[About]) -> CodeSize | None:
 
 
 def sources(folder: Path, *, deep: bool = True) -> list[Path]:
-    """The source files of a folder, and of its sub-folders if `deep`; tests and hidden or installed things left out."""
+    """The source files of a folder, and of its sub-folders if `deep`, without tests, examples and hidden or
+    installed things."""
     found = folder.rglob("*") if deep else folder.glob("*")
     return sorted(
         path
@@ -238,7 +239,7 @@ def _imports(path: Path, _changed_ns: int) -> tuple[str, ...]:
 
 
 def _is_foreign(relative: Path) -> bool:
-    inside = any(part.startswith(".") or part in ("node_modules", "__pycache__") for part in relative.parts)
+    inside = any(part.startswith(".") or part in ("example", "node_modules", "__pycache__") for part in relative.parts)
     return (
         inside or relative.name.startswith("test_") or ".test." in relative.name or relative.name.endswith("_test.go")
     )

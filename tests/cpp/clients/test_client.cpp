@@ -19,17 +19,15 @@
 namespace netdyno::client {
 namespace {
 
-using Received = Caller::Received;
-
 ClientPlan parse(std::vector<const char*> options = {}) {
   options.insert(options.begin(), {"client", "tcp://127.0.0.1:9", "--warmup", "0"});
   return parse_client_plan(static_cast<int>(options.size()), options.data());
 }
 
 /// What a server answers to a request.
-std::string answer_to(const Caller::Request& request) {
+std::string answer_to(std::string_view request) {
   wire::WorkMessage message;
-  message.ParseFromArray(request.body.data(), static_cast<int>(request.body.size()));
+  message.ParseFromArray(request.data(), static_cast<int>(request.size()));
   const wire::WorkRequest asked = message.request();
   auto& response = *message.mutable_response();
   response.set_job_id(asked.job_id());
@@ -66,6 +64,30 @@ TEST(ClientPlan, HasTheDefaultsOfTheContract) {
   EXPECT_EQ(plan.load.linger, 0);
   EXPECT_EQ(plan.load.arrivals, load::Arrivals::closed);
   EXPECT_EQ(plan.load.depth, 1U);
+}
+
+TEST(Failure, IsTheStageAndTheReasonOfALibrarysError) {
+  const auto counted = [](Stage stage, Reason reason) { return failure_of({stage, reason}); };
+  for (const Reason reason : {Reason::timed_out, Reason::other})
+    EXPECT_EQ(counted(Stage::resolve, reason), Failure::resolve_failed);
+  EXPECT_EQ(counted(Stage::connect, Reason::refused), Failure::connect_refused);
+  EXPECT_EQ(counted(Stage::connect, Reason::timed_out), Failure::connect_timed_out);
+  EXPECT_EQ(counted(Stage::connect, Reason::other), Failure::connect_other);
+  for (const Stage stage : {Stage::write, Stage::answer, Stage::idle}) {
+    EXPECT_EQ(counted(stage, Reason::timed_out), Failure::response_timeout);
+    EXPECT_EQ(counted(stage, Reason::closed), Failure::closed);
+    EXPECT_EQ(counted(stage, Reason::reset), Failure::reset);
+    EXPECT_EQ(counted(stage, Reason::malformed), Failure::protocol);
+  }
+}
+
+TEST(Limits, AreThoseOfTheCommandLine) {
+  const Options options = library_options(parse({"--connect-timeout", "2s", "--timeout", "3s", "--nodelay", "off"}));
+  for (const Stage stage : {Stage::resolve, Stage::connect})
+    EXPECT_EQ(options.limits.of(stage), std::chrono::seconds{2});
+  for (const Stage stage : {Stage::write, Stage::answer}) EXPECT_EQ(options.limits.of(stage), std::chrono::seconds{3});
+  EXPECT_FALSE(options.nodelay);
+  EXPECT_FALSE(options.split_writes);
 }
 
 TEST(ClientPlan, TakesALinger) { EXPECT_EQ(parse({"--linger", "50ms"}).load.linger, load::one_second / 20); }

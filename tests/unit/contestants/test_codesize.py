@@ -125,7 +125,7 @@ def test_files_are_added_up_and_the_most_complex_function_stands_out(tmp_path: P
 def test_tests_and_what_was_installed_are_not_the_contestants_code(tmp_path: Path) -> None:
     mine = write(tmp_path / "inner" / "loop.hpp", CPP)
     tests = ("session.test.js", "golden.test.rs", "golden_test.go", "test_session.py")
-    for name in (*tests, "node_modules/x/main.js", "__pycache__/a.py", ".hidden/a.py"):
+    for name in (*tests, "example/main.cpp", "node_modules/x/main.js", "__pycache__/a.py", ".hidden/a.py"):
         write(tmp_path / name, "")
     write(tmp_path / "README.md", "# words")
     assert sources(tmp_path) == [mine]
