@@ -103,7 +103,8 @@ std::uint64_t told(std::string_view word, const char* otherwise) {
   return *number;
 }
 
-/// The moment at which programs on several hosts begin together, each by its own clock.
+}  // namespace
+
 Nanos awaited_go() {
   std::string line;
   std::getline(std::cin, line);
@@ -113,6 +114,8 @@ Nanos awaited_go() {
   if (const Nanos now = now_ns(); at < now) die(fmt::format("was told to begin {} us ago", (now - at) / 1000));
   return at;
 }
+
+namespace {
 
 class Run {
  public:

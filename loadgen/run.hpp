@@ -48,6 +48,10 @@ struct Measurement {
   bool all_joined = true;  // chat: the server knew every client before the load began
 };
 
+/// --await-go: reads the line on stdin that says when the load begins, nanoseconds of CLOCK_MONOTONIC. Ends the program
+/// where there is none, or the moment has passed.
+Nanos awaited_go();
+
 Measurement run_load(const LoadPlan& plan, Observer& observer);
 
 }  // namespace netdyno::load

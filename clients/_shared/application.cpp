@@ -89,8 +89,9 @@ void Application::tick(Nanos now) {
   for (; tick_due_ <= now; tick_due_ += tick_interval) tick_lag_.record(now - tick_due_);
 }
 
-void Application::begin(std::uint64_t established, const load::Window& window) {
-  display_.connected(established);
+void Application::connected(std::uint64_t established) { display_.connected(established); }
+
+void Application::begin(const load::Window& window) {
   window_ = window;
   boundary_ = window.start;
 }

@@ -23,8 +23,10 @@ class Application {
   Nanos due() const;
   void wake();
 
-  /// The load has started.
-  void begin(std::uint64_t established, const load::Window& window);
+  /// The first attempts have ended.
+  void connected(std::uint64_t established);
+  /// The load starts.
+  void begin(const load::Window& window);
 
   /// When the loop and the thread of the journal have ended: the last look at the time, then the result. Returns the
   /// program's exit code.

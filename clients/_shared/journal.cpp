@@ -33,12 +33,12 @@ Journal::Journal(const ClientPlan& plan)
     : plan_(plan),
       instances_(plan.load.connections),
       codec_(load::make_codec(plan.load)),
-      timeline_(plan.load.duration, 1),
+      timeline_(plan.load.duration, 1, plan.load.share.count > 1),
       recorder_(timeline_),
       deliveries_(plan.load.connections, 1) {}
 
-void Journal::begin() {
-  start_ = now_ns();
+void Journal::begin(Nanos at) {
+  start_ = at;
   window_.start = start_ + plan_.load.warmup;
   window_.end = window_.start + plan_.load.duration;
   recorder_.set_window(window_);
@@ -46,7 +46,7 @@ void Journal::begin() {
 }
 
 void Journal::end() {
-  if (!begun()) begin();  // told to end before all first attempts were over; the series needs a window
+  if (!begun()) begin(now_ns());  // told to end before all first attempts were over; the series needs a window
   end_ = std::min(end_, now_ns());
 }
 

@@ -43,8 +43,8 @@ class Journal {
 
   /// The first attempt of every instance has come to an end.
   bool settled() const { return settled_ == instances_; }
-  /// The load starts now: warm-up, then the window.
-  void begin();
+  /// The load starts at a moment: warm-up, then the window.
+  void begin(Nanos at);
   bool begun() const { return window_.end != load::never; }
   /// Nobody sends any more: the window is over, or the program was told to end.
   void end();

@@ -1,6 +1,7 @@
 #include "clients/_shared/plan.hpp"
 
 #include <chrono>
+#include <utility>
 
 #include "lib/cli/option_values.hpp"
 
@@ -30,12 +31,16 @@ ClientPlan parse_client_plan(int argc, const char* const* argv) {
       .description = "netdyno client contestant: a closed loop of requests (protocol/client.md)",
       .defaults = defaults(),
       .options = {"--workload", "--connections", "--size", "--duration", "--warmup", "--timeout", "--connect-timeout",
-                  "--linger", "--service-time", "--nodelay", "--write-mode", "--seed", "--json", "--events-fd"},
+                  "--linger", "--service-time", "--nodelay", "--write-mode", "--share", "--await-go", "--seed",
+                  "--json", "--events-fd"},
       .workloads = {Workload::rpc},
       .add_own = [&](CommandLine& line) {
         add_duration(line, "--retry-delay", retry_delay, "from a failure to the next attempt (default 100ms)");
       }};
-  return {load::parse_load_plan(argc, argv, subset), retry_delay.count()};
+  load::LoadPlan plan = load::parse_load_plan(argc, argv, subset);
+  const auto [index, count] = plan.share;
+  plan.connections = plan.connections / count + (index < plan.connections % count ? 1 : 0);
+  return {std::move(plan), retry_delay.count()};
 }
 
 }  // namespace netdyno::client

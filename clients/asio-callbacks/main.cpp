@@ -1,6 +1,9 @@
 // Boost.Asio, callback style: the library's clients (library/client.hpp) are chains of handlers; all of them run on one
 // io_context with a thread of its own, and the application's loop goes on beside it.
+#include <unistd.h>
+
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -18,6 +21,7 @@
 #include "clients/_shared/plan.hpp"
 #include "clients/asio-callbacks/library/client.hpp"
 #include "loadgen/descriptors.hpp"
+#include "loadgen/run.hpp"
 
 namespace netdyno::client {
 namespace {
@@ -40,7 +44,7 @@ class Instance {
   void connect() { client_.connect(); }
   /// The load starts.
   void start() {
-    if (connected_) request();
+    if (connected_ && !waiting()) request();
   }
   /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
   void end() {
@@ -71,15 +75,20 @@ class Instance {
 /// All instances, and the thread that they run on.
 class Network {
  public:
-  using Started = std::function<void(std::uint64_t established, load::Window window)>;
+  /// What the application is told, on the network's thread.
+  struct Listener {
+    std::function<void(std::uint64_t established)> connected;
+    std::function<void(load::Window window)> begun;
+  };
 
-  /// `started` is called on the network's thread.
-  Network(const ClientPlan& plan, Journal& journal, Started started)
+  Network(const ClientPlan& plan, Journal& journal, Listener listener)
       : plan_(plan),
         journal_(journal),
-        started_(std::move(started)),
+        listener_(std::move(listener)),
         io_(1),
         timer_(io_),
+        start_timer_(io_),
+        stdin_(io_),
         server_(io_, plan.load.url.host, plan.load.url.port),
         linger_(plan.load.linger) {
     for (std::uint32_t id = 0; id < plan.load.connections; ++id)
@@ -112,16 +121,15 @@ class Network {
   Journal& journal() { return journal_; }
   bool over() const { return over_; }
 
-  /// An attempt has come to an end. With the last of the first attempts the load starts.
+  /// An attempt has come to an end. With the last of the first attempts the load starts, or when it is told to.
   void attempt_ended() {
-    if (journal_.begun() || !journal_.settled()) return;
-    journal_.begin();
-    timer_.expires_at(moment(journal_.window().end));
-    timer_.async_wait([this](const error_code& error) {
-      if (!error) end();
+    if (journal_.begun() || !journal_.settled() || std::exchange(settled_, true)) return;
+    listener_.connected(journal_.figures().connections.established);
+    if (!plan_.load.await_go) return begin(load::now_ns());
+    stdin_.assign(dup(STDIN_FILENO));
+    stdin_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const error_code& error) {
+      if (!error && !over_) begin(load::awaited_go());
     });
-    started_(journal_.figures().connections.established, journal_.window());
-    for (const auto& instance : instances_) instance->start();
   }
 
   /// After the end: an instance has its last answer, or has given up.
@@ -131,6 +139,24 @@ class Network {
   }
 
  private:
+  void begin(Nanos at) {
+    journal_.begin(at);
+    timer_.expires_at(moment(journal_.window().end));
+    timer_.async_wait([this](const error_code& error) {
+      if (!error) end();
+    });
+    listener_.begun(journal_.window());
+    if (at <= load::now_ns()) return start();
+    start_timer_.expires_at(moment(at));
+    start_timer_.async_wait([this](const error_code& error) {
+      if (!error && !over_) start();
+    });
+  }
+
+  void start() {
+    for (const auto& instance : instances_) instance->start();
+  }
+
   void end() {
     if (std::exchange(over_, true)) return;
     journal_.end();
@@ -155,13 +181,16 @@ class Network {
 
   const ClientPlan& plan_;
   Journal& journal_;
-  Started started_;
+  Listener listener_;
   asio::io_context io_;
   asio::steady_timer timer_;  // of the end, then of the linger
+  asio::steady_timer start_timer_;
+  asio::posix::stream_descriptor stdin_;
   Server server_;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::uint32_t waiting_ = 0;
   Nanos linger_;
+  bool settled_ = false;
   bool over_ = false;
 };
 
@@ -231,9 +260,13 @@ class Loop {
   }
 
   /// Any thread.
-  void begin(std::uint64_t established, const load::Window& window) {
+  void connected(std::uint64_t established) {
+    asio::post(io_, [=, this] { application_.connected(established); });
+  }
+  /// Any thread.
+  void begin(const load::Window& window) {
     asio::post(io_, [=, this] {
-      application_.begin(established, window);
+      application_.begin(window);
       wait();
     });
   }
@@ -269,7 +302,10 @@ int main(int argc, char** argv) {
   Journal journal{plan};
   Application application{plan, journal};
   Loop loop{application};
-  Network network{plan, journal, [&loop](auto established, auto window) { loop.begin(established, window); }};
+  Network network{
+      plan,
+      journal,
+      {[&loop](auto established) { loop.connected(established); }, [&loop](auto window) { loop.begin(window); }}};
   loop.when_told_to_end([&network] { network.stop(); });
 
   std::jthread thread{[&] {

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from netdyno.base.addresses import Found, resolve
 from netdyno.protocol import wire
 from netdyno_client.application import Application
 from netdyno_client.journal import Caller, FailedError, Failure, Journal, connect_failure
-from netdyno_client.plan import ClientPlan, parse_client_plan
+from netdyno_client.plan import ClientPlan, awaited_go, parse_client_plan
 from netdyno_client.room import Room, Speaker
 
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -190,6 +191,7 @@ class Network:
         self.begun = asyncio.Event()
         self.is_over = False
         self._told_to_end = asyncio.Event()
+        self._settled = False
         self.room = Room(self.journal, plan.connections if plan.workload == "chat" else 0)
         self._application = Application(plan, self.journal)
         self._chatters = [Chatter(self, speaker) for speaker in self.room.speakers]
@@ -231,7 +233,7 @@ class Network:
         if self.journal.begun() or not self.journal.settled():
             return
         if not self._chatters:
-            self._begin()
+            self._settle()
         elif not self.room.is_open:
             self.room.open()
             self._probe(PROBE_AGAIN_S)
@@ -241,7 +243,7 @@ class Network:
         if answered is not None:
             self._chatters[answered].say()
         elif not self.journal.begun() and self.room.is_known:
-            self._begin()
+            self._settle()
         if self.is_over and self.room.has_heard_all:
             self._give_up()
 
@@ -251,18 +253,43 @@ class Network:
         if self.journal.begun():
             return
         if self.room.is_known:
-            self._begin()
+            self._settle()
             return
         for identity in self.room.inside()[:2]:
             self._chatters[identity].probe()
         asyncio.get_running_loop().call_later(again_s, self._probe, 2 * again_s)
 
-    def _begin(self) -> None:
-        """The load starts."""
-        window = self.journal.begin()
-        asyncio.get_running_loop().call_at(window.end / 1e9, self.end)
+    def _settle(self) -> None:
+        """The load starts, or when it is told to."""
+        if self._settled:
+            return
+        self._settled = True
+        self._application.connected()
+        if self.plan.await_go:
+            asyncio.get_running_loop().add_reader(sys.stdin.fileno(), self._go)
+        else:
+            self._begin(time.monotonic_ns())
+
+    def _go(self) -> None:
+        """Somebody says when."""
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(sys.stdin.fileno())
+        if self.is_over:
+            return
+        at = awaited_go(self.plan.program)
+        self._begin(at)
+
+    def _begin(self, at: int) -> None:
+        window = self.journal.begin(at)
+        loop = asyncio.get_running_loop()
+        loop.call_at(window.end / 1e9, self.end)
         self._application.begin(window)
         self._wake()
+        loop.call_at(at / 1e9, self._start)
+
+    def _start(self) -> None:
+        if self.is_over:
+            return
         self.begun.set()
         for chatter in self._chatters:
             for _ in range(self.plan.depth):

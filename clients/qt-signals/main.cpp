@@ -1,6 +1,8 @@
 // Qt 6, signals and slots: the library's clients (library/client.hpp) live in the application's own event loop; they
 // are slots that are connected to the signals of their sockets and timers.
 #define QT_NO_KEYWORDS  // `slots` is a name here
+#include <unistd.h>
+
 #include <QCoreApplication>
 #include <QSocketNotifier>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include "clients/qt-signals/library/client.hpp"
 #include "lib/net/signals.hpp"
 #include "loadgen/descriptors.hpp"
+#include "loadgen/run.hpp"
 
 namespace netdyno::client {
 namespace {
@@ -39,9 +42,11 @@ class Driver {
     wait();
   }
 
-  /// The load has started.
-  void begin(std::uint64_t established, const load::Window& window) {
-    application_.begin(established, window);
+  /// The first attempts have ended.
+  void connected(std::uint64_t established) { application_.connected(established); }
+  /// The load starts.
+  void begin(const load::Window& window) {
+    application_.begin(window);
     wait();
   }
 
@@ -62,7 +67,7 @@ class Instance {
   void connect() { client_.connect_to_server(); }
   /// The load starts.
   void start() {
-    if (connected_) request();
+    if (connected_ && !waiting()) request();
   }
   /// Nobody sends any more; who waits for a response waits on, and who has a connection keeps it.
   void end() {
@@ -102,6 +107,9 @@ class Network {
     for (std::uint32_t id = 0; id < plan.load.connections; ++id)
       instances_.push_back(std::make_unique<Instance>(*this, id));
     QObject::connect(&end_timer_, &QTimer::timeout, &end_timer_, [this] { end(); });
+    QObject::connect(&start_timer_, &QTimer::timeout, &start_timer_, [this] {
+      if (!over_) start_instances();
+    });
     QObject::connect(&linger_timer_, &QTimer::timeout, &linger_timer_, [this] { close(); });
   }
 
@@ -125,13 +133,16 @@ class Network {
   bool over() const { return over_; }
   Server& server() { return server_; }
 
-  /// An attempt has come to an end. With the last of the first attempts the load starts.
+  /// An attempt has come to an end. With the last of the first attempts the load starts, or when it is told to.
   void attempt_ended() {
-    if (journal_.begun() || !journal_.settled()) return;
-    journal_.begin();
-    start_at(end_timer_, journal_.window().end);
-    driver_.begin(journal_.figures().connections.established, journal_.window());
-    for (const auto& instance : instances_) instance->start();
+    if (journal_.begun() || !journal_.settled() || std::exchange(settled_, true)) return;
+    driver_.connected(journal_.figures().connections.established);
+    if (!plan_.load.await_go) return begin(load::now_ns());
+    stdin_ = std::make_unique<QSocketNotifier>(STDIN_FILENO, QSocketNotifier::Read);
+    QObject::connect(stdin_.get(), &QSocketNotifier::activated, stdin_.get(), [this] {
+      stdin_->setEnabled(false);
+      if (!over_) begin(load::awaited_go());
+    });
   }
 
   /// After the end: an instance has its last answer, or has given up.
@@ -141,6 +152,18 @@ class Network {
   }
 
  private:
+  void begin(Nanos at) {
+    journal_.begin(at);
+    start_at(end_timer_, journal_.window().end);
+    driver_.begin(journal_.window());
+    if (at <= load::now_ns()) return start_instances();
+    start_at(start_timer_, at);
+  }
+
+  void start_instances() {
+    for (const auto& instance : instances_) instance->start();
+  }
+
   /// Nobody sends any more.
   void end() {
     if (std::exchange(over_, true)) return;
@@ -165,11 +188,14 @@ class Network {
   Journal& journal_;
   Driver& driver_;
   Server server_;
+  std::unique_ptr<QSocketNotifier> stdin_;
+  Alarm start_timer_;
   Alarm end_timer_;
   Alarm linger_timer_;
   std::vector<std::unique_ptr<Instance>> instances_;
   std::uint32_t waiting_ = 0;
   Nanos linger_;
+  bool settled_ = false;
   bool over_ = false;
 };
 

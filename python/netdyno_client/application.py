@@ -59,9 +59,12 @@ class Application:
             if self._progress >= self._window.end:
                 self._progress = NEVER
 
-    def begin(self, window: Window) -> None:
-        """The load has started."""
+    def connected(self) -> None:
+        """The first attempts have ended."""
         write_event(self._plan.events_fd, event="connected", established=self._journal.first_attempts[None])
+
+    def begin(self, window: Window) -> None:
+        """The load starts."""
         self._window = window
         if window.start + PROGRESS_NS < window.end:
             self._progress = window.start + PROGRESS_NS

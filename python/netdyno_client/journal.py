@@ -70,7 +70,7 @@ class Journal:
     """The figures, and the times that all instances keep to."""
 
     def __init__(self, plan: ClientPlan) -> None:
-        self.recorder = Recorder()
+        self.recorder = Recorder(is_part=plan.is_part)
         self.connect = Histogram()
         self.messages = Messages()
         self.failures: Counter[Failure] = Counter()
@@ -85,9 +85,9 @@ class Journal:
         """The first attempt of every instance has come to its end."""
         return self.first_attempts.total() == self._plan.connections
 
-    def begin(self) -> Window:
-        """The load starts now: warm-up, then the window."""
-        self.start = time.monotonic_ns()
+    def begin(self, at: int | None = None) -> Window:
+        """The load starts at a moment, or now: warm-up, then the window."""
+        self.start = time.monotonic_ns() if at is None else at
         window_start = self.start + self._plan.warmup_ns
         self.end = window_start + self._plan.duration_ns
         self.recorder.set_window(Window(window_start, self.end))

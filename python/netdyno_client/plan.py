@@ -6,6 +6,8 @@ import argparse
 import fcntl
 import re
 import resource
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,12 +27,14 @@ SPARE_DESCRIPTORS = 18
 @dataclass(frozen=True)
 class ClientPlan:
     """Parsed once, never changed. `connections` counts the instances; each has `depth` messages in flight, of rpc
-    one."""
+    one. `is_part`: other programs have the rest of the load."""
 
     program: str
     url: TcpUrl
     workload: str
     connections: int
+    is_part: bool
+    await_go: bool
     depth: int
     size: int
     duration_ns: int
@@ -57,7 +61,9 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
         program=program,
         url=said.url,
         workload=said.workload,
-        connections=said.connections,
+        connections=_share_of(said.connections, *said.share),
+        is_part=said.share[1] > 1,
+        await_go=said.await_go,
         depth=vars(said).get("depth", 1),
         size=said.size,
         duration_ns=said.duration,
@@ -73,11 +79,23 @@ def parse_client_plan(program: str, arguments: Sequence[str], workloads: Sequenc
         json_file=said.json,
         events_fd=said.events_fd,
     )
+    if said.share[1] > 1 and (said.workload == "chat" or said.share[1] > said.connections):
+        parser.error("--share: every part needs a connection, and a chat cannot be parted")
     if why := _contradiction(plan):
         parser.error(why)
     if why := _too_few_descriptors(plan.connections):
         parser.error(why)
     return plan
+
+
+def awaited_go(program: str) -> int:
+    """Read the line on stdin that says when the load begins, nanoseconds of CLOCK_MONOTONIC. Ends the program
+    where there is none, or the moment has passed."""
+    found = re.fullmatch(r"go (\d{1,18})\n", sys.stdin.readline())
+    if not found or int(found[1]) < time.monotonic_ns():
+        why = "was told to begin at a moment that has passed" if found else "nobody said when to begin"
+        sys.exit(f"{program}: {why}")
+    return int(found[1])
 
 
 def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> None:
@@ -100,6 +118,8 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
     add("--service-time", _duration, "0", "service time that each request asks for")
     add("--nodelay", one_of("on", "off"), "on", "TCP_NODELAY")
     add("--write-mode", one_of("gathered", "split"), "gathered", "length and body in one write or two")
+    add("--share", _share, "1/1", "make one of several equal parts of this load: I/N")
+    parser.add_argument("--await-go", action="store_true", help="begin at the moment that a line on stdin names: go N")
     add("--seed", _whole(0, 2**64 - 1), "1", "stands in the result; nothing here is random")
     add("--json", str, "", "write the result as JSON to this file; - is stdout")
     add("--events-fd", _whole(0, 1 << 20), -1, "write what happens, one JSON object a line, to this descriptor")
@@ -108,6 +128,17 @@ def _add_options(parser: argparse.ArgumentParser, workloads: Sequence[str]) -> N
 def _duration(text: str) -> int:
     """Nanoseconds; a 0 needs no unit."""
     return 0 if re.fullmatch(r"0+(\.0+)?", text) else round(parse_duration(text) * 1e9)
+
+
+def _share(text: str) -> tuple[int, int]:
+    """Which part of how many, from 0."""
+    if not (found := re.fullmatch(r"(\d{1,4})/(\d{1,4})", text)) or not 1 <= int(found[1]) <= int(found[2]) <= 1024:
+        raise ValueError(f"{text!r} is no share; want e.g. 1/2, or 2/2")
+    return int(found[1]) - 1, int(found[2])
+
+
+def _share_of(connections: int, index: int, count: int) -> int:
+    return connections // count + (index < connections % count)
 
 
 def _size(text: str) -> int:

@@ -47,7 +47,9 @@ class Window:
 class Slots:
     """What was completed in each interval of the window."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, keep_histograms: bool = False) -> None:
+        self._keep_histograms = keep_histograms
+        self.histograms: list[str] = []
         self.interval_ns = LONGEST_SLOT_NS
         self.completed: list[int] = []
         self.p50_ns: list[int | None] = []
@@ -61,6 +63,8 @@ class Slots:
         self.p50_ns.append(p50)
         self.p99_ns.append(p99)
         self.errors.append(errors)
+        if self._keep_histograms:
+            self.histograms.append(responses.encode())
 
     def timeseries(self) -> TimeSeries:
         """As it stands in a result."""
@@ -70,18 +74,19 @@ class Slots:
             p50_ns=tuple(self.p50_ns),
             p99_ns=tuple(self.p99_ns),
             errors=tuple(self.errors),
+            histograms=tuple(self.histograms),
         )
 
 
 class Recorder:
     """The figures of all requests of one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_part: bool = False) -> None:
         self.window = Window()
         self.response = Histogram()
         self.service = Histogram()
         self.send_lag = Histogram()
-        self.slots = Slots()
+        self.slots = Slots(keep_histograms=is_part)
         self.sent_in_window = 0
         self.completed_in_window = 0
         self.completed_service_ns = 0

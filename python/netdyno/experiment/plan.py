@@ -121,6 +121,8 @@ def why_skip(
         reason = _why_silent(client, scenario.workload) or _why_apart(client, contestant) or _why_closed(client, wanted)
         if reason:
             return f"client {client.name}: {reason}"
+    elif wanted.client_processes > 1:
+        return f"{GENERATOR} is one process, with threads; client-processes = {wanted.client_processes} is of clients"
     reason = transports.why_not(transports.of(contestant), contestant.name, wanted, levels)
     reason = reason or _why_not_own(contestant, wanted, levels)
     if reason:

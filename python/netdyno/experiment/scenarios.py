@@ -85,6 +85,7 @@ def build(where: str, values: Mapping[str, object], *, has_depth: bool = False) 
         _check_hosts(where, wanted)
         _check_load(where, wanted)
         _check_client(where, wanted)
+        _check_processes(f"{where}: key 'client-processes': {wanted.client_processes}", wanted)
         _check_link(where, wanted, scenario)
         _check_placement(where, wanted)
     return scenario
@@ -190,6 +191,16 @@ def _check_client(where: str, wanted: Settings) -> None:
                 f"{where}: key {key!r}: {asked!r} is what only {GENERATOR} can do; with client = {wanted.client!r}, "
                 f"{_loop_words(key, is_open=is_open)}, it is {possible!r}"
             )
+
+
+def _check_processes(key: str, wanted: Settings) -> None:
+    """What several processes can make together (trial/client_processes.py)."""
+    if wanted.client_processes == 1:
+        return
+    if wanted.workload != "rpc" or wanted.arrivals != "closed":
+        raise UserError(f"{key}: several processes make a closed loop of 'rpc', and nothing else")
+    if wanted.client_processes > wanted.connections:
+        raise UserError(f"{key}: each process needs a connection, and there are {wanted.connections}")
 
 
 def _check_load(where: str, wanted: Settings) -> None:

@@ -152,6 +152,9 @@ class Conditions(Frozen, kw_only=True):
         Whole | Literal["cores"], Option(THREADS, "Threads of the load generator.", "load")
     ] = "cores"
     client_hosts: Annotated[Whole, Option(whole(1), "Hosts of a cluster that make the load together.", "load")] = 1
+    client_processes: Annotated[
+        Whole, Option(whole(1), "Processes of a client contestant, which share its connections.", "load")
+    ] = 1
     requests_per_connection: Annotated[
         Whole | None, Option(whole(1), "Close a connection after so many replies, and make it anew.", "load")
     ] = None

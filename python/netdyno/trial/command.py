@@ -37,8 +37,9 @@ def listens_at(contestant: Contestant, address: str) -> str:
 
 
 def by_hand(trial: Trial, endpoint: str, settings: Settings, seed: int) -> tuple[list[str], list[str]]:
-    """The same server and load as a user would start them: through the one entry. What several hosts made, one does."""
-    settings = structs.replace(settings, client_hosts=1)
+    """The same server and load as a user would start them: through the one entry. What several hosts or
+    processes made, one does."""
+    settings = structs.replace(settings, client_hosts=1, client_processes=1)
     if settings.client == GENERATOR:
         cores = trial.load.plan.threads if trial.load else 1
         load = load_command(("./netdyno", "load"), endpoint, settings, seed, cores=cores)

@@ -1,5 +1,5 @@
-"""One load of what several hosts have made of it. Pure. Histograms, counts and intervals are added, and percentiles
-read from the sums; none is averaged."""
+"""One load of what several hosts or processes have made of it. Pure. Histograms, counts and intervals are added, and
+percentiles read from the sums; none is averaged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import msgspec
 from netdyno.audits.hosts import client_slower, client_stalled
 from netdyno.model.load_result import (
     Audit,
+    ClientReport,
     Distribution,
     Generator,
     Latency,
@@ -27,11 +28,41 @@ Counts = TypeVar("Counts", bound=msgspec.Struct)
 
 def merged(by_host: Mapping[str, LoadResult], more: Sequence[Audit] = ()) -> LoadResult:
     """Of at least one host, each by its address, with `more` audits that know all hosts. Raises HistogramError."""
-    loads = tuple(by_host.values())
-    first = loads[0]
     parts = tuple(_part(host, load) for host, load in by_host.items())
+    whole = msgspec.structs.replace(_pooled(tuple(by_host.values())), parts=parts)
+    of_parts = tuple(
+        msgspec.structs.replace(audit, detail=f"{host}: {audit.detail}")
+        for host, load in by_host.items()
+        for audit in load.audits
+    )
+    of_hosts = client_slower(parts), client_stalled(by_host, whole)
+    return msgspec.structs.replace(whole, audits=(*of_parts, *of_hosts, *more))
+
+
+def merged_processes(loads: Sequence[LoadResult]) -> LoadResult:
+    """Return the load that several client processes of one host made, at least one. They share its cores. Each audit is
+    one, which names the first process that failed it. Raises HistogramError."""
+    whole = _pooled(loads)
+    generator = msgspec.structs.replace(whole.generator, cores=max(load.generator.cores for load in loads))
+    audits = tuple(map(_of_all, zip(*(load.audits for load in loads), strict=True)))
+    return msgspec.structs.replace(whole, generator=generator, audits=audits)
+
+
+def _of_all(audits: Sequence[Audit]) -> Audit:
+    """One audit of all processes."""
+    failed = [number for number, audit in enumerate(audits) if not audit.passed]
+    first = failed[0] if failed else 0
+    told = f"process {first + 1} of {len(audits)}: {audits[first].detail}"
+    others = f" ({len(failed)} processes failed it)" if len(failed) > 1 else ""
+    return Audit(name=audits[0].name, passed=not failed, detail=told + others)
+
+
+def _pooled(loads: Sequence[LoadResult]) -> LoadResult:
+    """The figures of all, without audits."""
+    first = loads[0]
+    clients = [load.client for load in loads if load.client]
     completed = sum(load.requests.completed for load in loads)
-    whole = LoadResult(
+    return LoadResult(
         version=first.version,
         plan=msgspec.structs.replace(
             first.plan,
@@ -60,15 +91,14 @@ def merged(by_host: Mapping[str, LoadResult], more: Sequence[Audit] = ()) -> Loa
         errors={name: sum(load.errors.get(name, 0) for load in loads) for name in first.errors},
         timeseries=_intervals([load.timeseries for load in loads]),
         audits=(),
-        parts=parts,
+        client=_clients(clients) if clients else None,
     )
-    of_parts = tuple(
-        msgspec.structs.replace(audit, detail=f"{host}: {audit.detail}")
-        for host, load in by_host.items()
-        for audit in load.audits
-    )
-    of_hosts = client_slower(parts), client_stalled(by_host, whole)
-    return msgspec.structs.replace(whole, audits=(*of_parts, *of_hosts, *more))
+
+
+def _clients(some: Sequence[ClientReport]) -> ClientReport:
+    tick_lag = together([one.tick_lag_ns for one in some])
+    counts = {name: sum(getattr(one, name) for one in some) for name in ClientReport.__struct_fields__[:-1]}
+    return ClientReport(**counts, tick_lag_ns=tick_lag)
 
 
 def together(some: Sequence[Distribution]) -> Distribution:

@@ -5,6 +5,7 @@ Whatever goes wrong is a result with its reason and its log; only an interruptio
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -30,6 +31,7 @@ from netdyno.model.observation import MachineObservation, Pinning, RelayTotals, 
 from netdyno.model.options import Settings, settings
 from netdyno.model.server_options import added_options
 from netdyno.model.trial import Trial
+from netdyno.trial import client_processes
 from netdyno.trial import load as generate
 from netdyno.trial.command import check_command, client_command, listens_at, load_command, server_command
 from netdyno.trial.setup import Bench, key
@@ -352,7 +354,10 @@ def load_program(cell: Cell, wanted: Settings, ready: Ready, bench: Bench) -> tu
         cores = generator_cores(bench.pinning)
         return "generator", load_command(bench.generator, ready.endpoint, wanted, seed, cores=cores)
     client = bench.clients[wanted.client]
-    return f"client {client.name}", client_command(client.command, ready.endpoint, wanted, seed)
+    command = client_command(client.command, ready.endpoint, wanted, seed)
+    if wanted.client_processes > 1:
+        command = [sys.executable, "-P", "-m", client_processes.__name__, str(wanted.client_processes), *command]
+    return f"client {client.name}", command
 
 
 def seed_of(cell: Cell, bench: Bench) -> int:

@@ -51,7 +51,7 @@ struct Pair {
       caller->connecting();
       caller->connected();
     }
-    journal.begin();
+    journal.begin(load::now_ns());
   }
 };
 
@@ -90,6 +90,11 @@ TEST(Limits, AreThoseOfTheCommandLine) {
   EXPECT_FALSE(options.split_writes);
 }
 
+TEST(ClientPlan, OfAPartHasItsShareOfTheConnections) {
+  EXPECT_EQ(parse({"-c", "5", "--share", "1/2"}).load.connections, 3U);
+  EXPECT_EQ(parse({"-c", "5", "--share", "2/2"}).load.connections, 2U);
+}
+
 TEST(ClientPlan, TakesALinger) { EXPECT_EQ(parse({"--linger", "50ms"}).load.linger, load::one_second / 20); }
 
 TEST(Journal, BeginsWhenTheFirstAttemptOfEachHasEnded) {
@@ -101,7 +106,7 @@ TEST(Journal, BeginsWhenTheFirstAttemptOfEachHasEnded) {
   pair.second.connected();
   EXPECT_TRUE(pair.journal.settled());
   EXPECT_FALSE(pair.second.may_send());
-  pair.journal.begin();
+  pair.journal.begin(load::now_ns());
   EXPECT_TRUE(pair.second.may_send());
 }
 

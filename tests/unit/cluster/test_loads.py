@@ -13,8 +13,9 @@ import pytest
 
 from netdyno.cluster import engine, loads
 from netdyno.cluster.clocks import Offset, start_within_ns
-from netdyno.cluster.loads import LostError, Parts, _Host, make, wanted
+from netdyno.cluster.loads import LostError, _Host, make, wanted
 from netdyno.cluster.requests import LoadAsked, LoadEnded, LoadHost
+from netdyno.trial.parts import Parts
 from tests.support.patience import PATIENCE_S
 
 HOSTS = tuple(LoadHost(address=f"tls://10.0.0.{number}:8787", cores=(number,), realtime=False) for number in (3, 4, 5))

@@ -214,6 +214,12 @@ def test_it_is_frozen() -> None:
         ("generator-threads = 2", "generator-threads = 11", "11 threads need more connections than 10"),
         (ECHO, 'workload = "chat"\ngenerator-threads = 6', "two each, where a witness"),
         (ECHO, 'workload = "chat"\nclient-hosts = 6', "'client-hosts': 6: every thread of every host needs two of"),
+        (
+            "generator-threads = 2",
+            "client-processes = 2",
+            "'client-processes': 2: several processes make a closed loop of 'rpc'",
+        ),
+        (ECHO, 'workload = "rpc"\nclient-processes = 11', "'client-processes': 11: each process needs a connection"),
         ("generator-threads = 2", "client-hosts = 11", "'client-hosts': 11: every thread of every host needs one of"),
         (ECHO, 'workload = "chat"\nrequests-per-connection = 1', "connection': is for requests that are answered"),
         ("generator-threads = 2", "slow-readers = 1", "key 'slow-readers': only in 'chat' somebody hears"),

@@ -128,6 +128,9 @@ def test_a_client_that_cannot_have_a_cell_is_a_skip_with_its_name() -> None:
     assert why_skip(contestant("a"), scenario, {"client": "netdyno-load"}, {"qt": other}) == ""
     unbuilt = msgspec.structs.replace(speaks, available=False, why_not="Qt not found")
     assert why_skip(contestant("a"), scenario, {}, {"qt": unbuilt}) == "client qt: Qt not found"
+    processes: dict[str, type_level] = {"client-processes": 2}
+    assert why_skip(contestant("a"), scenario, processes, {"qt": speaks}) == ""
+    assert "netdyno-load is one process" in why_skip(contestant("a"), Scenario(name="s", workload="echo"), processes)
 
 
 UDP = ("udp",)

@@ -20,6 +20,7 @@ def test_a_loop_that_is_blocked_announces_its_window_nevertheless() -> None:
     plan = replace(parse_client_plan("test", ["tcp://127.0.0.1:9"]), events_fd=writing)
     application = Application(plan, Journal(plan))
     now = monotonic_ns()
+    application.connected()
     application.begin(Window(now + 10 * MS, now + 20 * MS))
     told = b""
     while told.count(b"\n") < 3:  # nobody wakes the application meanwhile

@@ -11,7 +11,7 @@ from netdyno.audits.plausible import Limits, plausible
 from netdyno.model.load_result import Audit, LoadResult
 from netdyno.statistics import hdr
 from netdyno.statistics.histogram import Histogram
-from netdyno.trial.merged import merged, together
+from netdyno.trial.merged import merged, merged_processes, together
 from tests.support.builders.made_load import MS, distribution, load
 
 A, B = "tls://10.0.0.3:8787", "tls://10.0.0.4:8787"
@@ -77,3 +77,23 @@ def test_a_value_counts_as_often_as_it_is_said() -> None:
         one_by_one.record(5_000_000)
     assert several.encode() == one_by_one.encode()
     assert several.mean() == one_by_one.mean()
+
+
+def test_processes_share_the_cores_that_hosts_have_for_themselves() -> None:
+    loads = [part((300,), 1 * MS), part((100,), 9 * MS)]
+    two = msgspec.structs.replace(loads[0].generator, cores=2)
+    loads = [msgspec.structs.replace(load, generator=two) for load in loads]
+    whole, of_hosts = merged_processes(loads), merged(dict(zip((A, B), loads, strict=True)))
+    assert (whole.generator.cores, of_hosts.generator.cores) == (2, 4)
+    assert whole.generator.cores_used == of_hosts.generator.cores_used == 2 * loads[0].generator.cores_used
+    assert whole.latency == of_hosts.latency
+    assert whole.requests == of_hosts.requests
+    assert whole.parts is msgspec.UNSET
+
+
+def test_an_audit_of_processes_says_which_has_failed_it() -> None:
+    wrong = Audit(name="verification", passed=False, detail="lost 3")
+    (audit,) = merged_processes([part((1,), MS), part((1,), MS, [wrong]), part((1,), MS, [wrong])]).audits
+    assert (audit.passed, audit.detail) == (False, "process 2 of 3: lost 3 (2 processes failed it)")
+    (audit,) = merged_processes([part((1,), MS), part((1,), MS)]).audits
+    assert (audit.passed, audit.detail) == (True, "process 1 of 2: all right")

@@ -1,0 +1,114 @@
+"""Make the load of a client contestant by several processes: `python -m netdyno.trial.client_processes N PROGRAM URL
+[options]`. To whoever starts it, it is one client: it takes the same options, writes the same events and one result.
+
+Each process has its share of the connections. All connections stand before one of them is used; then all processes
+begin at one moment, and so have one window. While that lasts, this program sleeps."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from netdyno.machine.process import LineReader
+from netdyno.trial.load import NOTHING_MEASURED
+from netdyno.trial.parts import Parts
+
+GO_AHEAD_NS = 100_000_000
+"""How long before the common moment it is told: many times what a process takes to wake up."""
+
+
+class Part:
+    """One process, with the descriptor that its events come from."""
+
+    def __init__(self, words: Sequence[str], result: Path, stack: ExitStack) -> None:
+        reading, writing = os.pipe()
+        stack.callback(os.close, reading)
+        self.result = result
+        stack.callback(result.unlink, missing_ok=True)
+        self.process = subprocess.Popen(
+            [*words, "--json", str(result), "--events-fd", str(writing)], stdin=subprocess.PIPE, pass_fds=[writing]
+        )
+        os.close(writing)
+        stack.callback(self.process.wait)
+        stack.callback(self.process.kill)
+        self.events = LineReader(reading, f"process {self.process.pid}")
+
+    def go(self, at_ns: int) -> None:
+        """Say when to begin."""
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(b"go %d\n" % at_ns)
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it has ended; its exit code says why
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="client_processes", allow_abbrev=False)
+    parser.add_argument("processes", type=int)
+    parser.add_argument("--json", type=Path, required=True)
+    parser.add_argument("--events-fd", type=int, required=True)
+    own, words = parser.parse_known_args(arguments)
+    with ExitStack() as stack:
+        parts = [
+            Part(
+                [*words, "--share", f"{number}/{own.processes}", "--await-go"],
+                own.json.with_suffix(f".{number}.json"),
+                stack,
+            )
+            for number in range(1, own.processes + 1)
+        ]
+        _follow(parts, own.events_fd)
+        for number, part in enumerate(parts, 1):
+            code = part.process.wait()
+            if code not in (0, NOTHING_MEASURED) or not part.result.is_file():
+                print(f"process {number} of {len(parts)} ended with exit code {code}", file=sys.stderr)
+                return 2
+        return _write_result(parts, own.json)
+
+
+def _follow(parts: Sequence[Part], events_fd: int) -> None:
+    """Pass on what happens, as of one, until no process has anything more to say."""
+    said = Parts(len(parts))
+    poll = select.poll()
+    for part in parts:
+        poll.register(part.events.fd, select.POLLIN)
+    speaking = {part.events.fd: number for number, part in enumerate(parts)}
+    has_begun = False
+    while speaking:
+        for fd, _ in poll.poll():
+            number = speaking[fd]
+            events = parts[number].events
+            for line in events.read_lines():
+                os.write(events_fd, said.hear(number, line.encode() + b"\n"))
+            if events.at_end:
+                poll.unregister(fd)
+                del speaking[fd]
+        if said.all_stand and not has_begun:
+            has_begun = True
+            at_ns = time.monotonic_ns() + GO_AHEAD_NS
+            for part in parts:
+                part.go(at_ns)
+
+
+def _write_result(parts: Sequence[Part], path: Path) -> int:
+    """Write the sum of all results; the exit code that one program would end with."""
+    import msgspec
+
+    from netdyno.trial.merged import merged_processes  # the window is over: it needs numpy
+    from netdyno.trial.setup import decode_load
+
+    whole = merged_processes([decode_load(part.result.read_bytes()) for part in parts])
+    path.write_bytes(msgspec.json.encode(whole))
+    return 0 if whole.messages.received > 0 else NOTHING_MEASURED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

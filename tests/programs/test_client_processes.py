@@ -1,0 +1,67 @@
+"""One load of several client processes: a share of the connections for each, one window, and one result."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from netdyno.contestants.contestants import discover
+from netdyno.model.contestant import Contestant
+from netdyno.trial import client_processes
+from tests.contract.golden import wire
+from tests.support.chosen import startable
+from tests.support.fake_server import Peer, fake_server, honest
+from tests.support.running_client import running
+
+pytestmark = pytest.mark.needs_build
+CLIENTS = [one for one in discover(kind="client") if not one.manifest.instrument]
+OPTIONS = ("-c", "5", "--warmup", "0", "--duration", "600ms")
+
+
+@pytest.fixture(params=CLIENTS, ids=lambda one: one.name)
+def client(request: pytest.FixtureRequest) -> Contestant:
+    return startable(request.param, "client")
+
+
+def command(client: Contestant, processes: int) -> list[str]:
+    return [sys.executable, "-P", "-m", client_processes.__name__, str(processes), *client.command]
+
+
+def test_what_each_process_made_is_added_up(client: Contestant) -> None:
+    asked: list[int] = []
+
+    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+        asked.append(peer.client)
+        return honest(peer, request)
+
+    with fake_server(serve) as fake, running(command(client, 3), fake.url, *OPTIONS) as runs:
+        assert runs.wait_event("connected")["established"] == 5
+        runs.wait_event("window_start")
+        runs.wait_event("window_end")
+        done = runs.wait()
+    assert (done.code, done.stderr) == (0, "")
+    assert done.failed_audits == []
+    result = done.result
+    assert result.connections.established == result.plan.connections == 5
+    assert set(asked) == {0, 1}, "processes of two connections and of one, each with its own numbers"
+    assert result.messages.sent == result.messages.received == len(asked)
+    assert result.requests.completed == sum(result.timeseries.completed) > 0
+    assert len(result.timeseries.p50_ns) == len(result.timeseries.completed)
+    assert result.latency.response_ns.count == result.requests.sent
+    assert (len(result.generator.threads), result.plan.threads) == (3, 3)
+    assert done.client.tick_lag_ns.count >= 3 * 60
+
+
+def test_a_process_that_cannot_be_served_is_no_failure_of_the_program(client: Contestant) -> None:
+    """What it counts is in the sum, and its audit names it."""
+
+    def serve(peer: Peer, request: wire.WorkRequest) -> bool:
+        return honest(peer, request) if (peer.attempt, peer.requests) != (1, 1) or peer.client == 0 else False
+
+    options = ("-c", "3", "--warmup", "0", "--duration", "600ms", "--retry-delay", "20ms")
+    with fake_server(serve) as fake, running(command(client, 2), fake.url, *options) as runs:
+        done = runs.wait()
+    assert done.code == 0
+    assert (done.failures, done.client.recovered) == ({"closed": 1}, 1)
+    assert {"connections", "verification"} <= set(done.failed_audits)
