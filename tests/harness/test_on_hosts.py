@@ -23,7 +23,7 @@ from netdyno.contestants import building
 from netdyno.contestants.contestants import discover
 from netdyno.experiment import experiment
 from netdyno.experiment.plan import Cell
-from netdyno.machine import digests, pinning
+from netdyno.machine import digests, topology
 from netdyno.machine.environment import commit
 from netdyno.model.base import type_level
 from netdyno.model.experiment import Experiment, Scenario
@@ -35,6 +35,7 @@ from netdyno.store import read, schema
 from tests.support.builders.made_blocks import NAMES, Silent, permit
 from tests.support.builders.made_claims import made_trial
 from tests.support.builders.made_hosts import host
+from tests.support.recorded_machine import unpack
 
 CONTESTANT = NAMES[0]
 
@@ -220,7 +221,7 @@ def test_the_canary_runs_where_the_programs_of_its_host_do(monkeypatch: pytest.M
 
     monkeypatch.setattr(load_helper, "Canary", place)
     monkeypatch.setattr(trial_helper, "Canary", place)
-    monkeypatch.setattr(pinning, "siblings", str)
+    monkeypatch.setattr(topology, "ROOT", unpack("ryzen-5800x-smt-off", tmp_path / "machine"))
     load = LoadWanted(words=(), events=True, cores=(5, 6, 7), realtime=True, foreign_load="count")
     with pytest.raises(PlacedError) as placed:
         load_helper.run(load, tmp_path)

@@ -1,5 +1,6 @@
-"""The whole chain over machines of 1 to 64 processors: plan, pinning, command lines, stored trials, analysis, sentence,
-table, report, JSON and export. Contestants have the same cores and use them, or are not ranked with each other."""
+"""The whole chain over machines of 1 to 128 processors: plan, pinning, command lines, stored trials, analysis,
+sentence, table, report, JSON and export. Contestants have the same cores and use them, or are not ranked with each
+other."""
 
 from __future__ import annotations
 
@@ -18,8 +19,7 @@ from netdyno.analysis.analysis import analyse
 from netdyno.analysis.findings import Analysis
 from netdyno.base.paths import ROOT
 from netdyno.experiment import experiment
-from netdyno.machine import pinning
-from netdyno.model.observation import Pinning
+from netdyno.machine import topology
 from netdyno.model.run import Run
 from netdyno.present import findings_json, report
 from netdyno.present.export import collect, tables
@@ -28,7 +28,8 @@ from netdyno.run import runner
 from netdyno.store import read, schema
 from netdyno.trial import warm_up
 from tests.support.builders.made_blocks import execute
-from tests.support.builders.made_machine import MACHINES, Machine, run_trial
+from tests.support.builders.made_machine import MACHINES, run_trial
+from tests.support.recorded_machine import unpack
 
 pytestmark = pytest.mark.usefixtures("trial_by_trial", "steady_canary")
 
@@ -41,9 +42,11 @@ Carried = Callable[..., tuple[Run, Analysis]]
 def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Path) -> Carried:
     """Run scenarios of an experiment of this project on a machine: all of it but the programs of a trial."""
 
-    def carry_out(machine: Machine, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
-        monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(machine.siblings))
-        monkeypatch.setattr(pinning, "_CPUS", machine.show(tmp_path / "cpus"))
+    def carry_out(machine: str, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
+        monkeypatch.setattr(topology, "ROOT", unpack(machine, tmp_path / "machine"))
+        used = {one.cpu for one in topology.read().alike}
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: used)
+        monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)  # there is no such processor here
         monkeypatch.setattr(runner, "run_trial", run_trial)
         monkeypatch.setattr(warm_up, "measure", lambda *_: iter(()))  # it would pin programs
         whole = experiment.load(ROOT / "experiments" / f"{name}.toml").with_each(
@@ -71,22 +74,13 @@ def table(analysis: Analysis) -> str:
     return page.getvalue()
 
 
-def check_sides(machine: Machine, sides: Pinning | None) -> None:
-    """Every processor is on one side, both have as many, and no physical core is on both unless it is the only one."""
+@pytest.mark.parametrize("name", MACHINES)
+def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(name: str, carried_out: Carried) -> None:
+    machine = MACHINES[name]
+    run, analysis = carried_out(name, "quick", "compute", "echo")
+    (sides,) = {trial.pinning for trial in run.trials}
     assert sides is not None
     assert (len(sides.server), len(sides.generator)) == (machine.server, machine.generator)
-    assert {*sides.server, *sides.generator} == (set(machine.siblings) if machine.server else set())
-    cores = [{machine.siblings[cpu] for cpu in side} for side in (sides.server, sides.generator)]
-    assert len({*machine.siblings.values()}) == 1 or cores[0].isdisjoint(cores[1])
-
-
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(
-    machine: Machine, carried_out: Carried
-) -> None:
-    run, analysis = carried_out(machine, "quick", "compute", "echo")
-    (sides,) = {trial.pinning for trial in run.trials}
-    check_sides(machine, sides)
     cores = max(machine.server, 1)
     asio = [trial.added["threads"] for trial in run.trials if trial.contestant.startswith("asio-")]
     assert set(asio) == {cores}
@@ -118,10 +112,11 @@ def test_who_can_use_all_cores_does_and_nobody_is_ranked_with_those_who_cannot(
     assert all(one["rank"] is not None for one in one_client["contestants"])  # one client is served by one thread
 
 
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_those_with_one_core_are_ranked_among_themselves(machine: Machine, carried_out: Carried) -> None:
+@pytest.mark.parametrize("name", MACHINES)
+def test_those_with_one_core_are_ranked_among_themselves(name: str, carried_out: Carried) -> None:
     """As asked of a web server: two that can use all cores, and two that run one thread."""
-    _, analysis = carried_out(machine, "web", "most")
+    machine = MACHINES[name]
+    _, analysis = carried_out(name, "web", "most")
     found = question(analysis, "most")
     by_ground: dict[int, dict[str, int]] = {}
     for one in found["contestants"]:
@@ -150,20 +145,20 @@ def test_those_with_one_core_are_ranked_among_themselves(machine: Machine, carri
 
 
 def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_out: Carried) -> None:
-    _, analysis = carried_out(MACHINES["1"], "quick", "compute")
+    _, analysis = carried_out("vm-1", "quick", "compute")
     assert "Server and generator shared one core" in " ".join(table(analysis).split())
     assert "The server had" not in table(analysis)
 
 
 def test_on_two_processors_a_run_says_what_it_always_said(carried_out: Carried) -> None:
-    _, analysis = carried_out(MACHINES["2"], "quick", "compute")
+    _, analysis = carried_out("vm-2", "quick", "compute")
     said = " ".join(table(analysis).split())
     assert "The server had one core: lock contention and parallel work cannot show here" in said
     assert "could use" not in said
 
 
 def test_with_one_core_for_the_server_all_models_are_ranked_on_a_large_machine(carried_out: Carried) -> None:
-    run, analysis = carried_out(MACHINES["8"], "quick", "compute", server_cores=1)
+    run, analysis = carried_out("i7-8550u", "quick", "compute", server_cores=1)
     assert {(len(one.pinning.server), len(one.pinning.generator)) for one in run.trials if one.pinning} == {(1, 4)}
     found = question(analysis, "compute")
     assert None not in [one["rank"] for one in found["contestants"]]

@@ -394,6 +394,24 @@ def test_both_programs_are_bound_to_their_cores(contestant: Contestant, bench: B
     assert seen.read_text().strip() == str(core)
 
 
+def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, own = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
+    at_end = []
+    window_end = Watch.window_end
+
+    def watched_end(watch: Watch) -> None:
+        at_end.append(os.sched_getaffinity(0))
+        window_end(watch)
+
+    monkeypatch.setattr(Watch, "window_end", watched_end)
+    trial = run(contestant, bench._replace(pinning=msgspec.structs.replace(bench.pinning, harness=(own,))))
+    assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
+    assert at_end == [{own}]
+    assert os.sched_getaffinity(0) == before
+
+
 def test_a_trial_that_had_not_the_machine_for_itself_is_struck_out(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

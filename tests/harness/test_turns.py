@@ -100,6 +100,25 @@ def test_all_take_as_many_turns_each_order_and_then_its_reverse(contestant: Cont
     assert {path.suffix for path in (bench.folder / "logs").iterdir()} == {".log"}
 
 
+def test_the_harness_waits_on_its_own_core_and_sees_what_becomes_of_all(
+    contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, own = os.sched_getaffinity(0), max(os.sched_getaffinity(0))
+    in_turns = set()
+    take = cpu_share.take
+
+    def watch(processes: Sequence[int]) -> cpu_share.Snapshot:
+        in_turns.add(frozenset(os.sched_getaffinity(0)))
+        return take(processes)
+
+    monkeypatch.setattr(cpu_share, "take", watch)
+    pinning = msgspec.structs.replace(bench.pinning, harness=(own,))
+    for trial in run(contestant, bench._replace(pinning=pinning), "good", "good"):
+        assert (trial.status, trial.machine is not None and trial.machine.cores) == ("valid", len(before))
+    assert frozenset({own}) in in_turns
+    assert os.sched_getaffinity(0) == before
+
+
 def test_a_disturbed_turn_is_dropped_for_all_and_one_more_is_made(
     contestant: Contestant, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

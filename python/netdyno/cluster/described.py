@@ -8,6 +8,7 @@ from pathlib import Path
 
 from netdyno.cluster.clocks import Offset
 from netdyno.cluster.links import Link
+from netdyno.machine import topology
 from netdyno.machine.pinning import may_run_realtime, usable_cores
 from netdyno.model.base import Frozen
 
@@ -50,7 +51,7 @@ def describe(
 ) -> Description:
     """This host, of which these cores were `asked` for, or nothing was said."""
     allowed = usable_cores()
-    cores = asked or default_cores(role, allowed)
+    cores = asked or default_cores(role, tuple(one.cpu for one in topology.read().alike))
     # A load that has every core would keep its own worker from saying that it lives.
     realtime = len(cores) < len(allowed) and may_run_realtime() if role == "client" else may_run_realtime()
     return Description(
@@ -74,6 +75,6 @@ def _boot() -> str:
         return ""
 
 
-def default_cores(role: str, allowed: tuple[int, ...]) -> tuple[int, ...]:
-    """All, but that of a load the first is left to the worker, where there are several. Pure."""
-    return allowed[1:] if role == "client" and len(allowed) > 1 else allowed
+def default_cores(role: str, alike: tuple[int, ...]) -> tuple[int, ...]:
+    """All of one kind, but that of a load the first is left to the worker, where there are several. Pure."""
+    return alike[1:] if role == "client" and len(alike) > 1 else alike

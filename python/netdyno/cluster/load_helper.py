@@ -85,7 +85,7 @@ def run(wanted: LoadWanted, scratch: Path) -> LoadEnded:
         os.close(writing)
         os.close(orders)
         with generator:
-            with punctual(allowed=wanted.realtime):
+            with punctual(realtime=wanted.realtime):
                 _follow(generator, LineReader(reading), order, cores)
             code = generator.exit_code()
     os.close(reading)

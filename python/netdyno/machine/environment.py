@@ -101,6 +101,7 @@ def of_run(experiment: Experiment, pinning: Pinning) -> Environment:
         "link": quantities.listed(levels.links(experiment)),
         "pinning.server": ",".join(map(str, pinning.server)) or "none",
         "pinning.generator": ",".join(map(str, pinning.generator)) or "none",
+        "pinning.harness": ",".join(map(str, pinning.harness)),
         "pinning.note": pinning.note,
     }
     return {key: value for key, value in found.items() if value not in ("", [])}

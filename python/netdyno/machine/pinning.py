@@ -1,83 +1,54 @@
-"""Which cores the server gets and which the generator. Pure but for what asks the kernel, or tells it: `choose` and its
-helpers, `usable_cores`, `of_one_side` and `server_cores`."""
+"""How the programs of a trial are bound to the cores that topology.split gives them, and at which priority."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import msgspec
 
-from netdyno.machine import cpu_quota
+from netdyno.machine import topology
 from netdyno.machine.process import REALTIME_PRIORITY
+from netdyno.machine.topology import cores_words
 from netdyno.model.experiment import Placement
 from netdyno.model.observation import Pinning
 
-_CPUS = Path("/sys/devices/system/cpu")
-
 
 def choose() -> Pinning:
-    """Split the cores that this process has. Where its quota leaves it a single one, it keeps to that, and so does all
-    that it starts."""
-    return prioritise(_with_quota(_kept(split(_siblings()))), may_run_realtime())
+    """Split the cores that this process has. Where only one is left, it keeps to that, and so does all that it
+    starts."""
+    machine = topology.read()
+    pinning = topology.split(machine)
+    if not pinning.server and machine.alike != machine.processors:
+        # What is not pinned runs wherever this process may: else a server of many threads works on cores that it is
+        # said not to have, and uses more CPU time than they give.
+        os.sched_setaffinity(0, [one.cpu for one in machine.alike])
+    return prioritise(pinning, may_run_realtime())
 
 
 def choose_one_core_each() -> Pinning:
     """For a server and a generator of one thread each, so that it is known which core each of them runs on."""
-    return prioritise(_with_quota(_kept(narrow(split(_siblings())))), may_run_realtime())
+    return narrow(choose())
 
 
 def usable_cores() -> tuple[int, ...]:
-    """The cores that this process has: those that it may use (sched_getaffinity(2), so a container's or taskset's limit
-    is kept), and of these as many as the CPU quota of its control groups fills."""
-    return tuple(sorted(_siblings()))
-
-
-def _siblings() -> dict[int, str]:
-    allowed = {cpu: siblings(cpu) for cpu in sorted(os.sched_getaffinity(0))}
-    return within_quota(allowed, cpu_quota.quota_cores())
-
-
-def within_quota(core_of: Mapping[int, str], quota: float | None) -> dict[int, str]:
-    """As many whole cores as a quota fills, and at least one: on more, all stand still as soon as it is used up. First
-    one hardware thread of each physical core. Pure."""
-    if quota is None:
-        return dict(core_of)
-    cpus = sorted(core_of)
-    nth = {cpu: sum(core_of[before] == core_of[cpu] for before in cpus[:place]) for place, cpu in enumerate(cpus)}
-    kept = sorted(cpus, key=lambda cpu: (nth[cpu], cpu))[: max(1, int(quota))]
-    return {cpu: core_of[cpu] for cpu in sorted(kept)}
-
-
-def _kept(pinning: Pinning) -> Pinning:
-    """The same. Programs that are not pinned run on all cores of this process, which must be no more than are counted:
-    else a server of many threads works on cores that it is said not to have, and uses more CPU time than they give."""
-    if not pinning.server and (usable := usable_cores()) != tuple(sorted(os.sched_getaffinity(0))):
-        os.sched_setaffinity(0, usable)
-    return pinning
-
-
-def _with_quota(pinning: Pinning) -> Pinning:
-    quota = cpu_quota.quota_cores()
-    if quota is None:
-        return pinning
-    note = f"{pinning.note}; the CPU quota of a control group leaves {quota:g} cores' time"
-    return msgspec.structs.replace(pinning, note=note)
+    """Return the cores that this process has and its CPU quota fills, of all kinds."""
+    return tuple(one.cpu for one in topology.read().usable)
 
 
 def of_one_side(cores: Sequence[int], *, is_load: bool, realtime: bool) -> Pinning:
     """Where both sides of the canary are on a host whose programs are one side of a trial: on the cores of these. Where
     that is a single one, the other side has whatever else this process may use, and where nothing is, the same."""
+    machine = topology.read()
     if len(cores) > 1:
-        found = split({cpu: siblings(cpu) for cpu in cores})
+        physical = topology.cores_of(one for one in machine.processors if one.cpu in cores)
+        server, generator = map(topology.cpus_of, topology.split_cores(physical))
     else:
         own = tuple(cores)
-        others = tuple(sorted(os.sched_getaffinity(0).difference(own))) or own
+        others = tuple(one.cpu for one in machine.processors if one.cpu not in own) or own
         server, generator = (others, own) if is_load else (own, others)
-        found = Pinning(server=server, generator=generator, note="")
-    return msgspec.structs.replace(found, realtime=realtime and found.server != found.generator)
+    return Pinning(server=server, generator=generator, note="", realtime=realtime and server != generator)
 
 
 def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
@@ -93,23 +64,38 @@ def may_run_realtime(priority: int = REALTIME_PRIORITY) -> bool:
 
 
 @contextmanager
-def punctual(*, allowed: bool) -> Iterator[None]:
-    """Within it, this process runs before everything of normal priority, where that is allowed: what it reads at the
-    ends of a window is then read there, also beside a server with thousands of threads. What it starts does not.
+def punctual(cores: Sequence[int] = (), *, realtime: bool) -> Iterator[None]:
+    """Within it, this process keeps to its own cores, where it has some, and runs before everything of normal priority,
+    where that is allowed: what it reads at the ends of a window is then read there, also beside a server with thousands
+    of threads. What it starts does not run before others.
 
     Nothing is reaped within it: the kernel goes round and round in wait4 (d_invalidate of /proc/PID, Linux 6.18) while
     somebody else takes the same directory entries away, who at a lower priority may never come to it."""
-    if not allowed:
+    with _on_cores(cores):
+        if not realtime:
+            yield
+            return
+        before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME_PRIORITY))
+        try:
+            yield
+        finally:
+            # The flag may be taken back by root only (sched(7)); without it set, what is started later is as before.
+            kept = 0 if os.geteuid() == 0 else os.SCHED_RESET_ON_FORK
+            os.sched_setscheduler(0, before | kept, parameters)
+
+
+@contextmanager
+def _on_cores(cores: Sequence[int]) -> Iterator[None]:
+    if not cores:
         yield
         return
-    before, parameters = os.sched_getscheduler(0), os.sched_getparam(0)
-    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(REALTIME_PRIORITY))
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
     try:
         yield
     finally:
-        # The flag may be taken back by root only (sched(7)); without it set, what is started later is as before.
-        kept = 0 if os.geteuid() == 0 else os.SCHED_RESET_ON_FORK
-        os.sched_setscheduler(0, before | kept, parameters)
+        os.sched_setaffinity(0, before)
 
 
 def prioritise(pinning: Pinning, allowed: bool) -> Pinning:
@@ -150,32 +136,6 @@ def generator_cores(pinning: Pinning) -> int:
     return len(pinning.generator) or len(usable_cores())
 
 
-def siblings(cpu: int) -> str:
-    """The kernel's list of the hardware threads that share this CPU's physical core, itself included ("0,4")."""
-    try:
-        return (_CPUS / f"cpu{cpu}/topology/thread_siblings_list").read_text().strip()
-    except OSError:
-        return str(cpu)  # not told (some containers hide it): taken as a core of its own
-
-
-def split(core_of: Mapping[int, str]) -> Pinning:
-    """Lower half of the physical cores to the server, upper half to the generator; hardware threads of one physical
-    core stay on one side unless there is only that one core."""
-    cpus = sorted(core_of)
-    if len(cpus) < 2:
-        return Pinning(server=(), generator=(), note="not pinned: server and generator share the only core")
-    cores = sorted({core_of[cpu] for cpu in cpus}, key=lambda core: min(c for c in cpus if core_of[c] == core))
-    if len(cores) == 1:
-        half = len(cpus) // 2
-        note = "server and generator pinned to hardware threads of the same physical core"
-        return Pinning(server=tuple(cpus[:half]), generator=tuple(cpus[half:]), note=note)
-    lower = set(cores[: len(cores) // 2])
-    server = tuple(cpu for cpu in cpus if core_of[cpu] in lower)
-    generator = tuple(cpu for cpu in cpus if core_of[cpu] not in lower)
-    note = f"server pinned to {_cores(server)}, generator to {_cores(generator)}; the harness is not pinned"
-    return Pinning(server=server, generator=generator, note=note)
-
-
 def narrow(pinning: Pinning) -> Pinning:
     """Only the first core of each side. Pure."""
     server, generator = pinning.server[:1], pinning.generator[:1]
@@ -191,8 +151,9 @@ def apply_placement(pinning: Pinning, placement: Placement) -> Pinning:
     cores = tuple(sorted({*pinning.server, *pinning.generator}))
     if placement == "apart" or not cores:
         return pinning
-    note = f"server and generator share {_cores(cores)}; the harness is not pinned; generator at normal priority"
-    return Pinning(server=cores, generator=cores, note=note)
+    harness = f"harness on {cores_words(pinning.harness)}" if pinning.harness else "the harness is not pinned"
+    note = f"server and generator share {cores_words(cores)}; {harness}; generator at normal priority"
+    return msgspec.structs.replace(pinning, server=cores, generator=cores, realtime=False, note=note)
 
 
 def give_server(pinning: Pinning, most: int | str) -> Pinning:
@@ -200,9 +161,5 @@ def give_server(pinning: Pinning, most: int | str) -> Pinning:
     if not isinstance(most, int) or most >= len(pinning.server):
         return pinning
     server = pinning.server[:most]
-    note = f"{pinning.note}; of the server's only {_cores(server)}"
+    note = f"{pinning.note}; of the server's only {cores_words(server)}"
     return msgspec.structs.replace(pinning, server=server, note=note)
-
-
-def _cores(cpus: tuple[int, ...]) -> str:
-    return f"core{'s' if len(cpus) > 1 else ''} {','.join(map(str, cpus))}"

@@ -86,12 +86,14 @@ class Neighbour(Frozen):
 
 class Pinning(Frozen):
     """Which cores each side was bound to; empty means not pinned, and `note` says why. `realtime` says whether the
-    generator runs before everything else on its cores (docs/adr/realtime-generator.md)."""
+    generator runs before everything else on its cores (docs/adr/realtime-generator.md). `harness`: where the harness
+    waits while the load runs; empty where it has no core of its own, and in a run stored before it had."""
 
     server: tuple[int, ...]
     generator: tuple[int, ...]
     note: str
     realtime: bool = False
+    harness: tuple[int, ...] = ()
 
     @property
     def is_shared(self) -> bool:

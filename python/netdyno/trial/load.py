@@ -91,7 +91,7 @@ def measure(
             os.close(writing)
         with generator:
             try:
-                with punctual(allowed=bench.is_punctual):
+                with punctual(bench.pinning.harness, realtime=bench.is_punctual):
                     serving = _follow(generator, server, LineReader(reading, program), watch, bench, limit_s)
                 load = read_result(generator, result, bench.decode) if serving else None
                 if load is not None and load.messages.received == 0 and server.wait(time.monotonic() + NEWS_S):

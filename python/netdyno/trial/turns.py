@@ -23,7 +23,7 @@ from netdyno.experiment.plan import Cell
 from netdyno.experiment.side_by_side import SKIPPED_S, Slices, divide
 from netdyno.machine import cpu_share, orphans, server_proc
 from netdyno.machine.links.network import MACHINE
-from netdyno.machine.pinning import server_cores
+from netdyno.machine.pinning import punctual, server_cores
 from netdyno.machine.process import LineReader, Process, ServerError, TrialError
 from netdyno.model import outcomes
 from netdyno.model.contestant import Contestant
@@ -409,6 +409,7 @@ class Turns:
         self._stands = stands
         self._bench = bench
         self._wanted = stands[0].division.turns
+        self._cores = os.sched_getaffinity(0)  # within the turns this process may have fewer (pinning.punctual)
         self.kept = 0
         self.dropped = 0
         self.seconds = 0.0
@@ -422,10 +423,11 @@ class Turns:
         """Take turns until the window is full, or too many were dropped."""
         attempt(self._stands, Stand.begin)
         own = cpu_share.own_processes()
-        for turn, order in enumerate(self._orders()):
-            if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
-                return
-            self._take(turn, order, own)
+        with punctual(self._bench.pinning.harness, realtime=False):
+            for turn, order in enumerate(self._orders()):
+                if self.kept == self._wanted or self.dropped > MOST_LOST * self._wanted:
+                    return
+                self._take(turn, order, own)
 
     def _orders(self) -> Iterator[Sequence[Stand]]:
         """A random order, then its reverse, so that each follows each as often as the other way round."""
@@ -445,7 +447,7 @@ class Turns:
             with stand.may_fail():
                 complete = stand.take_slice(turn, place, beside) and complete
             self.seconds += stand.division.length_s
-        self.seen = cpu_share.observation(before, cpu_share.take(own), os.sched_getaffinity(0))
+        self.seen = cpu_share.observation(before, cpu_share.take(own), self._cores)
         keep = complete and all(audit.passed for audit in self.audit_machine(self.seen))
         for stand in standing:
             if stand.takes_turns:

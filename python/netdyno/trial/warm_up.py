@@ -188,6 +188,7 @@ class _Others:
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids
         self._own: tuple[int, ...] = ()
+        self._cores = os.sched_getaffinity(0)  # within the load this process may have fewer (pinning.punctual)
         self._first: cpu_share.Snapshot | None = None
 
     def __call__(self) -> float:
@@ -195,7 +196,7 @@ class _Others:
             self._own = tuple({*cpu_share.own_processes(), *self._pids})  # one at an address is nobody's child here
             self._first = cpu_share.take(self._own)
             return 0.0
-        seen = cpu_share.observation(self._first, cpu_share.take(self._own), os.sched_getaffinity(0))
+        seen = cpu_share.observation(self._first, cpu_share.take(self._own), self._cores)
         return 0.0 if seen is None else (seen.steal_s + seen.foreign_s) / seen.cores
 
 

@@ -82,6 +82,7 @@ class Watch:
         self._chosen: tuple[str, ...] | None = None
         self._own: tuple[int, ...] | None = None
         self._machine: list[cores.Snapshot] = []
+        self._cores = os.sched_getaffinity(0)  # within the window this process may have fewer (pinning.punctual)
         self._is_lost = is_lost
         self._look_at = float("inf")
 
@@ -104,7 +105,7 @@ class Watch:
         now = time.monotonic()
         if now >= self._look_at:
             began_s = time.process_time()
-            seen = cores.observation(self._machine[0], self._take_machine(), os.sched_getaffinity(0))
+            seen = cores.observation(self._machine[0], self._take_machine(), self._cores)
             self._look_at = now + max(LOOK_EVERY_S, (time.process_time() - began_s) / LOOK_SHARE)
             if seen is not None and self._is_lost(seen):
                 raise WindowLostError(seen)
@@ -155,7 +156,7 @@ class Watch:
         if not self.saw_window:
             return None
         before, after = self._machine
-        return cores.observation(before, after, os.sched_getaffinity(0))
+        return cores.observation(before, after, self._cores)
 
     def kernel(self) -> dict[str, int]:
         """The counters over the window; as `setup.<name>` over what came before it, the connects and the warm-up, where

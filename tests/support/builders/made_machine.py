@@ -1,5 +1,5 @@
-"""Machines of other sizes than this one: their processors as the kernel shows them, and trials on these without any
-program, by servers of which each thread that has a core of its own answers so many messages a second."""
+"""Trials on recorded machines without any program, by servers of which each thread that has a core of its own answers
+so many messages a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -31,10 +30,8 @@ A_THREAD_HZ = 30_000
 
 @dataclass(frozen=True)
 class Machine:
-    """`siblings`: of each processor those that share its physical core. `server` and `generator`: how many processors
-    each side is to have; none where they share the only one."""
+    """`server` and `generator`: how many processors each side is to have; none where they share the only one."""
 
-    siblings: Mapping[int, str]
     server: int
     generator: int
 
@@ -42,29 +39,20 @@ class Machine:
     def parallel(self) -> bool:
         return self.server > 1
 
-    def show(self, folder: Path) -> Path:
-        """Write its processors as /sys/devices/system/cpu has them (Documentation/admin-guide/cputopology.rst)."""
-        for cpu, shared in self.siblings.items():
-            topology = folder / f"cpu{cpu}" / "topology"
-            topology.mkdir(parents=True)
-            (topology / "thread_siblings_list").write_text(f"{shared}\n", encoding="ascii")
-        return folder
-
-
-def cores_of(count: int) -> dict[int, str]:
-    """So many processors without hardware threads."""
-    return {cpu: str(cpu) for cpu in range(count)}
-
 
 MACHINES: Mapping[str, Machine] = {
-    "1": Machine(cores_of(1), 0, 0),
-    "2": Machine(cores_of(2), 1, 1),
-    "2, one core with two threads": Machine({0: "0-1", 1: "0-1"}, 1, 1),
-    "4": Machine(cores_of(4), 2, 2),
-    "4, two cores with two threads": Machine({0: "0-1", 1: "0-1", 2: "2-3", 3: "2-3"}, 2, 2),
-    "8": Machine(cores_of(8), 4, 4),
-    "64, two sockets": Machine({cpu: f"{cpu % 32},{cpu % 32 + 32}" for cpu in range(64)}, 32, 32),
+    "vm-1": Machine(0, 0),
+    "vm-2": Machine(1, 1),
+    "vm-2-threads": Machine(1, 1),
+    "vm-2-quota": Machine(0, 0),
+    "vm-4": Machine(1, 2),
+    "i7-8550u": Machine(2, 4),
+    "rk3588": Machine(2, 2),
+    "i9-12900k": Machine(8, 8),
+    "two-xeon-e5-2620v4": Machine(14, 16),
+    "two-kunpeng-920": Machine(32, 32),
 }
+"""By the names of their records (tests/support/machines/)."""
 
 
 def run_trial(cell: Cell, scenario: Scenario, contestant: Contestant, bench: Bench) -> Trial:

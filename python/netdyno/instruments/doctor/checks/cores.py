@@ -19,9 +19,9 @@ _FAST_CLOCKS = ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_cou
     "cores", "Where server and generator share a core, each figure of the server holds the generator's work as well."
 )
 def cores(system: System) -> Opinion:
-    """Server and generator get cores of their own (pinning.py)."""
+    """Server and generator get cores of their own (topology.py)."""
     pinned = system.pinning
-    found = f"{len(system.cores)} to use: {pinned.note.partition(';')[0]}"
+    found = f"{len(system.cores)} to use: {pinned.note.partition('; generator at ')[0]}"
     if not pinned.generator:
         fix = "allow two cores or more (taskset -c, docker run --cpuset-cpus), and a CPU quota, if any, of as many"
         return Opinion(found, "bad", fix, needs_root=False)
