@@ -43,7 +43,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fake_build: Pat
     """Run scenarios of an experiment of this project on a machine: all of it but the programs of a trial."""
 
     def carry_out(machine: str, name: str, *scenarios: str, **fields: object) -> tuple[Run, Analysis]:
-        monkeypatch.setattr(topology, "ROOT", unpack(machine, tmp_path / "machine"))
+        monkeypatch.setattr(topology, "ROOT", unpack(machine, tmp_path / machine))
         used = {one.cpu for one in topology.read().alike}
         monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: used)
         monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)  # there is no such processor here
@@ -148,6 +148,16 @@ def test_with_one_processor_the_terminal_says_that_both_sides_share_it(carried_o
     _, analysis = carried_out("vm-1", "quick", "compute")
     assert "Server and generator shared one core" in " ".join(table(analysis).split())
     assert "The server had" not in table(analysis)
+
+
+def test_every_answer_under_a_quota_says_so(carried_out: Carried) -> None:
+    _, analysis = carried_out("vm-2-quota", "quick", "compute")
+    said = "Measured under a CPU quota of 0.4 cores for server, load and netdyno together."
+    assert said in " ".join(table(analysis).split())
+    assert said in report.html(analysis)
+    assert question(analysis, "compute")["ground"]["quota_cores"] == 0.4
+    _, analysis = carried_out("vm-2", "quick", "compute")
+    assert "quota" not in table(analysis)
 
 
 def test_on_two_processors_a_run_says_what_it_always_said(carried_out: Carried) -> None:

@@ -45,12 +45,13 @@ class Together(Frozen):
 class Ground(Frozen):
     """`server_cores`: how many cores the server had, each number once; none where no trial tells. `shared`: the load
     ran on these, too. `together`: all contestants, by the cores that they could use; first comes who is to be told
-    first."""
+    first. `quota_cores`: how many cores' time a CPU quota left all programs of a trial together; None: all."""
 
     server_cores: tuple[int, ...]
     threads: tuple[ThreadsRun, ...]
     shared: bool = False
     together: tuple[Together, ...] = ()
+    quota_cores: float | None = None
 
     @property
     def parallel(self) -> bool:
@@ -64,13 +65,17 @@ class Ground(Frozen):
 
 
 def ground_of(
-    scenario: Scenario, trials: Sequence[Trial], about: Sequence[About], cores_allowed: int | None = None
+    scenario: Scenario,
+    trials: Sequence[Trial],
+    about: Sequence[About],
+    cores_allowed: int | None = None,
+    quota_cores: float | None = None,
 ) -> Ground:
     """Of some trials of a scenario; one that was skipped ran nothing and tells nothing. `about` says of each contestant
     what a stored run remembers: one of whose threads it says nothing (a server of the user's own, or a run stored
-    before that was recorded) is not among `threads`. `cores_allowed`: what a server that was not pinned could use, in
-    the environment of the run by that name. Of one that stands already, and perhaps elsewhere, the cores are not
-    known."""
+    before that was recorded) is not among `threads`. `cores_allowed`: what a server that was not pinned could use, and
+    `quota_cores`: what a CPU quota left, both in the environment of the run. Of one that stands already, and perhaps
+    elsewhere, the cores are not known."""
     trials = [trial for trial in trials if trial.status != "skipped"]
     by_name = {one.name: one for one in about if one.kind == "server"}
     options: dict[str, list[Mapping[str, object]]] = {}
@@ -84,6 +89,7 @@ def ground_of(
         threads=tuple(one for one in ran if one is not None),
         shared=any(one.pinning.is_shared for one in pinned if one.pinning is not None),
         together=_together(usable_cores(scenario, trials, about, cores_allowed)),
+        quota_cores=quota_cores,
     )
 
 

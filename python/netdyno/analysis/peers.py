@@ -24,7 +24,8 @@ class Peers(NamedTuple):
 
 def ground_of_part(part: Part) -> Ground:
     """Return what the cores of a scenario's ranked trials can show."""
-    return ground_of(part.scenario, [trial for trial, _ in part.ranked], part.about, part.cores_allowed)
+    trials = [trial for trial, _ in part.ranked]
+    return ground_of(part.scenario, trials, part.about, part.cores_allowed, part.quota_cores)
 
 
 def peers(part: Part) -> tuple[Peers, ...]:

@@ -41,6 +41,7 @@ class Part:
     """In which anybody was run."""
     about: tuple[About, ...]
     cores_allowed: int | None
+    quota_cores: float | None
     """What a server could use that was not pinned; None where the run does not say."""
     unsafe: Mapping[Name, tuple[Trial, ...]]
     """The trials of those that give wrong answers on purpose."""
@@ -74,7 +75,7 @@ def _part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated
     name = scenario.name
     everybody = [trial for trial in run.trials if trial.scenario == name]
     trials = tuple(trial for trial in safe.trials if trial.scenario == name)
-    cores = run.environment.get("cores_allowed")
+    cores, quota = run.environment.get("cores_allowed"), run.environment.get("limit.cpu_quota_cores")
     wrong, no_contestants = excluded.names(run), excluded.unranked(run)
     return Part(
         scenario=scenario,
@@ -89,6 +90,7 @@ def _part(run: Run, safe: Run, scenario: Scenario, saturated: Sequence[Saturated
         blocks=len({trial.block for trial in everybody}),
         about=safe.about,
         cores_allowed=cores if isinstance(cores, int) else None,
+        quota_cores=quota if isinstance(quota, float | int) else None,
         unsafe={one: tuple(trial for trial in everybody if trial.contestant == one) for one in sorted(wrong)},
         why_unsafe=wrong,
         unranked={one: what for one, what in sorted(no_contestants.items()) if one in _names(everybody)},

@@ -22,6 +22,7 @@ from netdyno.commands.flags import Asked
 from netdyno.contestants import contestants
 from netdyno.experiment import plan, scenarios
 from netdyno.experiment.capacity import CAPACITY, RATE, SEARCH
+from netdyno.machine import topology
 from netdyno.model import objective as slo
 from netdyno.model.contestant import Contestant
 from netdyno.model.experiment import CapacityPlan, Experiment, Scenario
@@ -29,7 +30,7 @@ from netdyno.model.objective import Objective
 from netdyno.model.observation import ForeignLoad
 from netdyno.model.trial import Trial
 from netdyno.present import findings_json
-from netdyno.present.prose import company
+from netdyno.present.prose import company, ground
 from netdyno.present.prose.capacity import OUTCOME_WORDS, rate, reason, sentence
 from netdyno.present.terminal.console import Console
 from netdyno.run import capacity_search, needed
@@ -87,7 +88,7 @@ def run(wishes: Wishes, argv: Sequence[str]) -> int:
         print(f"interrupted: {quantities.plural(len(steps), 'trial')} stored in {found.folder}", file=sys.stderr)
     else:
         console.print(f"{said}.", markup=False, style="bold")
-        for text in company.sentences(found.company):
+        for text in (*ground.quota_sentences(topology.read().quota), *company.sentences(found.company)):
             console.print(text, markup=False)
     if report is not None:
         console.print(f"report: {report}", markup=False)

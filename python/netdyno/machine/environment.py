@@ -15,7 +15,7 @@ from pathlib import Path
 
 from netdyno.base import quantities
 from netdyno.base.paths import ROOT
-from netdyno.machine import cpu_quota, program_settings
+from netdyno.machine import program_settings, topology
 from netdyno.machine.program_settings import said
 from netdyno.model import levels
 from netdyno.model.experiment import Experiment
@@ -140,7 +140,7 @@ def _limits() -> Environment:
     for name in ("NOFILE", "NPROC", "MEMLOCK", "STACK"):
         soft, hard = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         limits[f"limit.{name.lower()}"] = f"{said(soft)} (hard {said(hard)})"
-    quota = cpu_quota.quota_cores()
+    quota = topology.read().quota
     limits["limit.cpu_quota_cores"] = "" if quota is None else quota
     return limits
 

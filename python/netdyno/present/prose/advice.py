@@ -12,7 +12,7 @@ from netdyno.base.quantities import listed, plural
 from netdyno.model import objective
 from netdyno.model.levels import level_words
 from netdyno.model.metrics import METRICS
-from netdyno.present.prose import company, flips, verdict
+from netdyno.present.prose import company, flips, ground, verdict
 from netdyno.statistics.block_counts import FEWEST_BLOCKS
 
 MOST_NAMED = 4
@@ -152,12 +152,14 @@ def _bounds(advice: Advice) -> tuple[str, ...]:
 
 
 def _busy(advice: Advice) -> tuple[str, ...]:
+    quota = ground.quota_sentences(advice.findings.ground.quota_cores)
     if advice.findings.company:
-        return company.sentences(advice.findings.company)
+        return (*quota, *company.sentences(advice.findings.company))
     if advice.foreign < BUSY:
-        return ()
+        return quota
     used = quantities.share(advice.foreign)
     return (
+        *quota,
         f"Other programs used {used} of the machine's cores beside a trial: times are longer for it, for all alike.",
     )
 

@@ -14,11 +14,20 @@ NOTHING_PARALLEL = "lock contention and parallel work cannot show here"
 
 def sentences(ground: Ground) -> tuple[str, ...]:
     """What a reader must know before quoting a ranking: one sentence, and a second where contestants could use
-    different numbers of cores. None where no trial tells."""
+    different numbers of cores. None where no trial tells. A CPU quota comes first."""
+    quota = quota_sentences(ground.quota_cores)
     if not ground.server_cores:
-        return ()
+        return quota
     parts = "; ".join([_server(ground), *_threads(ground.threads)])
-    return (f"{parts}.", *_unequal(ground))
+    return (*quota, f"{parts}.", *_unequal(ground))
+
+
+def quota_sentences(cores: float | None) -> tuple[str, ...]:
+    """Return the sentence that says how many cores' time a CPU quota left; none where there was no quota."""
+    if cores is None:
+        return ()
+    word = "core" if cores == 1 else "cores"
+    return (f"Measured under a CPU quota of {cores:g} {word} for server, load and netdyno together.",)
 
 
 def _server(ground: Ground) -> str:
