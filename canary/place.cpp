@@ -7,15 +7,13 @@
 #include <string>
 
 #include "lib/cli/die.hpp"
+#include "lib/measure/process.hpp"
 
 namespace netdyno::canary {
 
 void run_on(const std::vector<int>& cores) {
   if (cores.empty()) return;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  for (const int core : cores) CPU_SET(static_cast<std::size_t>(core), &set);
-  if (sched_setaffinity(0, sizeof set, &set) != 0)
+  if (!load::bind_to_cores(cores))
     die(std::string{"cannot run on the asked cores: "} + std::strerror(errno) + "; taskset -p $$ says which there are");
 }
 

@@ -1,10 +1,9 @@
 #include "canary/plan.hpp"
 
-#include <sched.h>
-
 #include <string>
 
 #include "lib/cli/option_values.hpp"
+#include "lib/measure/process.hpp"
 
 namespace netdyno::canary {
 namespace {
@@ -32,7 +31,7 @@ Plan parse_plan(int argc, const char* const* argv) {
   CommandLine line{description, argv[0]};
   const std::string& program = line.program();
   const auto add_cores = [&line](const char* name, std::vector<int>& cores, const char* help) {
-    line.add_numbers(name, cores, 0, CPU_SETSIZE - 1, help).type_name("N[,N…]");
+    line.add_numbers(name, cores, 0, load::core_numbers - 1, help).type_name("N[,N…]");
   };
   add_cores("--server-cores", plan.server_cores, "cores of the process that answers (default: any)");
   add_cores("--generator-cores", plan.generator_cores, "cores of the process that asks (default: any)");

@@ -18,6 +18,9 @@
 namespace netdyno::load {
 namespace {
 
+/// A cpu_set_t has 1024 numbers, and the kernel refuses to fill one where it has more (EINVAL): CPU_ALLOC(3).
+using CoreSet = std::array<cpu_set_t, core_numbers / CPU_SETSIZE>;
+
 CpuTime cpu_of(__rusage_who who) {
   rusage usage{};
   getrusage(who, &usage);
@@ -106,9 +109,15 @@ Nanos timer_lateness() {
 std::size_t online_cores() { return static_cast<std::size_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))); }
 
 std::size_t usable_cores() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::thread::hardware_concurrency();
-  return static_cast<std::size_t>(CPU_COUNT(&set));
+  CoreSet set{};
+  if (sched_getaffinity(0, sizeof set, set.data()) != 0) return std::thread::hardware_concurrency();
+  return static_cast<std::size_t>(CPU_COUNT_S(sizeof set, set.data()));
+}
+
+bool bind_to_cores(const std::vector<int>& cores) {
+  CoreSet set{};
+  for (const int core : cores) CPU_SET_S(static_cast<std::size_t>(core), sizeof set, set.data());
+  return sched_setaffinity(0, sizeof set, set.data()) == 0;
 }
 
 }  // namespace netdyno::load

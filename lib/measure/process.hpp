@@ -63,4 +63,10 @@ std::size_t online_cores();
 /// Cores that this process may use.
 std::size_t usable_cores();
 
+/// The highest number that a core can have, and one more (the largest CONFIG_NR_CPUS, of x86 with MAXSMP).
+constexpr int core_numbers = 8192;
+
+/// Binds the calling thread to these cores (sched_setaffinity(2)). False, with errno, where it may use none of them.
+bool bind_to_cores(const std::vector<int>& cores);
+
 }  // namespace netdyno::load

@@ -1,7 +1,5 @@
 #include "servers/_shared/calibration/programme.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -9,6 +7,7 @@
 
 #include "lib/cli/option_values.hpp"
 #include "lib/cli/units.hpp"
+#include "lib/measure/process.hpp"
 #include "servers/_shared/calibration/delays.hpp"
 
 namespace netdyno::calibration {
@@ -49,7 +48,7 @@ std::optional<WatchedCore> parse_core(std::string_view text) {
   const auto number = text.substr(equals + 1);
   int core = 0;
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), core);
-  if (error != std::errc{} || end != number.data() + number.size() || core < 0 || core >= CPU_SETSIZE)
+  if (error != std::errc{} || end != number.data() + number.size() || core < 0 || core >= load::core_numbers)
     return std::nullopt;
   return WatchedCore{std::string{text.substr(0, equals)}, core};
 }

@@ -11,6 +11,7 @@
 #include <stop_token>
 
 #include "lib/cli/die.hpp"
+#include "lib/measure/process.hpp"
 
 namespace netdyno::calibration {
 namespace {
@@ -19,11 +20,7 @@ using Clock = Witness::Clock;
 
 /// sched_setaffinity(2): a thread may leave the cores that its process was started on, but not those of its container.
 void run_on(int core) {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  CPU_SET(static_cast<std::size_t>(core), &cores);
-  if (sched_setaffinity(0, sizeof cores, &cores) != 0)
-    die("--witness: core " + std::to_string(core) + ": " + std::strerror(errno));
+  if (!load::bind_to_cores({core})) die("--witness: core " + std::to_string(core) + ": " + std::strerror(errno));
 }
 
 /// One above what this process was started with, if that is a real-time priority (sched(7)). Where RLIMIT_RTPRIO allows

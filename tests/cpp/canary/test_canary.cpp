@@ -97,9 +97,9 @@ TEST(Workload, WhoHasLostTheOtherSideSaysSo) {
 }
 
 TEST(Plan, WhatIsAskedForIsUnderstood) {
-  const Plan plan = parse(
-      {"--server-cores", "0,2", "--generator-cores", "3", "--realtime", "2", "--exchange", "5ms", "--loop", "1500us"});
-  EXPECT_EQ(plan.server_cores, (std::vector<int>{0, 2}));
+  const Plan plan = parse({"--server-cores", "0,2,4095", "--generator-cores", "3", "--realtime", "2", "--exchange",
+                           "5ms", "--loop", "1500us"});
+  EXPECT_EQ(plan.server_cores, (std::vector<int>{0, 2, 4095}));
   EXPECT_EQ(plan.generator_cores, (std::vector<int>{3}));
   EXPECT_EQ(plan.realtime, 2);
   EXPECT_EQ(plan.exchange, milliseconds{5});
@@ -115,6 +115,7 @@ TEST(Plan, WithoutOptionsNothingIsPinned) {
 
 TEST(Plan, WhatCannotBeMeantEndsWithExit2AndOneLine) {
   EXPECT_EXIT(parse({"--server-cores", "x"}), ExitedWithCode(2), "--server-cores");
+  EXPECT_EXIT(parse({"--server-cores", "8192", "--generator-cores", "0"}), ExitedWithCode(2), "--server-cores");
   EXPECT_EXIT(parse({"--server-cores", "0"}), ExitedWithCode(2), "want both or neither");
   EXPECT_EXIT(parse({"--realtime", "0"}), ExitedWithCode(2), "--realtime");
   EXPECT_EXIT(parse({"--loop", "0"}), ExitedWithCode(2), "--loop: want more than 0, at most 10s");
