@@ -231,6 +231,9 @@ Audit generator(const LoadPlan& plan, const Measurement& measurement) {
   // Where nothing was answered, there is no response time that a lag could be large beside.
   const bool in_time = !scheduled || figures.response.count() == 0 ||
                        (send_lag_is_small(plan, figures) && receive_lag_is_small(plan, figures));
+  const std::uint64_t most_threads = std::min<std::uint64_t>(measurement.cores, plan.connections / plan.share.count);
+  if (busiest_thread(plan, measurement) >= most_of_a_core && plan.threads < most_threads)
+    detail += fmt::format("; more --threads would help, as it may use {} cores", measurement.cores);
   return {"generator", has_cpu_to_spare(plan, measurement) && in_time, detail};
 }
 

@@ -109,6 +109,21 @@ TEST(Audits, TheGeneratorIsNotSlowBesideTimesThatNobodyKnows) {
   EXPECT_NE(check.detail.find("response none"), std::string::npos) << check.detail;
 }
 
+TEST(Audits, AThreadAtItsLimitIsToldOfCoresThatAreLeft) {
+  const auto detail = [](std::size_t cores, std::uint32_t threads, std::uint32_t connections) {
+    Trial trial;
+    trial.result.cpu[0].system_s = 7.6;
+    trial.result.cores = cores;
+    trial.plan.threads = threads;
+    trial.plan.connections = connections;
+    return trial.of("generator").detail;
+  };
+  EXPECT_NE(detail(4, 1, 10).find("; more --threads would help, as it may use 4 cores"), std::string::npos);
+  EXPECT_EQ(detail(4, 4, 10).find("--threads"), std::string::npos);
+  EXPECT_EQ(detail(1, 1, 10).find("--threads"), std::string::npos);
+  EXPECT_EQ(detail(4, 1, 1).find("--threads"), std::string::npos);
+}
+
 TEST(Audits, HaveTheNamesOfTheContract) {
   Trial trial;
   std::vector<std::string> names;
