@@ -1,0 +1,1 @@
+"""Every sentence that a person can be shown, on one page."""

@@ -1,0 +1,60 @@
+"""Every sentence that a person can be shown stands on one page, which is read when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.project.sentences import collect
+
+pytestmark = pytest.mark.quick
+
+
+def test_the_page_has_every_sentence() -> None:
+    same = collect.PAGE.read_text(encoding="utf-8") == collect.page()
+    assert same, (
+        "tests/project/sentences/sentences.txt is not what the sources say: run "
+        "`.venv/bin/python -m tests.project.sentences`, and read the diff as a stranger would"
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "source", "texts"),
+    [
+        (
+            collect.python_texts,
+            '"""Of a module."""\nraise UserError(f"no {name} of " + kind)\n',
+            ["no {name} of {kind}"],
+        ),
+        (collect.python_texts, "x = f\"{count} {'is' if one else 'are'} here\"\n", ["{count} {is|are} here"]),
+        (
+            collect.python_texts,
+            'def f(x: Literal["two words"], y: Annotated[str, Option(help="Of an option.")]) -> None:\n    """No."""\n',
+            ["Of an option."],
+        ),
+        (collect.python_texts, '@app.command()\ndef f() -> None:\n    """Of a command."""\n', ["Of a command."]),
+        (
+            collect.code_texts,
+            'fail("cannot open " + path + ": "\n     "no file");  // not "this one"\nuse("x", \'"\', R"(a b)");',
+            ["", "cannot open {path}: no file", "x", "a b"],
+        ),
+        (
+            collect.page_texts,
+            '<p title="Of a title">A <b>bold</b> word{% if x %}, {{ x.name }}{% endif %}</p><td>cell</td>',
+            ["Of a title", "A bold word|, {x.name}", "cell"],
+        ),
+        (
+            collect.script_texts,
+            '# say "no"\nsay "set-up of $x" \\\n    "goes on"\nif true; then fail "one" "two"; fi\n',
+            ["set-up of $x", "goes on", "one", "two"],
+        ),
+    ],
+)
+def test_a_sentence_is_collected(
+    read: Callable[[Path], Iterator[str]], source: str, texts: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "source.cpp"
+    path.write_text(source, encoding="utf-8")
+    assert [text for text in read(path) if text or texts[0] == ""] == texts
